@@ -208,7 +208,7 @@ def measure(messages: int) -> None:
 
 def take_picture(into: Path) -> None:
     """Has a team work by real commands, and writes what the board shows of it."""
-    from queenbee.tui.app import Board
+    from queenbee.tui.application import Board
     from queenbee.tui.listing import Listing
     from queenbee.workflows.hive import Hive
 

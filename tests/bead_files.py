@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from queenbee.documents.ralph.store import BeadFolders
+from queenbee.documents.ralph.bead_files import BeadFolders
 
 FIXTURES = Path(__file__).parent / "documents" / "fixtures"
 

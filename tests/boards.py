@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from queenbee import Hive
 from queenbee.core.queue import Want
-from queenbee.tui.app import Board
+from queenbee.tui.application import Board
 from queenbee.tui.listing import Listing
 
 HOSTILE = "[red]paint[/red] [@click=app.quit]here[/] \x1b[2J\x07 \u202eevil"

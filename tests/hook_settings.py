@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from queenbee.agents.files import edits
+from queenbee.agents.files import file_edits
 from queenbee.agents.files.hook_entries import HookEntries
 
 
 def install(path: str, wanted: Mapping[str, dict[str, object]]) -> bool:
     """Adds the hooks; returns whether that changed the file."""
-    (edit,) = edits.gathered([HookEntries(path, wanted)])
+    (edit,) = file_edits.gathered([HookEntries(path, wanted)])
     edit.set_up()
-    edits.write([edit], None)
-    return edit.state != edits.UNCHANGED
+    file_edits.write([edit], None)
+    return edit.state != file_edits.UNCHANGED
 
 
 def uninstall(path: str) -> bool:
     """Removes the hooks; returns whether they were there."""
-    (edit,) = edits.gathered([HookEntries(path, {})])
+    (edit,) = file_edits.gathered([HookEntries(path, {})])
     edit.undo()
-    edits.write([edit], None)
-    return edit.state != edits.UNCHANGED
+    file_edits.write([edit], None)
+    return edit.state != file_edits.UNCHANGED
 
 
 def installed_events(path: str) -> list[str]:
     """Returns the events for which the file runs the hook."""
     entries = HookEntries(path, {})
-    (edit,) = edits.gathered([entries])
+    (edit,) = file_edits.gathered([entries])
     return [] if edit.text is None else [event for event, _ in entries.installed(edit.text)]

@@ -47,14 +47,14 @@ ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.commands.assignmen
 ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.commands.issues"}
 WRITING = {
     "queenbee.services.writing.transaction", "queenbee.services.writing.secrets",
-    "queenbee.store.lock", "queenbee.store.setup",
-    "queenbee.store.engines.files_turn",
+    "queenbee.store.lock", "queenbee.store.creating",
+    "queenbee.store.engines.files_write",
 }  # fmt: skip
 RARE = {
     "queenbee.cli.progress", "queenbee.checks.check",
-    "queenbee.checks.engine", "queenbee.checks.processes", "queenbee.checks.runner",
-    "queenbee.services.care.doctor", "queenbee.services.rotation", "queenbee.store.index.intake",
-    "queenbee.store.index.records", "queenbee.store.index.search", "queenbee.store.index.tables",
+    "queenbee.checks.executing", "queenbee.checks.processes", "queenbee.checks.runner",
+    "queenbee.services.care.doctor", "queenbee.services.archiving", "queenbee.store.index.intake",
+    "queenbee.store.index.indexed", "queenbee.store.index.search", "queenbee.store.index.tables",
     "queenbee.store.ledger.rotation",
 }  # fmt: skip
 
@@ -64,7 +64,7 @@ COMMANDS = {
     | LEASES
     | ASSIGNMENTS
     | ISSUES
-    | (WRITING - {"queenbee.store.setup"}),
+    | (WRITING - {"queenbee.store.creating"}),
     "msg inbox": PATTERNS | LEASES | ASSIGNMENTS | ISSUES | WRITING,
     "msg inbox --json": PATTERNS | LEASES | ASSIGNMENTS | ISSUES | WRITING,
     "msg send reviewer hello": PATTERNS | LEASES | ASSIGNMENTS | ISSUES,
@@ -106,7 +106,7 @@ def test_beads_in_the_repository_load_nothing_that_runs_them(small: Path, line: 
     put_bead(small, ralph_bead("gt-1", "true"))
     modules = loaded(small, QUEEN, *line.split(" "))
     assert needless(modules, OF_OTHERS | (OF_PYTHON - {"dataclasses"}) | RARE) == set()
-    assert ("queenbee.documents.ralph.bead" in modules) == (line in ("ready", "claim qb-1"))
+    assert ("queenbee.documents.ralph.ralph_bead" in modules) == (line in ("ready", "claim qb-1"))
 
 
 def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
@@ -137,7 +137,7 @@ def test_an_edit_beside_many_leases_loads_sqlite_and_little_for_it(small: Path) 
     write_lines(small / ".beads" / "queen_reservations.jsonl", *rows)
     for _ in range(3):  # An index is built; then the edit is reserved, and then allowed.
         modules = loaded(small, HOOK, stdin=edit_event(small, "src/x.py"))
-        assert {"_sqlite3", "queenbee.store.index.records"} <= modules
+        assert {"_sqlite3", "queenbee.store.index.indexed"} <= modules
     # `_sqlite3` itself loads functools.
     spared = OF_HOOKS - {"collections", "functools", "types"}
     assert needless(modules, OF_OTHERS | (OF_PYTHON - {"_sqlite3"}) | OF_CLICK | spared) == set()
@@ -177,7 +177,7 @@ def test_a_large_ledger_brings_sqlite_and_the_decoder_and_no_more(small: Path) -
     write_lines(small / ".beads" / "queen_messages.jsonl", *rows)
     for _ in range(2):  # Building the index, and then using it.
         modules = loaded(small, QUEEN, "msg", "inbox")
-        assert {"_sqlite3", "queenbee.store.index.records"} <= modules
+        assert {"_sqlite3", "queenbee.store.index.indexed"} <= modules
     unused = OF_OTHERS | (OF_PYTHON - {"_sqlite3"}) | PATTERNS | LEASES | WRITING
     assert needless(modules, unused | {"queenbee.store.index.search"}) == set()
 

@@ -28,9 +28,9 @@ from queenbee.core.kinds import KINDS
 from queenbee.core.records import Assignment, Flag, Message, OptionalText, Record, Reservation, Text
 from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
+from queenbee.store.creating import in_toml
 from queenbee.store.engines.opening import INDEX_FROM_BYTES
 from queenbee.store.ledger.codec import Unusable, decode, is_migration
-from queenbee.store.setup import in_toml
 
 NOT_YET: set[str] = set()
 """What is linked to and still being written."""

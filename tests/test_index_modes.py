@@ -16,10 +16,10 @@ from long_history import FROM_BYTES, ids, write_past
 
 from queenbee.cli import main
 from queenbee.core.ids import ulid
-from queenbee.services import store as store_module
+from queenbee.services import open_store as store_module
 from queenbee.services.care import indexes, statistics
 from queenbee.store.engines import opening
-from queenbee.store.index import records as index
+from queenbee.store.index import indexed as index
 from queenbee.store.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.slow

@@ -20,16 +20,16 @@ from hook_settings import install
 from queenbee import Hive
 from queenbee.agents import claude
 from queenbee.agents.agent import Agent, Place
-from queenbee.agents.files.edits import gathered
-from queenbee.agents.files.edits import write as write_edits
+from queenbee.agents.files.file_edits import gathered
+from queenbee.agents.files.file_edits import write as write_edits
 from queenbee.agents.setup import AGENTS
 from queenbee.checks.check import Check, CheckResult, Command
 from queenbee.checks.verification import EvidenceOfRun, write_failures
 from queenbee.cli.exits import UNREADABLE, exit_code
-from queenbee.documents.gates.store import create_gate
-from queenbee.documents.plans.files import annotate_file
-from queenbee.documents.ralph.store import find_bead, update_bead
-from queenbee.documents.sessions.files import write_session_folder
+from queenbee.documents.gates.gate_files import create_gate
+from queenbee.documents.plans.reading import annotate_file
+from queenbee.documents.ralph.bead_files import find_bead, update_bead
+from queenbee.documents.sessions.folder import write_session_folder
 from queenbee.errors import QueenError
 from queenbee.git import hooks, unmerged, worktree_making
 from queenbee.git.collisions.cache import Cache
@@ -38,12 +38,12 @@ from queenbee.report.saving import save
 from queenbee.report.words import GENERATOR
 from queenbee.services.care import doctor, indexes
 from queenbee.services.waiting.landing_turn import LandingTurn
-from queenbee.store import documents, safe_open, setup
+from queenbee.store import creating, safe_open, whole_files
+from queenbee.store.droids import agent_sessions as at_work
 from queenbee.store.droids import presence
-from queenbee.store.droids import sessions as at_work
 from queenbee.store.droids.identity import remember
 from queenbee.store.droids.told import Told
-from queenbee.store.git_files.working_tree import keep_tree_id
+from queenbee.store.git_files.tree_id import keep_tree_id
 from queenbee.store.layout import discover
 from queenbee.store.lock import KernelLock
 from queenbee.store.logbook import note
@@ -160,7 +160,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     except QueenError as error:
         return {"discover": error}
     layout.settings.durability = "buffered"
-    do("init", lambda: setup.init(layout))
+    do("init", lambda: creating.init(layout))
     hive = Hive(layout, actor="ui", clock=clock)
     state = Path(layout.state_dir)
 
@@ -285,7 +285,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     )
     do("told", lambda: Told(layout, "ui").add(["key"]))
     do("seen", lambda: Told(layout, "ui").saw({}, 0))
-    do("verdicts", lambda: documents.keep(layout.verdicts_path("leases"), {"n": clock.now_ms}))
+    do("verdicts", lambda: whole_files.keep(layout.verdicts_path("leases"), {"n": clock.now_ms}))
     do("unmerged", looked)
     do("neighbours", lambda: neighbours._Told(layout, "1b4e").keep([], whole=True))
     do("making", making)

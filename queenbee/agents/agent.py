@@ -14,7 +14,7 @@ from queenbee.agents.files.own_file import OwnFile
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.file_edits import Part
 
 
 @dataclass(frozen=True)

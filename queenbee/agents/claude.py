@@ -10,10 +10,10 @@ from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
 from queenbee.errors import QueenError
-from queenbee.store.documents import read_document
+from queenbee.store.whole_files import read_document
 
 if TYPE_CHECKING:
-    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.file_edits import Part
     from queenbee.agents.files.hook_entries import Group
 
 SETTINGS = os.path.join(".claude", "settings.json")

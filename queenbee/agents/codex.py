@@ -14,7 +14,7 @@ from queenbee.agents.files.writable_roots import WritableRoots
 from queenbee.agents.launch import guarded
 
 if TYPE_CHECKING:
-    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.file_edits import Part
     from queenbee.agents.files.hook_entries import Group
 
 _HOME = "CODEX_HOME"

@@ -10,7 +10,7 @@ from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
 
 if TYPE_CHECKING:
-    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.file_edits import Part
     from queenbee.agents.files.hook_entries import Group
 
 EDITS = "Write|Delete"

@@ -10,7 +10,7 @@ from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.files.own_file import OwnFile
 
 if TYPE_CHECKING:
-    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.file_edits import Part
 
 _MARK = "// queenbee: made by `queen setup`, which replaces this file"
 _CONFIG = ("opencode.jsonc", "opencode.json")

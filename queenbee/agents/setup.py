@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from queenbee.agents import claude, codex, copilot, cursor, gemini, opencode
 from queenbee.agents.agent import Place
-from queenbee.agents.files import edits
+from queenbee.agents.files import file_edits
 from queenbee.agents.launch import hook_command, mcp_command
 from queenbee.errors import InvalidInput, NoHive, NotFound, QueenError
 from queenbee.git import hooks as git_hooks
 from queenbee.store import safe_open
+from queenbee.store.creating import folders_to_grant
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import discover
-from queenbee.store.setup import folders_to_grant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.agents.agent import Agent
-    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.file_edits import Part
 
 AGENTS: dict[str, Agent] = {
     each.name: each
@@ -77,7 +77,7 @@ class Setup:
         parts = [part for agent in self.agents for part in agent.parts(place)]
         if undo:
             parts = _without_shared(parts, self.agents, place)
-        self.edits = edits.gathered(parts)
+        self.edits = file_edits.gathered(parts)
         for edit in self.edits:
             if undo:
                 edit.undo()
@@ -100,7 +100,7 @@ class Setup:
             for folder in self.place.roots:
                 # Codex does not start in a sandbox with a folder that is not there.
                 safe_open.make_folder(folder)
-        edits.write(self.edits, self.place.tree)
+        file_edits.write(self.edits, self.place.tree)
         if self.guard is not None:
             change = git_hooks.uninstall if self.undo else git_hooks.install_for_setup
             change(self.guard)
@@ -112,7 +112,7 @@ class Setup:
         ]
         if self.guard is not None:
             found += [
-                (edits.MISSING, each.path, "git guard")
+                (file_edits.MISSING, each.path, "git guard")
                 for each in git_hooks.states(self.guard)
                 if each.state != git_hooks.INSTALLED
             ]
@@ -142,7 +142,7 @@ class Setup:
                     "queen-hook is not on the PATH, so the files name it by its path on this "
                     "machine: put it there before you commit them, or run: queen setup --user"
                 )
-            changed = [edit for edit in self.edits if edit.state != edits.UNCHANGED]
+            changed = [edit for edit in self.edits if edit.state != file_edits.UNCHANGED]
             if any(edit.real.startswith(self.place.tree + os.sep) for edit in changed):
                 notes.append("other worktrees get these files when they are committed and merged")
         return notes
@@ -151,7 +151,7 @@ class Setup:
 def is_set_up(agent: Agent, place: Place) -> bool:
     """Returns whether an agent's hook is in its settings in a place."""
     hook = agent.parts(place)[0]
-    (edit,) = edits.gathered([hook])
+    (edit,) = file_edits.gathered([hook])
     return edit.text is not None and hook.removed(edit.text) != edit.text
 
 

@@ -1,8 +1,8 @@
 """The engine of checks: runs commands, scripts and file checks, and keeps the evidence.
 
-`check` has the types of checks, `engine` runs a list of them, and `runner` also keeps a record and
-the evidence of each run; `processes` runs one program with its limits, `files` looks at files. See
-docs/checks.md.
+`check` has the types of checks, `executing` runs a list of them, and `runner` also keeps a record
+and the evidence of each run; `processes` runs one program with its limits, `file_checks` looks at
+files. See docs/checks.md.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from queenbee.checks.check import Script as Script
     from queenbee.checks.check import describe as describe
     from queenbee.checks.check import verdict as verdict
-    from queenbee.checks.engine import Progress as Progress
-    from queenbee.checks.engine import run_checks as run_checks
+    from queenbee.checks.executing import Progress as Progress
+    from queenbee.checks.executing import run_checks as run_checks
     from queenbee.checks.runner import CheckRunner as CheckRunner
     from queenbee.checks.runner import ChecksInterrupted as ChecksInterrupted
     from queenbee.checks.verification import VerificationRecord as VerificationRecord
@@ -32,7 +32,7 @@ __getattr__, __dir__, __all__ = exports(
     {
         "check": "Check CheckResult Command ContentMatch Expectation FileExists Pattern "
         "Script describe verdict",
-        "engine": "Progress run_checks",
+        "executing": "Progress run_checks",
         "runner": "CheckRunner ChecksInterrupted",
         "verification": "VerificationRecord",
     },

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.check import CheckResult, verdict
-from queenbee.checks.engine import run_checks
+from queenbee.checks.executing import run_checks
 from queenbee.checks.processes import Interrupts
 from queenbee.checks.verification import (
     EvidenceOfRun,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from queenbee.checks.check import Check
-    from queenbee.checks.engine import Progress
+    from queenbee.checks.executing import Progress
     from queenbee.checks.verification import Subject, VerificationRecord
 
 

@@ -16,7 +16,7 @@ from queenbee.checks.check import described
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Unwritable
 from queenbee.store import safe_open
-from queenbee.store.documents import write_document
+from queenbee.store.whole_files import write_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -76,10 +76,10 @@ class Invocation:
         """Takes in what others pushed, before a command reads, if the settings say so."""
         if self.hive.layout.settings.sync_when == "manual" or command == "sync":
             return
-        from queenbee.services.behind import wants_fetch  # noqa: PLC0415 - start-up
+        from queenbee.services.unasked import wants_fetch  # noqa: PLC0415 - start-up
 
         if wants_fetch(self.hive):
-            from queenbee.git.remote.following import freshen  # noqa: PLC0415 - start-up
+            from queenbee.git.remote.alongside import freshen  # noqa: PLC0415 - start-up
 
             freshen(self.hive)
 
@@ -88,10 +88,10 @@ class Invocation:
         hive = self._hive
         if hive is None or hive.layout.settings.sync_when == "manual":
             return
-        from queenbee.services.behind import news, wants_exchange  # noqa: PLC0415 - start-up
+        from queenbee.services.unasked import news, wants_exchange  # noqa: PLC0415 - start-up
 
         if wants_exchange(hive.layout):
-            from queenbee.git.remote.following import send  # noqa: PLC0415 - start-up
+            from queenbee.git.remote.alongside import send  # noqa: PLC0415 - start-up
 
             # Whoever ends it has its answer already; the next command sends the rest.
             with suppress(KeyboardInterrupt):
@@ -250,7 +250,7 @@ class QueenGroup(click.Group):
         """Returns the commands that begin so; where the shell shows no help, it is not loaded."""
         from click.shell_completion import CompletionItem  # noqa: PLC0415 - start-up
 
-        from queenbee.cli.completing import is_bash  # noqa: PLC0415 - start-up
+        from queenbee.cli.shell_completion import is_bash  # noqa: PLC0415 - start-up
 
         if not (self.modules and is_bash()):
             return super().shell_complete(ctx, incomplete)
@@ -318,7 +318,7 @@ def group(name: str, commands: Sequence[QueenCommand], *, help: str, example: st
 def _taught(ctx: click.Context, parameters: list[click.Parameter]) -> list[click.Parameter]:
     """Returns the parameters of a command; while a shell asks, they know their values."""
     if ctx.resilient_parsing:
-        from queenbee.cli.completing import teach  # noqa: PLC0415 - start-up
+        from queenbee.cli.shell_completion import teach  # noqa: PLC0415 - start-up
 
         teach(ctx, parameters)
     return parameters

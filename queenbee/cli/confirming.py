@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import tell
-from queenbee.git.remote.granting import Terms
+from queenbee.git.remote.terms import Terms
 
 if TYPE_CHECKING:
     from queenbee.workflows.hive import Hive

@@ -204,7 +204,7 @@ def run(arguments: list[str]) -> int:
 def _invoke(arguments: list[str], call: Invocation) -> int:
     """Returns the exit status that the command itself decides."""
     if "_QUEEN_COMPLETE" in os.environ:
-        from queenbee.cli.completing import answer  # noqa: PLC0415 - start-up
+        from queenbee.cli.shell_completion import answer  # noqa: PLC0415 - start-up
 
         return answer(queen, call)
     # Not click's own `main`: it turns a closed pipe into exit 1, which means "no" here.

@@ -15,8 +15,8 @@ from queenbee.core.timestamps import format_duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from queenbee.checks.engine import Progress
-    from queenbee.services.waiting.turns import Progress as Waiting
+    from queenbee.checks.executing import Progress
+    from queenbee.services.waiting.attempts import Progress as Waiting
 
 _COLUMNS = 60
 

@@ -87,7 +87,7 @@ def look(asked: Asked, env: Mapping[str, str]) -> Glance | None:
 
 def _of_session(asked: Asked, env: Mapping[str, str]) -> tuple[str | None, str | None]:
     """Returns the folder of the session that standard input describes, and its name."""
-    from queenbee.hook.names import known_name  # noqa: PLC0415 - start-up
+    from queenbee.hook.acting_names import known_name  # noqa: PLC0415 - start-up
 
     if sys.stdin is None or sys.stdin.isatty():
         return None, None

@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.errors import NotFound, QueenError, Unreadable
-from queenbee.store.documents import read_document, write_document
+from queenbee.store.whole_files import read_document, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

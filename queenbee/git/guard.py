@@ -17,7 +17,7 @@ from queenbee.git.changes import staged
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
-from queenbee.store.git_files.working_tree import read_tree_id
+from queenbee.store.git_files.tree_id import read_tree_id
 from queenbee.store.git_trees import git_tree
 from queenbee.store.logbook import note
 

@@ -26,7 +26,7 @@ from queenbee.git.hook_scripts import (
 )
 from queenbee.git.run import line
 from queenbee.store import safe_open
-from queenbee.store.documents import read_document, take_name, write_document
+from queenbee.store.whole_files import read_document, take_name, write_document
 
 HOOKS = ("pre-commit", "prepare-commit-msg", "pre-applypatch", "pre-push")
 _OF_FRAMEWORKS = ("pre-commit", "pre-push")

@@ -19,7 +19,7 @@ from queenbee.workflows.completing import complete as complete_issue
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from queenbee.checks.engine import Progress
+    from queenbee.checks.executing import Progress
     from queenbee.core.records import Reservation
     from queenbee.services.hive import Services
     from queenbee.workflows.completing import Completion

@@ -16,9 +16,9 @@ import time
 from queenbee._light import suppress
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import TooSlow, git, line, names_in, without_programs
-from queenbee.store.documents import keep, recall
 from queenbee.store.files import stamp_of
 from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
+from queenbee.store.whole_files import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

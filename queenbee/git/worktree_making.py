@@ -24,11 +24,11 @@ from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Q
 from queenbee.git.hooks import INSTALLED, HookFolder, states
 from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
-from queenbee.store.documents import write_document
 from queenbee.store.droids.identity import checked_droid
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import KernelLock
+from queenbee.store.whole_files import write_document
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment

@@ -95,7 +95,7 @@ def _opened(
 ) -> _Place | None:
     layout, writes, files = governed
     # An edit that concerns no hive loads none of these.
-    from queenbee.hook.sessions import open_hive  # noqa: PLC0415 - start-up
+    from queenbee.hook.session_events import open_hive  # noqa: PLC0415 - start-up
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
     paths: list[str] = []
@@ -123,8 +123,8 @@ def _take_from_parent(place: _Place, event: Event, env: Mapping[str, str]) -> No
     Leases that the session's own edits took are handed over, so that the session does not edit the
     files before the subagent is done. What it reserved by name stays its own.
     """
-    from queenbee.hook.names import find_actor  # noqa: PLC0415 - start-up
-    from queenbee.hook.sessions import open_as  # noqa: PLC0415 - start-up
+    from queenbee.hook.acting_names import find_actor  # noqa: PLC0415 - start-up
+    from queenbee.hook.session_events import open_as  # noqa: PLC0415 - start-up
 
     parent = find_actor(place.hive.layout, env, event).parent
     if parent is None:

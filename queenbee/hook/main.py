@@ -130,16 +130,16 @@ def _answer(event: Event, env: Mapping[str, str]) -> Answer | Plain | None:
         return worktree_events.answer(event, env)
     if event.kind not in _OF_SESSIONS:
         return None
-    from queenbee.hook import sessions  # noqa: PLC0415 - start-up
+    from queenbee.hook import session_events  # noqa: PLC0415 - start-up
 
     if event.kind == events.SESSION_START:
-        return sessions.begin(event, env)
+        return session_events.begin(event, env)
     if event.kind == events.SUBAGENT_START:
-        return sessions.begin_subagent(event, env)
+        return session_events.begin_subagent(event, env)
     if event.kind == events.SUBAGENT_END:
-        sessions.end_subagent(event, env)
+        session_events.end_subagent(event, env)
     else:
-        sessions.end(event, env)
+        session_events.end(event, env)
     return None
 
 

@@ -17,7 +17,7 @@ from queenbee.git.lines import shown
 from queenbee.hook import answers
 from queenbee.hook.events import AFTER_EDIT
 from queenbee.store import safe_open
-from queenbee.store.documents import keep, recall
+from queenbee.store.whole_files import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 
 from queenbee.hook import answers, events
-from queenbee.hook.names import find_actor
-from queenbee.hook.sessions import open_as
+from queenbee.hook.acting_names import find_actor
+from queenbee.hook.session_events import open_as
 from queenbee.store.droids import presence
 from queenbee.store.droids.told import Told
 from queenbee.store.layout import discover
@@ -19,9 +19,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from queenbee.hook.acting_names import Actor
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
-    from queenbee.hook.names import Actor
     from queenbee.services.hive import Services
     from queenbee.store.layout import Layout
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from queenbee.core.text import mentioned, one_line, quotation, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.hook import answers, events
-from queenbee.hook.sessions import MOST_CHARS
+from queenbee.hook.session_events import MOST_CHARS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

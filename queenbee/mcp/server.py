@@ -24,9 +24,9 @@ from queenbee.core.plain_json import error_document
 from queenbee.core.text import printable, shortened
 from queenbee.errors import Bug, Busy, InvalidInput, NotFound, QueenError
 from queenbee.mcp import arguments, resources
-from queenbee.mcp.answers import answered, document_of, refused
 from queenbee.mcp.guide import INSTRUCTIONS, LOOP
 from queenbee.mcp.incoming import mend
+from queenbee.mcp.results import answered, document_of, refused
 from queenbee.mcp.tools import TOOLS, Call
 from queenbee.version import __version__
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
 
-    from queenbee.mcp.answers import Answer
+    from queenbee.mcp.results import Answer
     from queenbee.mcp.tools import Tool
     from queenbee.mcp.workspace import Session, Workspace
 

@@ -16,19 +16,19 @@ from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
 from queenbee.git.landed import complete as complete_issue
-from queenbee.git.remote.following import freshen, send
-from queenbee.git.remote.granting import Terms
+from queenbee.git.remote.alongside import freshen, send
+from queenbee.git.remote.terms import Terms
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
-from queenbee.services import behind, governing, work
+from queenbee.services import governing, unasked, work
 from queenbee.services.leases.edits import notes_on_checked
 from queenbee.services.telling import sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from queenbee.checks.engine import Progress as Checking
+    from queenbee.checks.executing import Progress as Checking
     from queenbee.core.records import Assignment
-    from queenbee.services.waiting.turns import Progress as Waiting
+    from queenbee.services.waiting.attempts import Progress as Waiting
     from queenbee.workflows.hive import Hive
 
 WAIT_S = 50
@@ -60,13 +60,13 @@ class Call:
         """The hive, opened when first used."""
         if self.opened is None:
             self.opened = self.open_hive()
-            if behind.wants_fetch(self.opened):
+            if unasked.wants_fetch(self.opened):
                 freshen(self.opened)
         return self.opened
 
     def send(self) -> None:
         """Sends what was written to the remote, if the settings say so."""
-        if self.opened is not None and behind.wants_exchange(self.opened.layout):
+        if self.opened is not None and unasked.wants_exchange(self.opened.layout):
             send(self.opened)
 
     @property

@@ -13,7 +13,7 @@ from uuid import uuid4
 from queenbee.core.names import joined, part_of, session_name
 from queenbee.core.text import quotation, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError, UnknownDroid, Unreadable
-from queenbee.store.droids import identity, sessions
+from queenbee.store.droids import agent_sessions, identity
 from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover
 from queenbee.store.settings import FILE_NAME
@@ -127,7 +127,7 @@ class Workspace:
             return found[0]
         made = session.name
         if found is not None:
-            known = sessions.current(layout, session.identifier, time.time_ns() // 1_000_000)
+            known = agent_sessions.current(layout, session.identifier, time.time_ns() // 1_000_000)
             if known.first if known is not None else self._holds_it(session, layout):
                 return found[0]
             made = joined(found[0], "-", part_of(session.identifier))

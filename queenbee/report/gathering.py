@@ -9,7 +9,7 @@ from queenbee.core.records import Message
 from queenbee.errors import QueenError
 from queenbee.git.collisions.comparing import compare
 from queenbee.report import limits
-from queenbee.report.plan import graph, open_issues, phases, totals
+from queenbee.report.plan_section import graph, open_issues, phases, totals
 from queenbee.report.talk import checks, threads
 from queenbee.report.times import bars, conflicts, median, newest, turns, waits
 from queenbee.report.values import Foreseen, GateLine, Report, Waiting

@@ -8,7 +8,7 @@ import stat
 from queenbee.errors import Conflict, NotFound, Unreadable
 from queenbee.report.words import GENERATOR
 from queenbee.store import safe_open
-from queenbee.store.documents import create_document, read_document, write_document
+from queenbee.store.whole_files import create_document, read_document, write_document
 
 _HEAD_BYTES = 4096
 """A report names its generator within so many bytes."""

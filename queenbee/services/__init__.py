@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.assignments import Assignments as Assignments
     from queenbee.services.diagnosis import Diagnosis as Diagnosis
-    from queenbee.services.documents import Documents as Documents
+    from queenbee.services.document_questions import Documents as Documents
     from queenbee.services.droids import Droids as Droids
     from queenbee.services.hive import Services as Services
     from queenbee.services.issues import Issues as Issues
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from queenbee.services.leases.reservations import Reservations as Reservations
     from queenbee.services.messages import Messages as Messages
     from queenbee.services.nudges import Nudges as Nudges
-    from queenbee.services.store import Store as Store
+    from queenbee.services.open_store import Store as Store
     from queenbee.services.waiting.queue import Queue as Queue
     from queenbee.services.writing.transaction import Transaction as Transaction
 
@@ -29,7 +29,7 @@ __getattr__, __dir__, __all__ = exports(
     {
         "assignments": "Assignments",
         "diagnosis": "Diagnosis",
-        "documents": "Documents",
+        "document_questions": "Documents",
         "droids": "Droids",
         "hive": "Services",
         "issues": "Issues",
@@ -37,7 +37,7 @@ __getattr__, __dir__, __all__ = exports(
         "messages": "Messages",
         "nudges": "Nudges",
         "waiting.queue": "Queue",
-        "store": "Store",
+        "open_store": "Store",
         "writing.transaction": "Transaction",
     },
 )

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from queenbee.core.queue import Waiter
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.nudges import Nudges
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
+    from queenbee.services.waiting.attempts import OnProgress
     from queenbee.services.waiting.queue import Place, Queue
-    from queenbee.services.waiting.turns import OnProgress
     from queenbee.services.writing.transaction import Transaction
 
 KIND = "assignments"
@@ -74,7 +74,7 @@ class Assignments:
         if wait_s <= 0:
             return self._give(issue_id, actor, said, anyway=anyway)
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
-        from queenbee.services.waiting.turns import served  # noqa: PLC0415 - start-up
+        from queenbee.services.waiting.attempts import served  # noqa: PLC0415 - start-up
 
         return served(
             self._queue().place(Want(issue_id=issue_id), wait_s),

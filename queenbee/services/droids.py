@@ -11,7 +11,7 @@ from queenbee.store.droids import identity, presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
 
 _JUDGED = 200
 """How many of a droid's newest records of each kind say when it last wrote: the answer must not

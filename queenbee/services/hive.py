@@ -9,7 +9,7 @@ from queenbee._light import cached_property
 from queenbee.core.kinds import KINDS
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
-from queenbee.services.store import Store
+from queenbee.services.open_store import Store
 from queenbee.store.files import size_of
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.core.queue import Want
     from queenbee.services.assignments import Assignments
-    from queenbee.services.documents import Documents
+    from queenbee.services.document_questions import Documents
     from queenbee.services.droids import Droids
     from queenbee.services.history import Revision
     from queenbee.services.issues import Issues
@@ -92,7 +92,7 @@ class Services(Store):
     @cached_property
     def documents(self) -> Documents:
         """The documents that say more about issues than the tracker; none here (ADR 0008)."""
-        from queenbee.services.documents import Documents  # noqa: PLC0415 - start-up
+        from queenbee.services.document_questions import Documents  # noqa: PLC0415 - start-up
 
         return Documents()
 
@@ -180,7 +180,7 @@ class Services(Store):
         `archive_after`) from the ledgers to the archive, and returns the result by kind. Raises
         `Busy`, `Unwritable`.
         """
-        from queenbee.services.rotation import rotate  # noqa: PLC0415 - start-up
+        from queenbee.services.archiving import rotate  # noqa: PLC0415 - start-up
 
         return {kind: rotate(self, kind, older_than_s=older_than_s) for kind in self.kinds()}
 
@@ -190,7 +190,7 @@ class Services(Store):
         path = self.layout.ledger_path
         large = [kind for kind in kinds if limit and size_of(path(kind)) >= limit]
         if large:
-            from queenbee.services.rotation import rotate_what_is_due  # noqa: PLC0415 - start-up
+            from queenbee.services.archiving import rotate_what_is_due  # noqa: PLC0415 - start-up
 
             rotate_what_is_due(self, large)
 
@@ -199,7 +199,7 @@ class Services(Store):
         grants sends them itself.
         """
         if self.layout.settings.sync_when != "manual" and not self.grant_marks:
-            from queenbee.services.behind import request  # noqa: PLC0415 - start-up
+            from queenbee.services.unasked import request  # noqa: PLC0415 - start-up
 
             request(self.layout)
 

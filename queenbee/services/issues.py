@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.core.records import Assignment
     from queenbee.services.assignments import Assignments
-    from queenbee.services.documents import Documents
-    from queenbee.services.store import Store
-    from queenbee.store.records import Cursor
+    from queenbee.services.document_questions import Documents
+    from queenbee.services.open_store import Store
+    from queenbee.store.questions import Cursor
 
     class Circumstances(TypedDict):
         """What decides where issues stand, besides their rows: see `readiness.open_standings`."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.services.droids import Droids
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
     from queenbee.services.writing.transaction import Transaction
 
     Draft = Mapping[str, Any]
@@ -293,7 +293,7 @@ class Messages:
         """Returns the actor's unread messages, newest first, as soon as there are any; an empty
         list at the timeout.
         """
-        from queenbee.services.waiting.turns import Watch, until  # noqa: PLC0415 - start-up
+        from queenbee.services.waiting.attempts import Watch, until  # noqa: PLC0415 - start-up
 
         watch = Watch(self._store, [KIND])
         return until(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from queenbee.services.droids import Droids
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
 
 ANSWER_WITHIN_S = 60
 """How long a nudged droid has: any command of it, and any edit under its hook, is an answer."""

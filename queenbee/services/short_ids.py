@@ -19,8 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from queenbee.services.store import Store
-    from queenbee.store.records import Records
+    from queenbee.services.open_store import Store
+    from queenbee.store.questions import Records
 
 _WHOLE = 26
 """A ULID without its prefix: what is as long is no part of another id."""

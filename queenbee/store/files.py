@@ -9,7 +9,7 @@ import zlib
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.documents import write_document
+from queenbee.store.whole_files import write_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

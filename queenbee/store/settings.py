@@ -9,7 +9,7 @@ import os
 
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.store.documents import read_own
+from queenbee.store.whole_files import read_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields, Stated
     from queenbee.store.files import Stamp
     from queenbee.store.ledger.ledger import Ledger, Receipt
-    from queenbee.store.records import Cursor
+    from queenbee.store.questions import Cursor
 
 MANY = 6
 """Ids that a part names before it is enough to say that it names too many."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.documents import is_unfinished, sweep, unfinished
+from queenbee.store.whole_files import is_unfinished, sweep, unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from queenbee.store.git_files.worktrees import worktrees
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from queenbee.git.collisions.values import Collisions
+    from queenbee.git.collisions.found import Collisions
     from queenbee.tui.facts import Facts, Reader
     from queenbee.workflows.hive import Hive
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.events import DescendantFocus
 
-    from queenbee.git.collisions.values import Collisions
+    from queenbee.git.collisions.found import Collisions
     from queenbee.tui.cells import Row
     from queenbee.tui.facts import Facts
 

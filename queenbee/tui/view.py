@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Message, Reservation
-    from queenbee.git.collisions.values import Collisions, Pair
+    from queenbee.git.collisions.found import Collisions, Pair
     from queenbee.services.work import Member
     from queenbee.tui.facts import Facts
 

@@ -1,8 +1,8 @@
 """Where documents meet assignments: the complete hive, and what commands do with its documents.
 
-`hive` and `documents` answer the services; `beads`, `gates` and `imports` are what the commands of
-those names call; `running`, `loop` and `completing` run checks, and `verifications` keeps their
-records; `doctor` examines documents.
+`hive` and `document_answers` answer the services; `beads`, `gates` and `imports` are what the
+commands of those names call; `running`, `loop` and `completing` run checks, and `verifications`
+keeps their records; `document_findings` examines documents.
 """
 
 from __future__ import annotations

@@ -9,15 +9,15 @@ from queenbee.checks.check import describe
 from queenbee.checks.verification import missing_evidence, recorded_results
 from queenbee.documents.folders import evidence_dir
 from queenbee.documents.issue_rows import metadata_of
-from queenbee.documents.ralph.bead import bead_checks, unmet_dependencies
-from queenbee.documents.sprints.history import (
+from queenbee.documents.ralph.ralph_bead import bead_checks, unmet_dependencies
+from queenbee.documents.sprints.bead_rules import MERGE, WORK
+from queenbee.documents.sprints.executions import (
     attempts_left,
     describe_judges,
     feedback,
     has_history,
     next_step,
 )
-from queenbee.documents.sprints.rules import MERGE, WORK
 from queenbee.documents.sprints.teams import is_sprint_bead, team_of
 from queenbee.workflows.verifications import last_verification
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.documents.gates.phases import GateState
-    from queenbee.documents.ralph.issues import RalphBeads
-    from queenbee.documents.ralph.store import BeadFile
+    from queenbee.documents.ralph.as_issues import RalphBeads
+    from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.services.hive import Services
 
     Kind = Literal["ralph", "sprint", "session"]

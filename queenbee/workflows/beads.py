@@ -8,7 +8,7 @@ from queenbee.core.readiness import blockers_of
 from queenbee.core.text import suggested
 from queenbee.documents.issue_rows import current_rows
 from queenbee.documents.json_documents import parse_json
-from queenbee.documents.sprints.history import (
+from queenbee.documents.sprints.executions import (
     record_dev_execution,
     record_pull_request,
     record_qa_execution,

@@ -19,18 +19,18 @@ from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.services.messages import stage
 from queenbee.workflows import running
-from queenbee.workflows.documents import may_be_bead
+from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.verifications import last_verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.checks.engine import Progress
+    from queenbee.checks.executing import Progress
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment
-    from queenbee.documents.ralph.store import BeadFile
+    from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.services.writing.transaction import Transaction
     from queenbee.workflows.hive import Hive
 

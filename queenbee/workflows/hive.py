@@ -11,7 +11,7 @@ from queenbee.services.hive import Services
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.workflows.documents import HiveDocuments
+    from queenbee.workflows.document_answers import HiveDocuments
 
 
 class Hive(Services):
@@ -20,7 +20,7 @@ class Hive(Services):
     @cached_property
     def documents(self) -> HiveDocuments:
         """The beads and gates of this hive."""
-        from queenbee.workflows.documents import HiveDocuments  # noqa: PLC0415 - start-up
+        from queenbee.workflows.document_answers import HiveDocuments  # noqa: PLC0415 - start-up
 
         return HiveDocuments(self)
 

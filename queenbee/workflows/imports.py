@@ -17,13 +17,13 @@ from queenbee.core.text import suggested
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.branches import PREFIXES
-from queenbee.documents.plans.files import annotate_file, read_markdown
-from queenbee.documents.plans.importer import import_plan
 from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.plans.plan_import import import_plan
+from queenbee.documents.plans.reading import annotate_file, read_markdown
 from queenbee.documents.plans.rows import PlanSetting
-from queenbee.documents.sessions.files import read_session_folder
-from queenbee.documents.sessions.importer import import_session
+from queenbee.documents.sessions.folder import read_session_folder
 from queenbee.documents.sessions.session import read_session
+from queenbee.documents.sessions.session_import import import_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.files import stamp_of

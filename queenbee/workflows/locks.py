@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.checks.verification import slug
 from queenbee.documents.folders import lock_path, run_lock_path
 from queenbee.errors import Busy, Unwritable
-from queenbee.store import safe_open, setup
+from queenbee.store import creating, safe_open
 from queenbee.store.lock import KernelLock, is_held
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def documents_lock(hive: Services) -> Callable[[], AbstractContextManager[object
     """Returns the lock that keeps other processes from rewriting a bead or a gate."""
 
     def lock() -> AbstractContextManager[object]:
-        setup.make_state_dir(hive.layout)
+        creating.make_state_dir(hive.layout)
         return KernelLock(
             lock_path(hive.layout),
             holder=hive.actor_or_none or "somebody",
@@ -44,7 +44,7 @@ def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
 
     Raises `Busy`, which names the holder, at once.
     """
-    setup.make_state_dir(hive.layout)
+    creating.make_state_dir(hive.layout)
     path = _run_lock(hive, bead_id)
     with ExitStack() as held:
         try:
@@ -72,7 +72,7 @@ def gate_runs(hive: Services, workflow_id: str, phase_id: str) -> Iterator[None]
 
     Raises `Unwritable`.
     """
-    setup.make_state_dir(hive.layout)
+    creating.make_state_dir(hive.layout)
     path = _run_lock(hive, f"{workflow_id}/{phase_id}")
     try:
         fd = safe_open.open_file(path, os.O_RDWR | os.O_CREAT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.documents.ralph.run import run_bead
+from queenbee.documents.ralph.bead_loop import run_bead
 from queenbee.documents.ralph.verify import (
     checks_to_run,
     describe_checks,
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from queenbee.checks.runner import CheckRunner
-    from queenbee.documents.ralph.run import RunOutcome
-    from queenbee.documents.ralph.store import BeadFile
+    from queenbee.documents.ralph.bead_files import BeadFile
+    from queenbee.documents.ralph.bead_loop import RunOutcome
     from queenbee.workflows.hive import Hive
     from queenbee.workflows.running import Watcher
 

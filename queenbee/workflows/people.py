@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned, one_line, quotation
 from queenbee.documents.folders import gates_dir
 from queenbee.documents.gates.gate import validate_gate
+from queenbee.documents.gates.gate_files import list_gates
 from queenbee.documents.gates.judgement import judge, latest_results
-from queenbee.documents.gates.store import list_gates
 from queenbee.services.telling import people
 from queenbee.services.telling.people import Want
 

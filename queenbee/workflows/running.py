@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 from queenbee.checks.runner import CheckRunner
 from queenbee.documents.folders import bead_dirs, evidence_dir, gates_dir
-from queenbee.documents.gates import run as gate_run
-from queenbee.documents.ralph.bead import Unmet, unmet_dependencies
-from queenbee.documents.ralph.store import BeadFolders, read_bead
+from queenbee.documents.gates import gate_run as gate_run
+from queenbee.documents.ralph.bead_files import BeadFolders, read_bead
+from queenbee.documents.ralph.ralph_bead import Unmet, unmet_dependencies
 from queenbee.documents.ralph.verify import (
     complete_bead,
     describe_checks,
@@ -21,10 +21,10 @@ from queenbee.documents.ralph.verify import (
     verify_bead,
     verify_to_complete,
 )
-from queenbee.documents.sprints.history import describe_judges, has_history, sprint_verdict
+from queenbee.documents.sprints.executions import describe_judges, has_history, sprint_verdict
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import InvalidInput
-from queenbee.workflows.documents import may_be_bead
+from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.locks import documents_lock, gate_runs
 from queenbee.workflows.verifications import recorder, without_secrets
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from queenbee.checks.engine import Progress
+    from queenbee.checks.executing import Progress
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.beads import Issue
-    from queenbee.documents.gates.run import GateRun
-    from queenbee.documents.ralph.store import BeadFile
+    from queenbee.documents.gates.gate_run import GateRun
+    from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.documents.ralph.verify import WaitsFor
     from queenbee.workflows.hive import Hive
 

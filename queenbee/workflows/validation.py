@@ -13,16 +13,16 @@ from queenbee.documents.agents import AGENTS_DIR, DEFAULT_AGENT, list_agents
 from queenbee.documents.findings import Finding
 from queenbee.documents.issue_rows import current_rows, metadata_of
 from queenbee.documents.json_documents import parse_json
-from queenbee.documents.ralph.bead import validate_bead
-from queenbee.documents.sprints.bead import objects_in
-from queenbee.documents.sprints.rules import MAX_BYTES, check_bead
+from queenbee.documents.ralph.ralph_bead import validate_bead
+from queenbee.documents.sprints.bead_rules import MAX_BYTES, check_bead
+from queenbee.documents.sprints.sprint_bead import objects_in
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import NotFound, Unreadable
-from queenbee.store.documents import MAX_BYTES as MAX_FILE_BYTES
-from queenbee.store.documents import read_document
 from queenbee.store.files import split_lines
 from queenbee.store.git_trees import git_tree
 from queenbee.store.ledger.codec import Unusable, decode
+from queenbee.store.whole_files import MAX_BYTES as MAX_FILE_BYTES
+from queenbee.store.whole_files import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

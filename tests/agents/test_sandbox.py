@@ -19,7 +19,7 @@ import pytest
 from hives import COMMAND, Queen, commit_file, git
 
 from queenbee.agents.setup import Setup
-from queenbee.store import setup as stores
+from queenbee.store import creating as stores
 from queenbee.store.layout import discover
 
 SANDBOX = Path(__file__).parents[1] / "sandbox.sh"

@@ -13,8 +13,8 @@ import pytest
 from hives import QuickQueen, git
 
 from queenbee.agents.agent import Place
-from queenbee.agents.files import edits
-from queenbee.agents.files.edits import UNCHANGED
+from queenbee.agents.files import file_edits
+from queenbee.agents.files.file_edits import UNCHANGED
 from queenbee.agents.setup import AGENTS, Setup, is_set_up, place_of
 from queenbee.errors import Conflict, InvalidInput, Unreadable, Unwritable
 from queenbee.git import hooks as git_hooks
@@ -157,7 +157,7 @@ def test_without_any_file_undo_leaves_none(
 ) -> None:
     before = contents(repo, home)
     made = configure(agent)
-    assert {each.state for each in made.edits} == {edits.MADE}
+    assert {each.state for each in made.edits} == {file_edits.MADE}
     configure(agent, undo=True)
     assert contents(repo, home) == before
     assert sorted(os.listdir(repo)) == [".beads", ".git", "README.md"]
@@ -294,14 +294,14 @@ def test_if_one_file_cannot_be_written_those_before_it_are_restored(
 ) -> None:
     filled("gemini", lambda text: text, repo, home)
     before = contents(repo, home)
-    write = edits.write_document
+    write = file_edits.write_document
 
     def fails_at_the_skill(path: str, data: bytes) -> None:
         if path.endswith("SKILL.md"):
             raise Unwritable("the disk is full")
         write(path, data)
 
-    monkeypatch.setattr(edits, "write_document", fails_at_the_skill)
+    monkeypatch.setattr(file_edits, "write_document", fails_at_the_skill)
     with pytest.raises(Unwritable, match="disk is full"):
         configure("gemini")
     assert contents(repo, home) == before

@@ -8,7 +8,7 @@ from pathlib import Path
 from hives import git
 
 from queenbee.agents import setup
-from queenbee.agents.files import edits, json_text, marked, writable_roots
+from queenbee.agents.files import file_edits, json_text, marked, writable_roots
 from queenbee.errors import QueenError
 from queenbee.git import hooks
 
@@ -42,7 +42,7 @@ def refused(act: Callable[[], object]) -> bool:
 
 def test_what_cannot_be_restored_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("theirs\n")
-    (edit,) = edits.gathered([Forgetful(tmp_path / "file", loses="theirs\n")])
+    (edit,) = file_edits.gathered([Forgetful(tmp_path / "file", loses="theirs\n")])
     assert refused(edit.set_up)
 
 
@@ -50,10 +50,10 @@ def test_a_read_only_file_stops_every_write(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).write_text("theirs\n")
     (tmp_path / "two").chmod(0o444)
-    found = edits.gathered([Forgetful(tmp_path / name) for name in ("one", "two")])
+    found = file_edits.gathered([Forgetful(tmp_path / name) for name in ("one", "two")])
     for edit in found:
         edit.set_up()
-    assert refused(lambda: edits.write(found, None))
+    assert refused(lambda: file_edits.write(found, None))
     assert (tmp_path / "one").read_text() == "theirs\n"
 
 
@@ -61,11 +61,11 @@ def test_a_failed_write_restores_the_others(tmp_path: Path) -> None:
     (tmp_path / "one").write_text("theirs\n")
     (tmp_path / "two").mkdir()
     first, second = (Forgetful(tmp_path / "one"), Forgetful(tmp_path / "three"))
-    found = edits.gathered([first, second])
+    found = file_edits.gathered([first, second])
     for edit in found:
         edit.set_up()
     found[1].real = str(tmp_path / "two")  # A folder: it cannot be replaced by a file.
-    refused(lambda: edits.write(found, None))
+    refused(lambda: file_edits.write(found, None))
     assert (tmp_path / "one").read_text() == "theirs\n"
 
 

@@ -467,7 +467,7 @@ class TestHook:
     def test_a_bug_of_queenbee_blocks(
         self, quick: QuickQueen, gate: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from queenbee.documents.gates import store as gate_store
+        from queenbee.documents.gates import gate_files as gate_store
 
         monkeypatch.setattr(gate_store, "check_gate", lambda *_, **__: 1 / 0)
         done = quick("gate", "hook", *GATE)

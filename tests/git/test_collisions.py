@@ -15,7 +15,7 @@ from hives import Queen, QuickQueen, commit_file, git
 
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git.collisions import comparing, order, snapshots
-from queenbee.git.collisions.values import Collisions
+from queenbee.git.collisions.found import Collisions
 from queenbee.git.lines import Hunk, hunks, overlaps, shown
 from queenbee.store.layout import discover
 

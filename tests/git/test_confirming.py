@@ -17,7 +17,7 @@ from queenbee.git.remote import branch, confirming, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.deciding import Decisions
-from queenbee.git.remote.notes import Notes
+from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync
 from queenbee.services.hive import Services
 

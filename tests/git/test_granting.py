@@ -18,18 +18,17 @@ from sync_worlds import World
 from queenbee import Hive
 from queenbee.core.records import Assignment
 from queenbee.errors import Busy, Held, Taken, Unreachable
-from queenbee.git.remote import following
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
-from queenbee.git.remote.granting import Terms
 from queenbee.git.remote.syncing import sync, take_in
+from queenbee.git.remote.terms import Terms
 
 PATIENCE_S = 30
 
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(following, "SHORTEST_S", 0.05)
+    monkeypatch.setattr(alongside, "SHORTEST_S", 0.05)
     world = World(tmp_path)
     for name in ("ada", "bob"):
         world.clone(name)

@@ -15,7 +15,7 @@ from sync_worlds import BRANCH, World
 from queenbee.errors import InvalidInput, Unreachable, Unreadable
 from queenbee.git.remote import branch, leftovers, syncing
 from queenbee.git.remote.syncing import sync
-from queenbee.services import behind
+from queenbee.services import unasked
 
 _MESSAGE = b'{"id":"qm-1","from":"eve","to":"bob","subject":"hi","created_at":"2024-01-01"}\n'
 _EVE = ("-c", "user.name=eve", "-c", "user.email=e@v.e")
@@ -227,9 +227,9 @@ def test_a_remote_that_explains_itself_at_length_is_left_alone_all_the_same(two:
     bob = two.hive("bob")
     sync(bob)
     for _ in range(2):
-        behind.note_away(bob.layout, "no " * 100_000)
-        assert behind.is_resting(bob.layout)
-    said = behind.news(bob)
+        unasked.note_away(bob.layout, "no " * 100_000)
+        assert unasked.is_resting(bob.layout)
+    said = unasked.news(bob)
     assert len(said) == 1
     assert len(said[0]) < 400
 

@@ -11,9 +11,8 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.git import hooks
-from queenbee.git.landing import issue
 from queenbee.services.leases import edits
-from queenbee.store.git_files import working_tree
+from queenbee.store.git_files import tree_id
 
 
 @pytest.fixture
@@ -229,8 +228,11 @@ class TestTheGuard:
         other = Hive.open(tree, droid="api", env={})
         with other.transaction() as tx:
             fields = {"pattern": "README.md", "exclusive": False, "droid": "api"}
-            tree_id = working_tree.keep_tree_id(other.layout)
-            made = {"tree_id": tree_id, "session": "s", "status": "active"}
+            made = {
+                "tree_id": tree_id.keep_tree_id(other.layout),
+                "session": "s",
+                "status": "active",
+            }
             ends = {"expires_at": "2099-01-01T00:00:00.000Z"}
             tx.create("reservations", {**fields, **made, **ends})
         return tree
@@ -262,7 +264,7 @@ def test_a_completion_that_fails_says_that_it_has_landed_and_is_done_by_the_next
         raise Busy("the lock is taken")
 
     with monkeypatch.context() as broken:
-        broken.setattr(issue, "complete", fails)
+        broken.setattr(landed_issue, "complete", fails)
         refused = quick("land", as_="ui", cwd=tree)
     assert (refused.code, "landed on main; run queen land again" in refused.err) == (6, True)
     assert head(repo, "main") == head(tree)

@@ -16,7 +16,7 @@ from sync_worlds import BRANCH, World
 from queenbee.errors import Busy, InvalidInput, Unreachable, Unreadable
 from queenbee.git.remote import syncing
 from queenbee.git.remote.branch import Branch
-from queenbee.git.remote.notes import Notes
+from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync
 from queenbee.store.lock import KernelLock
 

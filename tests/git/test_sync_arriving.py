@@ -12,9 +12,9 @@ from sync_worlds import BRANCH, World
 
 from queenbee import Hive
 from queenbee.git.remote import syncing
-from queenbee.git.remote.notes import Notes
+from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync, take_in
-from queenbee.services import rotation as services_rotation
+from queenbee.services import archiving as services_rotation
 from queenbee.store.files import Appender
 from queenbee.store.ledger import rotation
 from queenbee.store.ledger.archive import Archive

@@ -12,12 +12,12 @@ from sync_worlds import BRANCH, World
 
 from queenbee import Hive
 from queenbee.core.records import Assignment
+from queenbee.git.remote.alongside import send
 from queenbee.git.remote.confirming import confirmed
-from queenbee.git.remote.following import send
-from queenbee.git.remote.granting import Terms
 from queenbee.git.remote.syncing import Synced, sync, take_in
-from queenbee.services import behind
-from queenbee.store.engines import moving
+from queenbee.git.remote.terms import Terms
+from queenbee.services import unasked
+from queenbee.store.engines import switching
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_a_hive_that_is_carried_back_to_files_takes_in_what_was_left(
     sync(two.hive("old"))
     hives["ada"].assignments.claim("shop-2")
     sync(hives["ada"])
-    moving.use(hives["ada"].layout, "files")
+    switching.use(hives["ada"].layout, "files")
     back = two.hive("ada")
     assert sync(back).taken == 1
     assert sorted(str(each.issue_id) for each in back.assignments.find()) == ["shop-1", "shop-2"]
@@ -141,21 +141,21 @@ class TestWithoutBeingAsked:
         path = two.folder / "ada" / ".beads" / "queen.toml"
         path.write_text(path.read_text() + f'\n[sync]\nwhen = "{request.param}"\nmax_age = "1s"\n')
         hive = opened_in(two, "ada")
-        behind.allow(hive.layout)
+        unasked.allow(hive.layout)
         hive.close()
         return two
 
     def test_a_write_asks_for_the_copy(self, asking: World) -> None:
         hive = opened_in(asking, "ada")
         hive.assignments.claim("shop-1")
-        assert behind.wants_exchange(hive.layout)
+        assert unasked.wants_exchange(hive.layout)
         send(hive)
-        assert not behind.is_asked(hive.layout)
+        assert not unasked.is_asked(hive.layout)
         assert issues_on(asking) == ["shop-1"]
         hive.close()
 
     def test_a_read_does_not_wait_for_the_remote(self, asking: World) -> None:
         hive = opened_in(asking, "ada")
-        assert behind.is_allowed(hive.layout)
-        assert not behind.wants_fetch(hive)
+        assert unasked.is_allowed(hive.layout)
+        assert not unasked.wants_fetch(hive)
         hive.close()

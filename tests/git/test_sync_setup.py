@@ -13,7 +13,7 @@ from sync_worlds import BRANCH, World
 
 from queenbee.errors import Unreachable
 from queenbee.git.left_out import left_out
-from queenbee.git.remote.moving import set_up, undo
+from queenbee.git.remote.relocating import set_up, undo
 from queenbee.git.remote.syncing import sync
 from queenbee.services.care.doctor import examine
 

@@ -16,11 +16,10 @@ from mcp_clients import inside, result_of
 from sync_worlds import World, there
 
 from queenbee import Hive
-from queenbee.git.remote import following
+from queenbee.git.remote.alongside import send
 from queenbee.git.remote.branch import Branch
-from queenbee.git.remote.following import send
 from queenbee.git.remote.syncing import sync
-from queenbee.services import behind
+from queenbee.services import unasked
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     made = World(tmp_path)
     for name in ("ada", "bob"):
         made.clone(name)
-        behind.allow(made.hive(name).layout)
+        unasked.allow(made.hive(name).layout)
     return made
 
 
@@ -47,7 +46,7 @@ class TestWrite:
     def test_is_pushed_after_the_answer(self, world: World, writing: QuickQueen) -> None:
         assert writing("claim", "shop-1").code == 0
         assert there(world) == {"shop-1"}
-        assert not behind.is_asked(layout(world))
+        assert not unasked.is_asked(layout(world))
 
     def test_comes_after_the_answer(
         self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
@@ -81,12 +80,12 @@ class TestWrite:
         monkeypatch.setattr(Branch, "push", None)
         monkeypatch.setattr(Branch, "fetch", None)
         assert writing("status").code == 0
-        assert not behind.is_asked(layout(world))
+        assert not unasked.is_asked(layout(world))
 
     def test_and_by_default_nothing_is_pushed(self, world: World) -> None:
         QuickQueen(world.folder / "ada")("claim", "shop-1")
         assert there(world) == set()
-        assert not behind.is_asked(layout(world))
+        assert not unasked.is_asked(layout(world))
 
     def test_during_an_exchange_is_sent_by_the_next(
         self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
@@ -101,7 +100,7 @@ class TestWrite:
         monkeypatch.setattr(Branch, "push", late)
         writing("claim", "shop-1")
         assert there(world) == {"shop-1"}
-        assert behind.is_asked(layout(world))
+        assert unasked.is_asked(layout(world))
         writing("status")
         assert there(world) == {"shop-1", "shop-2"}
 
@@ -122,17 +121,17 @@ class TestWrite:
 
         monkeypatch.setattr(Branch, "push", dies)
         world.hive("ada").assignments.claim("shop-1")
-        behind.request(layout(world))
+        unasked.request(layout(world))
         with pytest.raises(SystemError):
             send(world.hive("ada"))
-        assert behind.is_asked(layout(world))
-        behind.served(layout(world))
+        assert unasked.is_asked(layout(world))
+        unasked.served(layout(world))
 
     def test_of_whoever_confirms_starts_no_second_push(
         self, world: World, writing: QuickQueen
     ) -> None:
         assert writing("claim", "shop-1", "--confirm", "--json").json["token"] == 1
-        assert not behind.is_asked(layout(world))
+        assert not unasked.is_asked(layout(world))
 
 
 class TestAKill:
@@ -165,9 +164,9 @@ class TestAKill:
             if done.returncode == 0:
                 break
             killed += 1
-            assert behind.is_asked(place)
+            assert unasked.is_asked(place)
         assert killed >= 6
-        assert not behind.is_asked(place)
+        assert not unasked.is_asked(place)
         assert there(world) == {f"shop-{n}" for n in range(1, killed + 2)}
         lines = [line["id"] for line in world.lines()]
         assert len(lines) == len(set(lines))
@@ -186,18 +185,18 @@ class TestConsent:
         return path
 
     def test_is_not_in_the_archive(self, world: World, unpacked: Path) -> None:
-        assert not behind.is_allowed(Hive.open(unpacked).layout)
+        assert not unasked.is_allowed(Hive.open(unpacked).layout)
         queen = QuickQueen(unpacked)
         for call in (["status"], ["claim", "shop-1"], ["check", "a.py"], ["claim", "shop-2"]):
             assert "once you have run: queen sync" in queen(*call).err or call[0] == "check"
         inside(unpacked, lambda client: client.call_tool("status", {}))
-        assert not behind.is_asked(Hive.open(unpacked).layout)
+        assert not unasked.is_asked(Hive.open(unpacked).layout)
         assert not (world.folder / "ran").exists()
 
     def test_is_an_explicit_exchange(self, world: World, unpacked: Path) -> None:
         assert QuickQueen(unpacked)("sync").code == 6
         assert (world.folder / "ran").exists()
-        assert behind.is_allowed(Hive.open(unpacked).layout)
+        assert unasked.is_allowed(Hive.open(unpacked).layout)
 
 
 class TestOffline:
@@ -211,7 +210,7 @@ class TestOffline:
         for name, times in (("ada", 0), ("dora", 1), ("dora", 0)):
             said = writing("status", "--as", name).err
             assert said.count("cannot be reached") == times, (name, said)
-        assert behind.is_asked(layout(world))
+        assert unasked.is_asked(layout(world))
 
     def test_is_in_the_one_document_on_standard_error(
         self, world: World, writing: QuickQueen
@@ -230,13 +229,13 @@ class TestOffline:
         shim.chmod(0o755)
         for name in ("uploadpack", "receivepack"):
             git(world.folder / "ada", "config", f"remote.origin.{name}", str(shim))
-        monkeypatch.setattr(following, "_BRIEF_S", 0.3)
+        monkeypatch.setattr(alongside, "_BRIEF_S", 0.3)
         begun_s = time.monotonic()
         claimed = writing("claim", "shop-1")
         assert claimed.code == 0
         assert "cannot be reached" in claimed.err
         assert time.monotonic() - begun_s < 30
-        assert behind.is_asked(layout(world))
+        assert unasked.is_asked(layout(world))
 
     def test_a_refused_push_changes_no_status(self, world: World, writing: QuickQueen) -> None:
         hook = world.bare / "hooks" / "pre-receive"
@@ -249,28 +248,28 @@ class TestOffline:
     def test_the_remote_is_left_alone_for_a_while(
         self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        behind.note_away(layout(world), "away")
+        unasked.note_away(layout(world), "away")
         monkeypatch.setattr(Branch, "push", None)
         assert writing("claim", "shop-1").code == 0
-        assert behind.is_asked(layout(world))
+        assert unasked.is_asked(layout(world))
 
     def test_what_waited_is_sent_when_it_is_back(self, world: World, writing: QuickQueen) -> None:
         world.cut()
         writing("claim", "shop-1")
-        assert behind.is_resting(layout(world))
+        assert unasked.is_resting(layout(world))
         world.heal()
         sync(world.hive("ada"))
         assert there(world) == {"shop-1"}
-        assert not behind.is_resting(layout(world))
-        assert not behind.is_asked(layout(world))
+        assert not unasked.is_resting(layout(world))
+        assert not unasked.is_asked(layout(world))
 
     def test_a_clock_that_is_set_back_ends_the_rest(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        behind.note_away(layout(world), "away")
+        unasked.note_away(layout(world), "away")
         now_ns = time.time_ns()
         monkeypatch.setattr(time, "time_ns", lambda: now_ns - 10**12)
-        assert not behind.is_resting(layout(world))
+        assert not unasked.is_resting(layout(world))
 
 
 class TestRead:

@@ -15,16 +15,15 @@ from hives import COMMAND, QuickQueen
 from sync_worlds import PATIENCE_S, World, there, until
 
 from queenbee.errors import Busy
-from queenbee.git.remote import following
-from queenbee.git.remote.following import State, watch
+from queenbee.git.remote.alongside import State, watch
 from queenbee.git.remote.syncing import sync
-from queenbee.services import behind
+from queenbee.services import unasked
 
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(following, "LOOK_S", 0.05)
-    monkeypatch.setattr(following, "LONGEST_LOOK_S", 0.5)
+    monkeypatch.setattr(alongside, "LOOK_S", 0.05)
+    monkeypatch.setattr(alongside, "LONGEST_LOOK_S", 0.5)
     world = World(tmp_path)
     for name in ("ada", "bob"):
         world.clone(name)
@@ -93,13 +92,13 @@ class TestWatch:
 
     def test_sends_what_commands_write(self, two: World, ada: Watcher) -> None:
         layout = two.hive("ada").layout
-        until(lambda: behind.is_watched(layout))
+        until(lambda: unasked.is_watched(layout))
         two.settings("ada", '[sync]\nwhen = "write"\n')
-        behind.allow(two.hive("ada").layout)
+        unasked.allow(two.hive("ada").layout)
         started = len(ada.states)
         assert QuickQueen(two.folder / "ada")("claim", "shop-1", "--as", "ada").code == 0
         until(lambda: there(two) == {"shop-1"})
-        until(lambda: not behind.is_asked(two.hive("ada").layout))
+        until(lambda: not unasked.is_asked(two.hive("ada").layout))
         until(lambda: len(ada.states) > started)  # The watch sent it, not the command.
 
     def test_runs_once_on_a_machine(
@@ -107,8 +106,8 @@ class TestWatch:
     ) -> None:
         layout = two.hive("ada").layout
         # Before it has its folder, nobody could tell.
-        until(lambda: behind.is_watched(layout))
-        monkeypatch.setattr(following, "_TURN_S", 0.0)
+        until(lambda: unasked.is_watched(layout))
+        monkeypatch.setattr(alongside, "_TURN_S", 0.0)
         with pytest.raises(Busy):
             watch(two.hive("ada"), stopped=lambda: True, show=lambda _: None)
 
@@ -147,7 +146,7 @@ class TestTheCommand:
         out, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, err
         assert "queenbee/hive of origin: 0 lines taken in, 1 sent" in out.splitlines()
-        assert not behind.is_watched(two.hive("ada").layout)
+        assert not unasked.is_watched(two.hive("ada").layout)
 
     def test_killed_at_any_moment_leaves_everything_to_the_next(
         self, two: World, run: Callable[[], subprocess.Popen[str]]
@@ -155,7 +154,7 @@ class TestTheCommand:
         wanted = set()
         for number in range(6):
             process = run()
-            until(lambda: behind.is_watched(two.hive("ada").layout))
+            until(lambda: unasked.is_watched(two.hive("ada").layout))
             for part in ("a", "b"):
                 two.hive("ada", f"d{number}{part}").assignments.claim(f"shop-{number}{part}")
                 wanted.add(f"shop-{number}{part}")

@@ -28,7 +28,7 @@ from queenbee import Hive, Reservation
 from queenbee.agents import claude
 from queenbee.core.queue import Want
 from queenbee.errors import Held, Unreachable
-from queenbee.hook import editing, sessions
+from queenbee.hook import editing, session_events
 from queenbee.hook import main as hook
 from queenbee.services.leases import edits
 from queenbee.store.lock import KernelLock
@@ -507,7 +507,7 @@ def test_a_hive_that_stays_locked_holds_an_edit_up_for_the_hooks_own_time_only(
 ) -> None:
     """The hive's own timeout is for commands, which a person can interrupt."""
     hold(tree, "docs/**")
-    monkeypatch.setattr(sessions, "_LOCK_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(session_events, "_LOCK_TIMEOUT_S", 0.05)
     with KernelLock(str(tree / ".git/queenbee/lock"), holder="reviewer", timeout_s=10):
         assert ask(recorded("claude/pre-edit", tree)) is None
         said = capsys.readouterr().err
@@ -525,7 +525,7 @@ def test_a_shorter_timeout_of_the_hive_holds_for_the_hook_too(
 
 
 def test_the_hook_gives_up_before_its_agent_does() -> None:
-    assert 2 * sessions._LOCK_TIMEOUT_S <= claude._TIMEOUT_S
+    assert 2 * session_events._LOCK_TIMEOUT_S <= claude._TIMEOUT_S
 
 
 def test_a_malformed_name_in_the_environment_stops_nothing(

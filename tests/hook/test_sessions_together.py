@@ -21,8 +21,8 @@ from hives import commit_file, git
 
 from queenbee import Hive
 from queenbee.core.names import joined
-from queenbee.hook import names
-from queenbee.store.droids import sessions
+from queenbee.hook import acting_names
+from queenbee.store.droids import agent_sessions
 from queenbee.store.layout import discover
 
 FIRST, SECOND = "claude-1b4e28ba", "claude-7c9e6679"
@@ -357,7 +357,7 @@ def test_a_session_that_was_quiet_for_long_leaves_its_name(tree: Path, agents: l
     remember(tree, "alice")
     agents[0].start()
     (file,) = (tree / ".git" / "queenbee" / "sessions" / "git").iterdir()
-    long_ago = time.time() - sessions.QUIET_MS / 1000 - 60
+    long_ago = time.time() - agent_sessions.QUIET_MS / 1000 - 60
     os.utime(file, (long_ago, long_ago))
     assert agents[1].start(OTHER_SESSION) == "alice"
     agents[0].edit("a.py")
@@ -391,5 +391,5 @@ def test_the_second_session_of_a_droid_has_a_name_of_its_own(tree: Path) -> None
     found = []
     for session in (SESSION, OTHER_SESSION):
         data = shaped("claude/session-start", tree, session_id=session)
-        found.append(names.find_actor(layout, {}, events.read_event(data, str(tree))).name)
+        found.append(acting_names.find_actor(layout, {}, events.read_event(data, str(tree))).name)
     assert found == ["alice", "alice-7c9e6679"]

@@ -9,7 +9,7 @@ import pytest
 from hives import QuickQueen
 
 from queenbee.errors import Bug, QueenError
-from queenbee.mcp.answers import Answer, answered, refused
+from queenbee.mcp.results import Answer, answered, refused
 
 ODD = {"caf\udce9": ["\ud83d", 1, 1.5, None, True, ("é", {"x": object})]}
 

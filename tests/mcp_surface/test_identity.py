@@ -10,7 +10,7 @@ from hives import git
 from mcp_clients import called, error_of, result_of
 
 from queenbee.hook.events import read_event
-from queenbee.hook.sessions import find_actor
+from queenbee.hook.session_events import find_actor
 from queenbee.mcp.workspace import Workspace
 from queenbee.store.droids.identity import remember
 from queenbee.store.layout import discover

@@ -10,7 +10,7 @@ from report_worlds import report_of
 
 from queenbee.errors import Conflict, NotFound, Unreadable
 from queenbee.report import saving
-from queenbee.report.markdown import markdown
+from queenbee.report.as_markdown import markdown
 from queenbee.report.page import page
 from queenbee.report.saving import save
 

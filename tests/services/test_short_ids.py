@@ -15,7 +15,7 @@ from queenbee import Hive
 from queenbee.core.ids import end_key, shortest_end
 from queenbee.errors import Ambiguous, NotFound
 from queenbee.services.short_ids import one_of, record_id
-from queenbee.store.index.records import Indexed
+from queenbee.store.index.indexed import Indexed
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 

@@ -13,9 +13,9 @@ import pytest
 from queenbee import Hive
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.store import files
+from queenbee.store.creating import init
 from queenbee.store.layout import discover
 from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.setup import init
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from queenbee import Hive
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.services.care import doctor
 from queenbee.store import lock as lock_module
+from queenbee.store.creating import init
 from queenbee.store.layout import discover
 from queenbee.store.lock import KernelLock
-from queenbee.store.setup import init
 
 HOLD = """
 import sys

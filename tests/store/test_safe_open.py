@@ -21,7 +21,7 @@ CALLS = {
 """Calls that open, make or change a file by its path."""
 
 ELSEWHERE = {
-    ("agents/files/edits.py", "os.rmdir"): "removes folders that are empty",
+    ("agents/files/file_edits.py", "os.rmdir"): "removes folders that are empty",
     ("agents/opencode.py", "open"): "reads a file of this package",
     ("checks/content.py", "os.open"): "reads the file that a check names, in a process of its own",
     ("checks/processes.py", "open"): "reads /proc",
@@ -29,8 +29,8 @@ ELSEWHERE = {
     ("cli/main.py", "open"): "/dev/null",
     ("cli/main.py", "os.open"): "/dev/null",
     ("documents/gates/gate.py", "open"): "reads a schema of this package",
-    ("documents/ralph/bead.py", "open"): "reads a schema of this package",
-    ("documents/sprints/bead.py", "open"): "reads a schema of this package",
+    ("documents/ralph/ralph_bead.py", "open"): "reads a schema of this package",
+    ("documents/sprints/sprint_bead.py", "open"): "reads a schema of this package",
     ("git/changes.py", "open"): "reads MERGE_HEAD, in the git directory",
     ("git/collisions/cache.py", "os.mkdir"): "in a temporary folder",
     ("git/collisions/cache.py", "shutil.rmtree"): "follows no links",
@@ -39,7 +39,7 @@ ELSEWHERE = {
     ("git/landing/healing.py", "open"): "reads files of the tree, and an index",
     ("git/landing/healing.py", "os.rmdir"): "removes folders that are empty",
     ("git/landing/healing.py", "os.unlink"): "git's locks, in the git directory",
-    ("git/landing/incoming.py", "open"): "reads the state of a rebase, in the git directory",
+    ("git/landing/arrivals.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/joining.py", "open"): "a message in a temporary folder",
     ("git/landing/place.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/union.py", "open"): "writes into a temporary folder",
@@ -54,16 +54,19 @@ ELSEWHERE = {
     ("git/hooks.py", "os.chmod"): "of a hook that was just written",
     ("git/hooks.py", "os.link"): "by the handle of the folder",
     ("git/hooks.py", "os.replace"): "by the handle of the folder",
-    ("hook/sessions.py", "open"): "the file that CLAUDE_ENV_FILE names",
+    ("hook/session_events.py", "open"): "the file that CLAUDE_ENV_FILE names",
     ("report/page.py", "open"): "reads a file of this package",
     ("tui/web.py", "open"): "reads files of this package",
     ("services/writing/credentials.py", "open"): "reads a file of this package",
-    ("store/documents.py", "os.link"): "by the handle of the folder",
-    ("store/documents.py", "os.open"): "reads a document that a user names; its links are followed",
-    ("store/documents.py", "os.replace"): "by the handle of the folder",
+    ("store/whole_files.py", "os.link"): "by the handle of the folder",
+    (
+        "store/whole_files.py",
+        "os.open",
+    ): "reads a document that a user names, behind links too",
+    ("store/whole_files.py", "os.replace"): "by the handle of the folder",
     ("workflows/branches.py", "open"): "reads the branches in the git directory",
     ("store/git_trees.py", "open"): "reads in the git directory, and pointers of git and Beads",
-    ("store/droids/processes.py", "open"): "reads /proc",
+    ("store/droids/liveness.py", "open"): "reads /proc",
 }
 """What is not opened by the one module, and why."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.store import settings
-from queenbee.store.setup import template
+from queenbee.store.creating import template
 
 
 def load(folder, text=None, env=None):

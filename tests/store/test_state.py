@@ -14,7 +14,7 @@ from record_lines import IDS, any_lines, encoded
 
 from queenbee.core import fold
 from queenbee.store import state as state_module
-from queenbee.store.index.records import Indexed
+from queenbee.store.index.indexed import Indexed
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 

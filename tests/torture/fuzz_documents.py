@@ -29,20 +29,20 @@ from queenbee.documents.gates.gate import (
     new_gate,
     validate_gate,
 )
+from queenbee.documents.gates.gate_run import gate_checks
 from queenbee.documents.gates.judgement import attempt_of, counters, judge, latest_results
-from queenbee.documents.gates.run import gate_checks
 from queenbee.documents.json_documents import format_json, parse_json
 from queenbee.documents.plans.annotate import annotate_plan
-from queenbee.documents.plans.check import check_plan
-from queenbee.documents.plans.graph import render_plan
-from queenbee.documents.plans.importer import import_plan
 from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.plans.plan_check import check_plan
+from queenbee.documents.plans.plan_graph import render_plan
+from queenbee.documents.plans.plan_import import import_plan
 from queenbee.documents.plans.rows import PlanSetting
-from queenbee.documents.sessions.files import File, SessionFolder
-from queenbee.documents.sessions.graph import render_pipeline
-from queenbee.documents.sessions.importer import import_session
+from queenbee.documents.sessions.folder import File, SessionFolder
 from queenbee.documents.sessions.session import read_session, session_findings
+from queenbee.documents.sessions.session_import import import_session
 from queenbee.documents.sessions.skeleton import session_skeleton
+from queenbee.documents.sessions.task_graph import render_pipeline
 from queenbee.errors import QueenError
 from queenbee.hook import answers, events
 from queenbee.hook.main import respond

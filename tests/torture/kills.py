@@ -12,10 +12,10 @@ import sys
 import time
 from collections import Counter
 
+from queenbee.store.creating import init
 from queenbee.store.engines import opening
 from queenbee.store.layout import discover
 from queenbee.store.ledger.codec import Unusable, decode
-from queenbee.store.setup import init
 from tests.torture.places import (
     ENVIRONMENT,
     ROOT,

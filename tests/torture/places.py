@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from queenbee import Hive
 from queenbee.services.care.doctor import examine, repair
+from queenbee.store.creating import init
 from queenbee.store.layout import discover
-from queenbee.store.setup import init
 from tests.torture import TESTS
 
 ROOT = os.path.dirname(TESTS)

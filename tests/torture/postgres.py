@@ -24,7 +24,7 @@ import psycopg
 
 from queenbee import Hive
 from queenbee.errors import Busy, Conflict, NotFound, OutcomeUnknown, StoreError
-from queenbee.store.engines.postgres import connection, engine, turn
+from queenbee.store.engines.postgres import connection, engine, postgres_write
 from tests import postgres_server
 from tests.torture.places import Broken
 
@@ -274,7 +274,7 @@ def _without_lock() -> None:
 
 def _guessing() -> None:
     """A commit whose answer was lost is taken for one that arrived."""
-    turn.PostgresTurn._was_recorded = lambda *_: True  # type: ignore[method-assign]
+    postgres_write.PostgresTurn._was_recorded = lambda *_: True  # type: ignore[method-assign]
 
 
 def _own_clock() -> None:

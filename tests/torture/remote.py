@@ -26,7 +26,7 @@ from queenbee import Hive
 from queenbee.errors import Busy, Held, QueenError, Taken
 from queenbee.git.remote import confirming, syncing
 from queenbee.git.remote.branch import Branch
-from queenbee.git.remote.notes import Notes
+from queenbee.git.remote.sync_state import Notes
 from tests.torture.kills import killed_at
 from tests.torture.network import Proxy, Server
 from tests.torture.places import ENVIRONMENT, ROOT, must, require

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from queenbee import Hive
-from queenbee.tui.app import Board
+from queenbee.tui.application import Board
 from queenbee.tui.facts import Reader
 from queenbee.tui.listing import Listing
 

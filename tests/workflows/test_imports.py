@@ -11,7 +11,7 @@ from bead_files import PLAN
 from hives import git, records, write_lines
 
 from queenbee import Hive
-from queenbee.documents.plans.importer import InvalidPlan
+from queenbee.documents.plans.plan_import import InvalidPlan
 from queenbee.errors import InvalidInput
 from queenbee.workflows import imports
 from queenbee.workflows.imports import repository_path, usual_prefix

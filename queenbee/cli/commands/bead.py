@@ -97,10 +97,10 @@ def _show_json(value: object) -> None:
 def schema(call: Invocation, kind: Kind, strict: bool) -> dict[str, Any]:
     """Print the JSON Schema of a kind of bead: ralph or sprint"""
     if kind == "ralph":
-        from queenbee.documents.ralph.bead import ralph_schema  # noqa: PLC0415 - start-up
+        from queenbee.documents.ralph.ralph_bead import ralph_schema  # noqa: PLC0415 - start-up
 
         return ralph_schema()
-    from queenbee.documents.sprints.bead import sprint_schema  # noqa: PLC0415 - start-up
+    from queenbee.documents.sprints.sprint_bead import sprint_schema  # noqa: PLC0415 - start-up
 
     return sprint_schema(strict=strict)
 

@@ -15,7 +15,7 @@ from queenbee.git.lines import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.git.collisions.values import Collisions, ConflictingFile, Pair, Side, Step
+    from queenbee.git.collisions.found import Collisions, ConflictingFile, Pair, Side, Step
     from queenbee.workflows.hive import Hive
 
 _PLACES = 3

@@ -255,7 +255,7 @@ def run(
     Exit 0 if it has passed, 1 if not. The output of the rules is kept as evidence.
     """
     from queenbee.checks.check import describe  # noqa: PLC0415 - start-up
-    from queenbee.documents.gates.run import gate_checks  # noqa: PLC0415 - start-up
+    from queenbee.documents.gates.gate_run import gate_checks  # noqa: PLC0415 - start-up
     from queenbee.workflows.gating.gates import gate_view  # noqa: PLC0415 - start-up
     from queenbee.workflows.running import run_gate  # noqa: PLC0415 - start-up
 

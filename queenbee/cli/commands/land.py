@@ -107,7 +107,7 @@ def land(  # noqa: PLR0913 - the options of a command
             raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
         landings.abort(hive, tell=tell)
         return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
-    from queenbee.git.landing.issue import Request, land_issue  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.landed_issue import Request, land_issue  # noqa: PLC0415 - start-up
 
     asked = Request(issue_id, check, reason, wait, go_on, confirm)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())

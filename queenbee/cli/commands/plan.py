@@ -113,8 +113,8 @@ def check(
 
 
 def _checked(path: str, rules: Mapping[str, Any], *, strict: bool) -> dict[str, object]:
-    from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan_check import check_plan  # noqa: PLC0415 - start-up
 
     plan = parse_plan(_text(path))
     found = check_plan(plan, **rules)
@@ -142,7 +142,7 @@ def _answer(path: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> 
 
 
 def _text(path: str) -> str:
-    from queenbee.documents.plans.files import read_markdown, read_markdown_stream  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.reading import read_markdown, read_markdown_stream  # noqa: PLC0415 - start-up
 
     if path == "-":
         return read_markdown_stream(sys.stdin.buffer, "standard input")
@@ -210,7 +210,7 @@ def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
 
     Importing the same plan again changes nothing. Rows are added to issues.jsonl, never rewritten.
     """
-    from queenbee.documents.plans.importer import InvalidPlan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan_import import InvalidPlan  # noqa: PLC0415 - start-up
     from queenbee.workflows.imports import PlanImport, import_plan_file  # noqa: PLC0415 - start-up
 
     try:
@@ -264,10 +264,10 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
 )
 def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
     """Show what waits for what"""
-    from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.graph import plan_dependencies, render_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan_check import check_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan_graph import plan_dependencies, render_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.reading import read_markdown  # noqa: PLC0415 - start-up
 
     plan = parse_plan(read_markdown(path))
     if any(finding.severity == "error" for finding in check_plan(plan)):

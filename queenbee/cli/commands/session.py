@@ -108,7 +108,7 @@ class Progress:
 
 
 def _show_status(progress: Progress) -> None:
-    from queenbee.documents.sessions.graph import render_pipeline  # noqa: PLC0415 - start-up
+    from queenbee.documents.sessions.task_graph import render_pipeline  # noqa: PLC0415 - start-up
 
     found = progress.found
     session = found.session
@@ -144,7 +144,7 @@ def status(call: Invocation, path: str | None, option: str | None) -> Progress:
     PATH is the session's folder. Combines what the session says with the state of its beads, if it
     was imported.
     """
-    from queenbee.documents.sessions.files import read_session_folder  # noqa: PLC0415 - start-up
+    from queenbee.documents.sessions.folder import read_session_folder  # noqa: PLC0415 - start-up
     from queenbee.documents.sessions.session import read_session  # noqa: PLC0415 - start-up
     from queenbee.workflows.imports import SessionProgress, with_progress  # noqa: PLC0415 - start-up
 
@@ -194,7 +194,7 @@ def new(
     call: Invocation, task: str, roles: tuple[str, ...], team: str | None, folder: str
 ) -> dict[str, object]:
     """Make a valid session, with one task for each role"""
-    from queenbee.documents.sessions.files import write_session_folder  # noqa: PLC0415 - start-up
+    from queenbee.documents.sessions.folder import write_session_folder  # noqa: PLC0415 - start-up
     from queenbee.documents.sessions.skeleton import ROLES, session_skeleton  # noqa: PLC0415 - start-up
 
     now_ms = time.time_ns() // 1_000_000

@@ -63,7 +63,7 @@ def watch(call: Invocation, web: bool, port: int) -> None:
     # Nothing else may write to the terminal.
     hive.progress = None
     call.arrive()
-    from queenbee.tui.app import Board  # noqa: PLC0415 - start-up
+    from queenbee.tui.application import Board  # noqa: PLC0415 - start-up
 
     board = Board(hive, parent=os.getppid() if _DRIVER in os.environ else None)
     board.run()

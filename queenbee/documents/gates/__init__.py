@@ -1,8 +1,8 @@
 """Phase gates: rules that must pass before the next phase begins. docs/gates.md.
 
-`gate` makes and changes the document, `judgement` judges it, `store` has its files, `rules` and
-`rule_fields` the four types of rules, `run` runs them, and `phases` says which gates hold an issue
-back.
+`gate` makes and changes the document, `judgement` judges it, `gate_files` has its files, `rules`
+and `rule_fields` the four types of rules, `gate_run` runs them, and `phases` says which gates hold
+an issue back.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from queenbee.documents.gates.gate import new_gate as new_gate
     from queenbee.documents.gates.gate import remove_rule as remove_rule
     from queenbee.documents.gates.gate import validate_gate as validate_gate
-    from queenbee.documents.gates.run import run_gate as run_gate
-    from queenbee.documents.gates.store import check_gate as check_gate
-    from queenbee.documents.gates.store import create_gate as create_gate
+    from queenbee.documents.gates.gate_files import check_gate as check_gate
+    from queenbee.documents.gates.gate_files import create_gate as create_gate
+    from queenbee.documents.gates.gate_run import run_gate as run_gate
 
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
         "gate": "add_rule history new_gate remove_rule validate_gate",
-        "run": "run_gate",
-        "store": "check_gate create_gate",
+        "gate_run": "run_gate",
+        "gate_files": "check_gate create_gate",
     },
 )

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.gates.gate import validate_gate
+from queenbee.documents.gates.gate_files import list_gates
 from queenbee.documents.gates.judgement import judge
-from queenbee.documents.gates.store import list_gates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from queenbee.documents.gates.store import BrokenFile, GateFile
+    from queenbee.documents.gates.gate_files import BrokenFile, GateFile
 
 _PHASE = re.compile(r"(?:phase[_-]?)?0*([0-9]+)([a-z]*)(?:[_-].*)?", re.DOTALL)
 

@@ -7,15 +7,15 @@ work, `import_plan` returns the rows that make it beads. `docs/plans.md`.
 from __future__ import annotations
 
 from queenbee.documents.plans.annotate import annotate_plan as annotate_plan
-from queenbee.documents.plans.check import check_plan as check_plan
-from queenbee.documents.plans.files import annotate_file as annotate_file
-from queenbee.documents.plans.files import read_markdown as read_markdown
-from queenbee.documents.plans.graph import plan_dependencies as plan_dependencies
-from queenbee.documents.plans.graph import render_plan as render_plan
-from queenbee.documents.plans.importer import InvalidPlan as InvalidPlan
-from queenbee.documents.plans.importer import import_plan as import_plan
 from queenbee.documents.plans.plan import Phase as Phase
 from queenbee.documents.plans.plan import Plan as Plan
 from queenbee.documents.plans.plan import Sprint as Sprint
 from queenbee.documents.plans.plan import parse_plan as parse_plan
+from queenbee.documents.plans.plan_check import check_plan as check_plan
+from queenbee.documents.plans.plan_graph import plan_dependencies as plan_dependencies
+from queenbee.documents.plans.plan_graph import render_plan as render_plan
+from queenbee.documents.plans.plan_import import InvalidPlan as InvalidPlan
+from queenbee.documents.plans.plan_import import import_plan as import_plan
+from queenbee.documents.plans.reading import annotate_file as annotate_file
+from queenbee.documents.plans.reading import read_markdown as read_markdown
 from queenbee.documents.plans.rows import PlanSetting as PlanSetting

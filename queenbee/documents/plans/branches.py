@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import ancestors
-from queenbee.documents.plans.graph import plan_dependencies
-from queenbee.documents.sprints.names import branch_name
-from queenbee.documents.text import slug
+from queenbee.documents.plans.plan_graph import plan_dependencies
+from queenbee.documents.sprints.sprint_names import branch_name
+from queenbee.documents.titles import slug
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

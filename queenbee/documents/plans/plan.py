@@ -10,7 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.plans.fields import (
+from queenbee.documents.plans.grammar import ANNOTATION
+from queenbee.documents.plans.marks import read_status
+from queenbee.documents.plans.outline import Phase as Phase
+from queenbee.documents.plans.outline import read_outline
+from queenbee.documents.plans.sprint_fields import (
     AgentRef,
     gather_fields,
     plain_value,
@@ -18,10 +22,6 @@ from queenbee.documents.plans.fields import (
     read_needs,
     read_priority,
 )
-from queenbee.documents.plans.grammar import ANNOTATION
-from queenbee.documents.plans.marks import read_status
-from queenbee.documents.plans.outline import Phase as Phase
-from queenbee.documents.plans.outline import read_outline
 from queenbee.documents.plans.unread import named_in_section
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from typing import Literal, TypeVar
 
     from queenbee.documents.markdown import Block
-    from queenbee.documents.plans.fields import Fields
     from queenbee.documents.plans.marks import Mark
     from queenbee.documents.plans.outline import Outline, Section
+    from queenbee.documents.plans.sprint_fields import Fields
 
     T = TypeVar("T")
 

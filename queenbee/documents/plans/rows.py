@@ -11,19 +11,19 @@ from queenbee.core.timestamps import format_ms
 from queenbee.documents.agents import DEFAULT_AGENT, agent_path
 from queenbee.documents.issue_rows import metadata_of, new_row, plan_and_sprint
 from queenbee.documents.plans.branches import branch_names, free_name, team_names
-from queenbee.documents.sprints.bead import DEFAULT_ATTEMPTS, objects_in
-from queenbee.documents.sprints.names import labels, team_name, worktree_path
+from queenbee.documents.sprints.bead_rules import MERGE, WORK
 from queenbee.documents.sprints.numbers import phase_of
 from queenbee.documents.sprints.reports import DEFAULT_SCHEMA
-from queenbee.documents.sprints.rules import MERGE, WORK
+from queenbee.documents.sprints.sprint_bead import DEFAULT_ATTEMPTS, objects_in
+from queenbee.documents.sprints.sprint_names import labels, team_name, worktree_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
     from queenbee.documents.issue_rows import Row
-    from queenbee.documents.plans.fields import AgentRef
     from queenbee.documents.plans.plan import Sprint
+    from queenbee.documents.plans.sprint_fields import AgentRef
 
 DEFAULT_MODEL = "sonnet"
 SCRUM_MASTER = "beads-ralph-scrum-master"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from queenbee.checks.check import describe
 from queenbee.checks.verification import Subject
 from queenbee.core.text import suggested
-from queenbee.documents.ralph.bead import (
+from queenbee.documents.ralph.bead_files import list_beads, update_bead
+from queenbee.documents.ralph.ralph_bead import (
     bead_checks,
     bead_status,
     check_bead,
     evidence_is_required,
     unmet_dependencies,
 )
-from queenbee.documents.ralph.store import list_beads, update_bead
 from queenbee.errors import Conflict, InvalidInput
 from queenbee.version import __version__
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from queenbee.checks.check import Check
     from queenbee.checks.runner import CheckRun, CheckRunner
     from queenbee.checks.verification import VerificationRecord
-    from queenbee.documents.ralph.bead import Unmet
-    from queenbee.documents.ralph.store import BeadFile, BeadFolders
+    from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
+    from queenbee.documents.ralph.ralph_bead import Unmet
 
     WaitsFor = Callable[[Mapping[str, Any]], list[Unmet]]
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from queenbee.documents.sessions.files import File
+    from queenbee.documents.sessions.folder import File
 
 MANUAL_FIX = "Manual fix or re-run team-coordinate"
 RESUME = "Re-run team-coordinate with resume"

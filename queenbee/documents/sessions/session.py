@@ -13,21 +13,13 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import suggested
 from queenbee.documents.findings import Finding
 from queenbee.documents.json_documents import parse_json
-from queenbee.documents.sessions.files import (
+from queenbee.documents.sessions.folder import (
     ROLE_SPECS,
     SHARED_MEMORY,
     TASK_ANALYSIS,
     TEAM_SESSION,
     SessionFolder,
     read_session_folder,
-)
-from queenbee.documents.sessions.graph import (
-    Pipeline,
-    Task,
-    graph_findings,
-    pipeline,
-    read_tasks,
-    with_capabilities,
 )
 from queenbee.documents.sessions.roles import (
     NOUNS,
@@ -36,13 +28,21 @@ from queenbee.documents.sessions.roles import (
     name_fault,
     role_spec_findings,
 )
+from queenbee.documents.sessions.task_graph import (
+    Pipeline,
+    Task,
+    graph_findings,
+    pipeline,
+    read_tasks,
+    with_capabilities,
+)
 from queenbee.errors import NotFound, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from queenbee.documents.sessions.files import File
+    from queenbee.documents.sessions.folder import File
 
 ORIGINAL_TASK = "Re-run team-coordinate with original task"
 INSPECTION = "Manual inspection or re-run team-coordinate"

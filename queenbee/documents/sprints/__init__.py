@@ -6,19 +6,19 @@
 
 from __future__ import annotations
 
-from queenbee.documents.sprints.bead import SprintBead as SprintBead
-from queenbee.documents.sprints.bead import sprint_schema as sprint_schema
-from queenbee.documents.sprints.history import InvalidRecord as InvalidRecord
-from queenbee.documents.sprints.history import NoAttemptLeft as NoAttemptLeft
-from queenbee.documents.sprints.history import attempts_left as attempts_left
-from queenbee.documents.sprints.history import feedback as feedback
-from queenbee.documents.sprints.history import next_step as next_step
-from queenbee.documents.sprints.history import record_dev_execution as record_dev_execution
-from queenbee.documents.sprints.history import record_pull_request as record_pull_request
-from queenbee.documents.sprints.history import record_qa_execution as record_qa_execution
-from queenbee.documents.sprints.history import record_scrum_result as record_scrum_result
-from queenbee.documents.sprints.history import sprint_verdict as sprint_verdict
-from queenbee.documents.sprints.rules import check_bead as check_bead
+from queenbee.documents.sprints.bead_rules import check_bead as check_bead
+from queenbee.documents.sprints.executions import InvalidRecord as InvalidRecord
+from queenbee.documents.sprints.executions import NoAttemptLeft as NoAttemptLeft
+from queenbee.documents.sprints.executions import attempts_left as attempts_left
+from queenbee.documents.sprints.executions import feedback as feedback
+from queenbee.documents.sprints.executions import next_step as next_step
+from queenbee.documents.sprints.executions import record_dev_execution as record_dev_execution
+from queenbee.documents.sprints.executions import record_pull_request as record_pull_request
+from queenbee.documents.sprints.executions import record_qa_execution as record_qa_execution
+from queenbee.documents.sprints.executions import record_scrum_result as record_scrum_result
+from queenbee.documents.sprints.executions import sprint_verdict as sprint_verdict
+from queenbee.documents.sprints.sprint_bead import SprintBead as SprintBead
+from queenbee.documents.sprints.sprint_bead import sprint_schema as sprint_schema
 from queenbee.documents.sprints.teams import group_by_team as group_by_team
 from queenbee.documents.sprints.teams import is_sprint_bead as is_sprint_bead
 from queenbee.documents.sprints.teams import team_of as team_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.documents.issue_rows import metadata_of
+from queenbee.documents.sprints.bead_rules import MERGE, WORK
 from queenbee.documents.sprints.numbers import SprintNumber, Track, is_sprint, parse_sprint
-from queenbee.documents.sprints.rules import MERGE, WORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,8 +11,8 @@ from queenbee.errors import InvalidInput
 from queenbee.git import unmerged
 from queenbee.git.collisions import order, snapshots
 from queenbee.git.collisions.cache import Cache
+from queenbee.git.collisions.found import Collisions, Pair, Side, Step
 from queenbee.git.collisions.pairs import Merger
-from queenbee.git.collisions.values import Collisions, Pair, Side, Step
 from queenbee.git.landing.union import spec_of
 from queenbee.git.run import line
 from queenbee.store.git_files.worktrees import target_branch, worktrees

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.git.collisions.values import Step
+from queenbee.git.collisions.found import Step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from queenbee.git.collisions.found import Side
     from queenbee.git.collisions.pairs import Merger
-    from queenbee.git.collisions.values import Side
 
     Files = Mapping[tuple[str, str], Sequence[str]]
     """The conflicting files of two sides by name, under both orders."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure
-from queenbee.git.collisions.values import ConflictingFile
+from queenbee.git.collisions.found import ConflictingFile
 from queenbee.git.lines import CHANGES, hunks, overlaps
 from queenbee.git.run import git
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from queenbee.git.collisions.cache import Cache
-    from queenbee.git.collisions.values import Side
+    from queenbee.git.collisions.found import Side
     from queenbee.store.git_files.worktrees import Worktree
 
 MOST_FILES = 5_000

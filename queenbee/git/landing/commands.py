@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from queenbee.checks.processes import Interrupts
-    from queenbee.git.landing.notes import Note
+    from queenbee.git.landing.step_notes import Note
 
 LAST_CHARS = 3_000
 _LONGEST_S = 1800.0

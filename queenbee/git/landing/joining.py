@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.landing.commands import Commands, Done
-    from queenbee.git.landing.notes import Note
     from queenbee.git.landing.place import Place
+    from queenbee.git.landing.step_notes import Note
     from queenbee.git.landing.union import Joined
 
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"

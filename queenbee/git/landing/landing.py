@@ -25,20 +25,20 @@ from queenbee.core.text import one_line, quotation
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing import healing
+from queenbee.git.landing.arrivals import Incoming
 from queenbee.git.landing.commands import LAST_CHARS, Commands, git, line
-from queenbee.git.landing.incoming import Incoming
 from queenbee.git.landing.joining import MERGE, Joining
-from queenbee.git.landing.notes import Note, left_behind
 from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
+from queenbee.git.landing.step_notes import Note, left_behind
 from queenbee.git.run import user_git
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.git.landing.incoming import Arrival
+    from queenbee.git.landing.arrivals import Arrival
     from queenbee.git.landing.union import Joined
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
 
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.landing.commands import Commands
-    from queenbee.git.landing.notes import Note
-    from queenbee.services.store import Store
+    from queenbee.git.landing.step_notes import Note
+    from queenbee.services.open_store import Store
 
 SHOWN = 5
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})

@@ -25,7 +25,7 @@ from queenbee.store.git_trees import git_tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
 
 MOST_FILE_BYTES = 64 * 2**20
 """A file on the branch is at most so large; ours are cut at a sixtieth of it."""

@@ -14,14 +14,14 @@ from queenbee.core import leases
 from queenbee.core.glob import overlap
 from queenbee.core.records import Assignment, Reservation
 from queenbee.errors import Busy, Held, QueenError, Taken, Unreachable
+from queenbee.git.remote.alongside import following
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.deciding import ASSIGNMENTS, RESERVATIONS, found, is_live, withdraw
-from queenbee.git.remote.following import following
-from queenbee.git.remote.notes import Notes
+from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services.assignments import taken
 from queenbee.services.leases.refusals import Holder, Refusal
-from queenbee.services.waiting.turns import Watch
+from queenbee.services.waiting.attempts import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

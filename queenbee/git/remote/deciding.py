@@ -19,7 +19,7 @@ from queenbee.store.ledger import codec
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from queenbee.git.remote.notes import Notes
+    from queenbee.git.remote.sync_state import Notes
     from queenbee.services.hive import Services
 
     Grant = Assignment | Reservation

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from queenbee.errors import Busy
 from queenbee.git.remote.branch import MOST_NUMBER, Branch, Tree, is_kind
 from queenbee.git.remote.deciding import Decisions, decide
-from queenbee.git.remote.notes import Known, Notes
-from queenbee.services import behind
-from queenbee.services.rotation import rotate_what_is_due
+from queenbee.git.remote.sync_state import Known, Notes
+from queenbee.services import unasked
+from queenbee.services.archiving import rotate_what_is_due
 from queenbee.store.files import Appender, split_lines
 from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import KernelLock
@@ -113,7 +113,7 @@ def take_in(
 
         def is_served() -> bool:
             # A round that began after we asked has brought whatever was there then.
-            return notes.fetched() > asked or behind.fetched_s(hive.layout) < older_than_s
+            return notes.fetched() > asked or unasked.fetched_s(hive.layout) < older_than_s
 
         with _turn(hive, notes, is_served, there.left_s()) as is_needed:
             if not is_needed:
@@ -175,7 +175,7 @@ class _Exchange:
             self._done.number = self._branch.number(self._branch.head())
             return self._done
         number = self._notes.begin_round()
-        behind.begin_serving(self._hive.layout)
+        unasked.begin_serving(self._hive.layout)
         for attempt in range(_ATTEMPTS):
             head = self._fetch() if fetch or attempt else self._branch.head()
             # 1. First take in, then judge: a grant is confirmed only on top of what is there.
@@ -189,7 +189,7 @@ class _Exchange:
                 # Without a fetch, nobody else may rely on this round.
                 done = number if fetch or attempt else self._known.done
                 self._notes.write(Known(head, head, ends, done))
-                behind.served(self._hive.layout)
+                unasked.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
             contents = self._contents(outgoing, decisions.lines)
@@ -231,11 +231,11 @@ class _Exchange:
 
     def _fetch(self) -> str | None:
         head = self._branch.fetch()
-        behind.note_fetch(self._hive.layout)
+        unasked.note_fetch(self._hive.layout)
         return head
 
     def _finish(self, decisions: Decisions, head: str | None, commit: str, known: Known) -> None:
-        behind.note_fetch(self._hive.layout)
+        unasked.note_fetch(self._hive.layout)
         # The remote has the confirmations: from here on a crash loses nothing, since the next
         # round takes them in like others' lines.
         self._append(decisions.lines)
@@ -245,7 +245,7 @@ class _Exchange:
         if self._passes(decisions.lines, known):
             known.taken = commit
         self._notes.write(known)
-        behind.served(self._hive.layout)
+        unasked.served(self._hive.layout)
 
     def _passes(self, lines: Mapping[str, Sequence[bytes]], known: Known) -> bool:
         """Moves the marks behind lines that were just appended, if nothing else is there; returns

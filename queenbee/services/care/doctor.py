@@ -18,10 +18,10 @@ from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern, QueenError
+from queenbee.services.archiving import MOST_BYTES
 from queenbee.services.care.ignored import ignored_ledgers
 from queenbee.services.diagnosis import Diagnosis
-from queenbee.services.rotation import MOST_BYTES
-from queenbee.store import issues_file, setup
+from queenbee.store import creating, issues_file
 from queenbee.store.files import START, Original, read_after, size_of
 from queenbee.store.ledger.codec import (
     CONFLICT_MARKERS,
@@ -93,7 +93,7 @@ def repair(hive: Services) -> list[Diagnosis]:
         hive.engine.repair()
         hive.close()
     with hive.transaction() as tx:
-        setup.add_attributes(hive.layout)
+        creating.add_attributes(hive.layout)
         for kind in hive.kinds():
             if any(each.code == "conflict_marker" for each in before):
                 for path in _tracked_files(hive, kind):
@@ -134,8 +134,8 @@ def _without_markers(path: str) -> None:
 def _settings(hive: Services) -> Iterator[Diagnosis]:
     layout = hive.layout
     path = os.path.join(layout.beads_dir, ".gitattributes")
-    lines = [line.strip() for line in setup.read_attributes(layout).splitlines()]
-    if setup.ATTRIBUTES not in lines:
+    lines = [line.strip() for line in creating.read_attributes(layout).splitlines()]
+    if creating.ATTRIBUTES not in lines:
         yield Diagnosis(
             "attributes",
             path,

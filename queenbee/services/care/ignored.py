@@ -10,8 +10,8 @@ from pathspec import GitIgnoreSpec
 from queenbee.core.text import suggested
 from queenbee.errors import NotFound
 from queenbee.services.diagnosis import Diagnosis
-from queenbee.store.documents import read_document
 from queenbee.store.git_trees import git_tree
+from queenbee.store.whole_files import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

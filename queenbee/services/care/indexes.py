@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import kind_of
 from queenbee.errors import NotFound
-from queenbee.store.documents import read_document, write_document
 from queenbee.store.engines.opening import INDEX_FROM_BYTES
 from queenbee.store.files import START, read_after, size_of, split_lines, stamp_of, wait_for_change
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration
+from queenbee.store.whole_files import read_document, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
 
 
 _IGNORED = "queen_*.idx.json"

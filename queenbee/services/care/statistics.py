@@ -9,7 +9,7 @@ from queenbee.store.engines.opening import INDEX_FROM_BYTES
 from queenbee.store.files import size_of
 
 if TYPE_CHECKING:
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
 
 _WEEK_MS = 7 * 86_400_000
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.core.queue import Waiter
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
     from queenbee.services.waiting.queue import Queue
 
 

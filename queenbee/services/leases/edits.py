@@ -13,7 +13,7 @@ from queenbee.core import glob
 from queenbee.core.leases import serves
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 from queenbee.services.leases.paths import path_of
-from queenbee.store.git_files.working_tree import read_tree_id
+from queenbee.store.git_files.tree_id import read_tree_id
 from queenbee.store.settings import OFF, SHARED
 
 TYPE_CHECKING = False

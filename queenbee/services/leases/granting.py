@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.services.leases.live import LiveLeases
     from queenbee.services.waiting.queue import Place, Queue
     from queenbee.services.writing.transaction import Transaction
-    from queenbee.store.records import Records
+    from queenbee.store.questions import Records
 
 
 class Request:

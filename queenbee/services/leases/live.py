@@ -6,13 +6,13 @@ from queenbee.core import leases
 from queenbee.core.glob.pattern import overlap
 from queenbee.core.glob.sieve import scan_covering, scan_meeting
 from queenbee.core.records import Reservation
-from queenbee.store.documents import keep, recall
+from queenbee.store.whole_files import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from queenbee.store.records import Records
+    from queenbee.store.questions import Records
 
 KIND = "reservations"
 ACTIVE: Mapping[str, object] = {"status": "active"}

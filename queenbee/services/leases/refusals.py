@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from queenbee.errors import QueenError
     from queenbee.services.droids import Droids
     from queenbee.services.nudges import Nudges
-    from queenbee.store.records import Records
+    from queenbee.store.questions import Records
 
 _SHOWN = 10
 _NAMED = 3

@@ -12,7 +12,7 @@ from queenbee.services.messages import stage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.leases.granting import LeaseWriter
-    from queenbee.store.records import Records
+    from queenbee.store.questions import Records
 
 _REASON = "a wrong clock granted it"
 

@@ -17,7 +17,7 @@ from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput
 from queenbee.services.leases.live import KIND, LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
-from queenbee.store.git_files import working_tree
+from queenbee.store.git_files import tree_id
 from queenbee.store.git_trees import folds_case
 from queenbee.store.settings import AUTO, EXCLUSIVE
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from queenbee.services.droids import Droids
     from queenbee.services.leases.granting import LeaseWriter, Request
     from queenbee.services.nudges import Nudges
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
+    from queenbee.services.waiting.attempts import Progress
     from queenbee.services.waiting.queue import Place, Queue
-    from queenbee.services.waiting.turns import Progress
     from queenbee.services.writing.transaction import Transaction
 
 
@@ -309,10 +309,10 @@ class Reservations:
 
     def _tree_id(self, *, keep: bool) -> str | None:
         """Returns the id of this working tree; with `keep`, after making one if it has none."""
-        found = working_tree.read_tree_id(self.store.layout)
+        found = tree_id.read_tree_id(self.store.layout)
         if found is None and keep:
             with self.store.transaction():
-                return working_tree.keep_tree_id(self.store.layout)
+                return tree_id.keep_tree_id(self.store.layout)
         return found
 
     def _asker(self, *, exclusive: bool, alone: bool, session: str | None) -> leases.Asker:
@@ -356,7 +356,7 @@ class Reservations:
             origin |= {"session": asker.session, "worktree": layout.worktree}
         if not asker.exclusive:
             origin["worktree"] = layout.worktree
-            origin["branch"] = working_tree.branch_of(layout)
+            origin["branch"] = tree_id.branch_of(layout)
             origin["tree_id"] = asker.tree_id
         return origin
 
@@ -387,7 +387,7 @@ class Reservations:
         try:
             if wait_s <= 0:
                 return self._grant(request)
-            from queenbee.services.waiting.turns import served  # noqa: PLC0415 - start-up
+            from queenbee.services.waiting.attempts import served  # noqa: PLC0415 - start-up
 
             return served(
                 self._queue().place(request.want, wait_s),

@@ -41,7 +41,7 @@ def notes(hive: Services) -> list[str]:
     if settings.sync_ledgers == "branch" and not os.path.isdir(hive.layout.remote_dir):
         told.append("this clone has not fetched the records yet, which are on a branch: queen sync")
     if settings.sync_when != "manual":
-        from queenbee.services.behind import news  # noqa: PLC0415 - start-up
+        from queenbee.services.unasked import news  # noqa: PLC0415 - start-up
 
         told += news(hive)
     return [*told, *_long_lines(hive), *take(hive), *_unusable(hive)]

@@ -19,15 +19,15 @@ from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Busy, QueenError
 from queenbee.store import safe_open, waiting_line
-from queenbee.store.documents import keep, recall
 from queenbee.store.droids import presence
 from queenbee.store.files import wait_for_change
+from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from queenbee.core.fold import Fields
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
 
 STALLED_S = 60.0
 """A process that runs shows that it does every second, whatever git or a check does meanwhile."""

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from queenbee.services.store import Store
+    from queenbee.services.open_store import Store
 
 _GRACE_MS = 5_000
 """A waiter gives up by itself at its deadline. One that is stopped cannot, and is passed over."""

@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
-from queenbee.services.work.files import to_take
 from queenbee.services.work.members import MOST_UNREAD, Member, team
+from queenbee.services.work.shared_files import to_take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

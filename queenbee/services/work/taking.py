@@ -11,9 +11,9 @@ from queenbee.core.queue import Want
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
-from queenbee.services.waiting.turns import Watch, until
-from queenbee.services.work.files import files_of, to_take
+from queenbee.services.waiting.attempts import Watch, until
 from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, team
+from queenbee.services.work.shared_files import files_of, to_take
 from queenbee.services.work.waiting import LOOK_AGAIN_S
 
 if TYPE_CHECKING:

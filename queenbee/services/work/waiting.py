@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, InvalidInput
-from queenbee.services.waiting.turns import Watch, until
+from queenbee.services.waiting.attempts import Watch, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

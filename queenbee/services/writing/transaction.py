@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.store.engines.engine import Engine, Turn
     from queenbee.store.layout import Layout
-    from queenbee.store.records import Records
+    from queenbee.store.questions import Records
 
     class Written(Protocol):
         """What a transaction needs from the store that it writes to."""

@@ -8,7 +8,7 @@ import os
 from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
 from queenbee.errors import NoActor, UnknownDroid, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.documents import write_document
+from queenbee.store.whole_files import write_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def remember(layout: Layout, name: str) -> None:
     """Keeps the name for this worktree. Raises `Unwritable`."""
     layout.refuse_if_moved()
     if not os.path.isdir(os.path.dirname(layout.identity_path)):
-        from queenbee.store.setup import make_state_dir  # noqa: PLC0415 - start-up
+        from queenbee.store.creating import make_state_dir  # noqa: PLC0415 - start-up
 
         make_state_dir(layout)
     try:

@@ -14,8 +14,8 @@ from queenbee._light import suppress
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.documents import keep, recall
 from queenbee.store.files import stamp_of
+from queenbee.store.whole_files import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Told:
     def _make(self, path: str) -> None:
         """Makes the folder of a file. Raises `OSError`, `QueenError`."""
         if not os.path.isdir(self._layout.state_dir):
-            from queenbee.store.setup import make_state_dir  # noqa: PLC0415 - start-up
+            from queenbee.store.creating import make_state_dir  # noqa: PLC0415 - start-up
 
             make_state_dir(self._layout)
         safe_open.make_folder(os.path.dirname(path))

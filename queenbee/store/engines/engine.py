@@ -12,7 +12,7 @@ from typing import Protocol
 
 from queenbee.store.engines.fault import Fault
 from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.records import Progress, Records
+from queenbee.store.questions import Progress, Records
 
 Lines = Mapping[str, Sequence[bytes]]
 """The lines of a turn, by kind of record."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from queenbee.store.engines.engine import Turn
     from queenbee.store.engines.fault import Fault
     from queenbee.store.layout import Layout
-    from queenbee.store.records import Progress, Records
+    from queenbee.store.questions import Progress, Records
 
 
 _AT_HAND = nullcontext()
@@ -58,7 +58,7 @@ class FilesEngine:
         return _AT_HAND
 
     def turn(self, holder: str) -> Turn:
-        from queenbee.store.engines.files_turn import FilesTurn  # noqa: PLC0415 - start-up
+        from queenbee.store.engines.files_write import FilesTurn  # noqa: PLC0415 - start-up
 
         return FilesTurn(self._layout, holder)
 

@@ -10,7 +10,7 @@ from queenbee.store.state import Folded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.ledger.ledger import Ledger
-    from queenbee.store.records import Progress, Records
+    from queenbee.store.questions import Progress, Records
 
 INDEX_FROM_BYTES = 64 * 1024
 """For a ledger of this size or more, an index is faster than the fold: see ADR 0006."""
@@ -22,7 +22,7 @@ def open_records(
     """Returns the state of a ledger: from an index if it is large, else folded in memory."""
     if os.environ.get("QUEEN_INDEX") != "off" and ledger.size_bytes() >= INDEX_FROM_BYTES:
         from queenbee.store.index import sqlite  # noqa: PLC0415 - start-up
-        from queenbee.store.index.records import Indexed  # noqa: PLC0415 - start-up
+        from queenbee.store.index.indexed import Indexed  # noqa: PLC0415 - start-up
 
         # The state is not writable, or another process is building it: folding works.
         with suppress(sqlite.Error, OSError):

@@ -17,8 +17,8 @@ from queenbee.store.files import (
     size_of,
     split_lines,
 )
+from queenbee.store.index.folding import Taker
 from queenbee.store.index.tables import Unfit
-from queenbee.store.index.taking import Taker
 from queenbee.store.ledger.archive import Archived
 from queenbee.store.ledger.batch import Position
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from queenbee.store.index.tables import Tables
     from queenbee.store.ledger.ledger import Ledger
-    from queenbee.store.records import Progress
+    from queenbee.store.questions import Progress
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _SOME_LINES = 10_000

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from queenbee.core.fold import Fields
-    from queenbee.store.records import Records
+    from queenbee.store.questions import Records
 
 _SNIPPET_WORDS = 12
 _MARKS = ("»", "«")

@@ -15,8 +15,8 @@ from itertools import count
 from queenbee.core import plain_json
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
-from queenbee.store.documents import take_name
 from queenbee.store.files import START, Mark, checksum, read_after, stamp_of
+from queenbee.store.whole_files import take_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from queenbee.core.fold import MAX_REV, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import QueenError, Unwritable
-from queenbee.store.documents import create_document, sweep
 from queenbee.store.files import Original, size_of, split_lines
 from queenbee.store.ledger.archive import Archived, Segment, digest_of
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration, without_collection
 from queenbee.store.ledger.journal import PIECE_BYTES, joined
+from queenbee.store.whole_files import create_document, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.documents.folders import gates_dir
-from queenbee.documents.gates import store
+from queenbee.documents.gates import gate_files
 from queenbee.documents.gates.judgement import latest_results, rules_of
 from queenbee.errors import NotFound
 from queenbee.workflows.locks import gate_is_running
@@ -38,11 +38,11 @@ def check_hive_gate(
 ) -> GateCheck:
     """Returns whether a phase of a hive has passed. Raises as `documents.gates.check_gate`."""
     folder = gates_dir(hive.layout)
-    verdict = store.check_gate(folder, workflow_id, phase_id, allow_missing=allow_missing)
+    verdict = gate_files.check_gate(folder, workflow_id, phase_id, allow_missing=allow_missing)
     run = None
     if not verdict.passed:
         with suppress(NotFound):  # It was removed in between.
-            run = state_of_run(hive, store.find_gate(folder, workflow_id, phase_id).document)
+            run = state_of_run(hive, gate_files.find_gate(folder, workflow_id, phase_id).document)
     return GateCheck(verdict, run)
 
 

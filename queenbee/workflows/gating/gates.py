@@ -11,19 +11,19 @@ from queenbee.checks.check import described
 from queenbee.core.text import suggested
 from queenbee.documents.folders import gates_dir
 from queenbee.documents.gates.gate import add_rule, new_gate, remove_rule, validate_gate
-from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
-from queenbee.documents.gates.phases import phase_number
-from queenbee.documents.gates.rules import rule_check
-from queenbee.documents.gates.store import (
+from queenbee.documents.gates.gate_files import (
     GateFile,
     create_gate,
     find_gate,
     list_gates,
     update_gate,
 )
+from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
+from queenbee.documents.gates.phases import phase_number
+from queenbee.documents.gates.rules import rule_check
 from queenbee.documents.json_documents import parse_json
-from queenbee.documents.plans.files import read_markdown
 from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.plans.reading import read_markdown
 from queenbee.errors import InvalidInput, NotFound, Unreadable
 from queenbee.workflows.gating.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock

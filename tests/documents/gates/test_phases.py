@@ -11,6 +11,7 @@ from bead_files import PLAN, ids_by_sprint, put_bead, ralph_bead
 from hives import QuickQueen, write_lines
 
 from queenbee.documents.gates.gate import new_gate
+from queenbee.documents.gates.gate_files import BrokenFile
 from queenbee.documents.gates.phases import (
     GateState,
     PhaseGates,
@@ -19,7 +20,6 @@ from queenbee.documents.gates.phases import (
     plan_workflow,
     precedes,
 )
-from queenbee.documents.gates.store import BrokenFile
 
 
 class TestPhaseNumbers:

@@ -8,12 +8,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from queenbee.core.timestamps import parse_ms
-from queenbee.documents.plans.check import check_plan
-from queenbee.documents.plans.importer import import_plan
 from queenbee.documents.plans.marks import read_marks, read_status
 from queenbee.documents.plans.plan import Plan, parse_plan
+from queenbee.documents.plans.plan_check import check_plan
+from queenbee.documents.plans.plan_import import import_plan
 from queenbee.documents.plans.rows import PlanSetting
-from queenbee.documents.sprints.rules import check_bead
+from queenbee.documents.sprints.bead_rules import check_bead
 
 NOW = parse_ms("2026-02-07T10:00:00Z")
 SETTING = PlanSetting("plans/a.md", "/home/you/app", "app", "bd", "planner")

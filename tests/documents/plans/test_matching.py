@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from queenbee.core.timestamps import parse_ms
 from queenbee.documents.issue_rows import RowImport, blocked_by, close_row
 from queenbee.documents.plans.annotate import annotate_plan
-from queenbee.documents.plans.check import check_plan
-from queenbee.documents.plans.importer import InvalidPlan, import_plan
 from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.plans.plan_check import check_plan
+from queenbee.documents.plans.plan_import import InvalidPlan, import_plan
 from queenbee.documents.plans.rows import PlanSetting
 
 NOW = parse_ms("2026-02-07T10:00:00Z")

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.plans.check import check_plan
-from queenbee.documents.plans.fields import AgentRef
-from queenbee.documents.plans.files import read_markdown
 from queenbee.documents.plans.plan import Plan, Sprint, parse_plan
+from queenbee.documents.plans.plan_check import check_plan
+from queenbee.documents.plans.reading import read_markdown
+from queenbee.documents.plans.sprint_fields import AgentRef
 from queenbee.errors import NotFound, Unreadable
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from queenbee.documents.plans.check import check_plan
 from queenbee.documents.plans.plan import Sprint, parse_plan
+from queenbee.documents.plans.plan_check import check_plan
 
 SHAPES = sorted((Path(__file__).parents[1] / "fixtures" / "plans" / "shapes").glob("*.md"))
 NUMBERED = re.compile(r"sprint[\s*_~`#]*(\d+[a-z]*\.\d+[a-z]*)", re.IGNORECASE)

@@ -18,11 +18,11 @@ from queenbee.core.readiness import standings, startable
 from queenbee.core.timestamps import parse_ms
 from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.issue_rows import RowImport, blocked_by
-from queenbee.documents.sessions.files import read_session_folder, write_session_folder
-from queenbee.documents.sessions.graph import Task, pipeline, read_tasks, render_pipeline
-from queenbee.documents.sessions.importer import InvalidGraph, import_session
+from queenbee.documents.sessions.folder import read_session_folder, write_session_folder
 from queenbee.documents.sessions.session import Session, read_session, validate_session
+from queenbee.documents.sessions.session_import import InvalidGraph, import_session
 from queenbee.documents.sessions.skeleton import session_skeleton
+from queenbee.documents.sessions.task_graph import Task, pipeline, read_tasks, render_pipeline
 from queenbee.documents.sprints.teams import group_by_team
 from queenbee.errors import Conflict, InvalidInput, Unwritable
 from queenbee.store.ledger.codec import encode

@@ -31,7 +31,7 @@ from session_folders import (
 )
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.sessions.files import File, SessionFolder, read_session_folder
+from queenbee.documents.sessions.folder import File, SessionFolder, read_session_folder
 from queenbee.documents.sessions.roles import role_spec_findings
 from queenbee.documents.sessions.session import read_session, session_findings, validate_session
 from queenbee.errors import NotFound, Unreadable

@@ -11,7 +11,7 @@ from hives import Clock, records, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Busy, Unwritable
-from queenbee.services import rotation
+from queenbee.services import archiving
 from queenbee.services.care import doctor
 
 DAY_S = 86_400
@@ -158,13 +158,13 @@ class TestByItself:
     ) -> None:
         clock.advance(-DAY_S)
         tried = []
-        rotate = rotation.rotate
+        rotate = archiving.rotate
 
         def counted(*args: Any, **more: Any) -> object:
             tried.append(1)
             return rotate(*args, **more)
 
-        monkeypatch.setattr(rotation, "rotate", counted)
+        monkeypatch.setattr(archiving, "rotate", counted)
         for _ in range(12):
             small.messages.send("reviewer", "x" * 80)
         assert archived(beads, "messages") == []
@@ -173,7 +173,7 @@ class TestByItself:
     def test_a_process_that_waited_does_not_rotate_again(self, small: Hive, beads: Path) -> None:
         small.messages.send("reviewer", "three" * 100)
         before = archived(beads, "messages")
-        done = rotation.rotate(small, "messages", older_than_s=0, due_at=1024)
+        done = archiving.rotate(small, "messages", older_than_s=0, due_at=1024)
         assert (done.records, archived(beads, "messages")) == (0, before)
 
     def test_where_it_cannot_be_written_the_command_says_what_to_grant(
@@ -182,7 +182,7 @@ class TestByItself:
         def refuse(path: str, _data: bytes) -> None:
             raise Unwritable(f"{path} cannot be written: Permission denied", path=path)
 
-        monkeypatch.setattr(rotation.rotation, "create_document", refuse)
+        monkeypatch.setattr(archiving.rotation, "create_document", refuse)
         with pytest.raises(Unwritable) as refused:
             small.rotate()
         assert str(beads) in str(refused.value.hint)
@@ -199,7 +199,7 @@ class TestByItself:
     def test_not_where_it_would_take_seconds(
         self, small: Hive, beads: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(rotation, "MOST_BYTES", 1024)
+        monkeypatch.setattr(archiving, "MOST_BYTES", 1024)
         small.messages.send("reviewer", "three" * 100)
         assert not (beads / "archive").exists()
         monkeypatch.setattr(doctor, "MOST_BYTES", 1024)
@@ -212,6 +212,6 @@ class TestByItself:
         def busy(*_args: object, **_more: object) -> None:
             raise Busy("another one is at it")
 
-        monkeypatch.setattr(rotation, "rotate", busy)
+        monkeypatch.setattr(archiving, "rotate", busy)
         small.messages.send("reviewer", "three" * 100)
         assert len(left(beads, "messages")) == 3

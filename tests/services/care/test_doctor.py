@@ -10,7 +10,7 @@ from hives import Clock, records, snapshot, write_lines
 from queenbee import Hive
 from queenbee.services.care.doctor import examine, repair
 from queenbee.services.diagnosis import Diagnosis
-from queenbee.store import setup
+from queenbee.store import creating
 from queenbee.store.ledger.codec import SCANNED_LINE_BYTES, encode
 
 MESSAGE = {"id": "qm-1", "created_at": "2024-12-14T10:00:00Z", "from": "a", "to": "b", "body": ""}
@@ -26,7 +26,7 @@ LEASE = {
 
 @pytest.fixture(autouse=True)
 def _sound(hive: Hive) -> None:
-    setup.init(hive.layout)
+    creating.init(hive.layout)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_attributes_that_are_missing_are_found_and_restored(hive: Hive, beads: P
     (beads / ".gitattributes").write_text("*.bin binary")
     assert only(hive).code == "attributes"
     assert [each.fixed for each in repair(hive)] == [True]
-    assert (beads / ".gitattributes").read_text() == f"*.bin binary\n{setup.ATTRIBUTES}\n"
+    assert (beads / ".gitattributes").read_text() == f"*.bin binary\n{creating.ATTRIBUTES}\n"
 
 
 def test_a_setting_that_nobody_knows_is_noted(open_as: object, beads: Path, repo: Path) -> None:

@@ -11,7 +11,6 @@ from hives import Clock, snapshot, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.services.leases import reservations
-from queenbee.services.waiting import turns
 from queenbee.store import files
 from queenbee.store.engines.postgres import engine as postgres_engine
 from queenbee.store.engines.postgres.engine import PostgresEngine
@@ -60,7 +59,7 @@ class Patience:
 @pytest.fixture
 def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
     patience = Patience(clock)
-    monkeypatch.setattr(turns, "time", patience)
+    monkeypatch.setattr(attempts, "time", patience)
     monkeypatch.setattr(files, "wait_for_change", patience.wait_for_change)
     monkeypatch.setattr(postgres_engine, "time", patience)
     monkeypatch.setattr(

@@ -13,7 +13,7 @@ import pytest
 
 from queenbee import Hive
 from queenbee.errors import Busy
-from queenbee.store.index.records import Indexed
+from queenbee.store.index.indexed import Indexed
 from queenbee.store.lock import KernelLock
 
 

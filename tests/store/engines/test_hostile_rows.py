@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from queenbee import Hive
-from queenbee.store.engines.postgres import carrying, connection, schema
-from queenbee.store.engines.postgres.schema import STEPS, chained
+from queenbee.store.engines.postgres import carrying, connection, ddl
+from queenbee.store.engines.postgres.ddl import STEPS, chained
 from queenbee.store.layout import Layout
 
 _LINE = b'{"id":"qm-1","from":"eve","to":["bob"],"subject":"hi","created_at":"2024-01-01"}'
@@ -91,7 +91,7 @@ class TestAKindThatIsAPath:
                 Path(opened().layout.state_dir, "postgres", kind).resolve().mkdir(
                     parents=True, exist_ok=True
                 )
-            return schema.is_kind(kind)
+            return ddl.is_kind(kind)
 
         monkeypatch.setattr(connection, "is_kind", makes_a_folder)
         with pytest.raises(AssertionError, match="escaped"):

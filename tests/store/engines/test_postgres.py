@@ -28,7 +28,7 @@ from queenbee.errors import (
     Unwritable,
 )
 from queenbee.hook.main import respond
-from queenbee.store.engines.postgres import carrying, connection, turn
+from queenbee.store.engines.postgres import carrying, connection
 from queenbee.store.engines.postgres.engine import PostgresEngine
 
 Open = Callable[..., Hive]
@@ -113,7 +113,7 @@ class TestAConnectionThatIsLost:
     ) -> None:
         ui = open_for("ui")
         ui.layout.settings.lock_timeout_s = 0.5
-        monkeypatch.setattr(turn, "_LEAST_SEARCH_S", 0.5)
+        monkeypatch.setattr(postgres_write, "_LEAST_SEARCH_S", 0.5)
         lose_commit(monkeypatch, server, arrived=True, and_then=server.stop)
         try:
             with pytest.raises(OutcomeUnknown, match="whether it is recorded"):

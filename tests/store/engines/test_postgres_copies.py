@@ -14,10 +14,10 @@ from queenbee import Hive
 from queenbee.errors import QueenError
 from queenbee.store.engines.postgres import copy as copies
 from queenbee.store.engines.postgres import engine as engines
-from queenbee.store.engines.postgres import turn
+from queenbee.store.engines.postgres import postgres_write
 from queenbee.store.engines.postgres.connection import Row
 from queenbee.store.engines.postgres.copy import Copy, End
-from queenbee.store.engines.postgres.schema import chained
+from queenbee.store.engines.postgres.ddl import chained
 
 Open = Callable[..., Hive]
 
@@ -67,25 +67,25 @@ class TestACopyThatIsExchangedWithinATurn:
                 exchange(hive, *lines)
             return again
 
-        record = turn.PostgresTurn.record
+        record = postgres_write.PostgresTurn.record
 
-        def recorded(self: turn.PostgresTurn, *arguments: object) -> None:
+        def recorded(self: postgres_write.PostgresTurn, *arguments: object) -> None:
             if not lines:  # Whoever discards a copy fetches it anew.
                 opened("third").reservations.find()
             record(self, *arguments)  # type: ignore[arg-type]
 
-        begin = turn.PostgresTurn.begin
+        begin = postgres_write.PostgresTurn.begin
         to_read = [1]
 
-        def begun(self: turn.PostgresTurn) -> None:
+        def begun(self: postgres_write.PostgresTurn) -> None:
             if to_read and self._engine is hive.engine:
                 to_read.pop()
                 opened("third").reservations.reserve("docs/a.md")
             begin(self)
 
-        monkeypatch.setattr(turn.PostgresTurn, "begin", begun)
+        monkeypatch.setattr(postgres_write.PostgresTurn, "begin", begun)
         monkeypatch.setattr(type(hive.engine), "take", taken)
-        monkeypatch.setattr(turn.PostgresTurn, "record", recorded)
+        monkeypatch.setattr(postgres_write.PostgresTurn, "record", recorded)
         hive.reservations.find()
         with suppress(QueenError):
             hive.reservations.reserve("src/app.py")
@@ -104,14 +104,14 @@ class TestACopyThatIsExchangedWithinATurn:
         """Returns who got a file, when the copy is exchanged right before a turn writes."""
         opened("first").reservations.reserve("src/app.py")
         hive = opened("second")
-        record = turn.PostgresTurn.record
+        record = postgres_write.PostgresTurn.record
 
-        def recorded(self: turn.PostgresTurn, *arguments: object) -> None:
+        def recorded(self: postgres_write.PostgresTurn, *arguments: object) -> None:
             exchange(hive, TestACopyThatIsExchangedWithinATurn.FOREIGN)
             record(self, *arguments)  # type: ignore[arg-type]
 
         with monkeypatch.context() as patch:
-            patch.setattr(turn.PostgresTurn, "record", recorded)
+            patch.setattr(postgres_write.PostgresTurn, "record", recorded)
             hive.reservations.reserve("src/other.py")
         hive.close()
         return [each.droid for each in opened("third").reservations.find()]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from queenbee.store.index import tables
-from queenbee.store.index.records import Indexed
+from queenbee.store.index.indexed import Indexed
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 

@@ -17,7 +17,7 @@ from raw_files import content_if_any as content
 from raw_files import record
 
 from queenbee.errors import Unwritable
-from queenbee.store.index.records import Indexed
+from queenbee.store.index.indexed import Indexed
 from queenbee.store.ledger import archive as archive_module
 from queenbee.store.ledger import ledger as ledger_module
 from queenbee.store.ledger import rotation

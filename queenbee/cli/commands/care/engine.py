@@ -11,7 +11,7 @@ from queenbee.cli.app import Answer, command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import lines_counted, printable
 from queenbee.store import layout
-from queenbee.store.engines import moving
+from queenbee.store.engines import switching
 
 if TYPE_CHECKING:
     from queenbee.cli.app import Invocation
@@ -53,7 +53,7 @@ def _show_status(value: dict[str, object]) -> None:
 
 
 @command("use", show=_show_use, example="queen engine use postgres", opens_hive=False)
-@click.argument("kind", type=click.Choice(moving.KINDS))
+@click.argument("kind", type=click.Choice(switching.KINDS))
 @click.option("--hive", "name", help="The hive's name in the database (default: a new one)")
 def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
     """Carry the hive over to files or PostgreSQL, and use that
@@ -61,7 +61,7 @@ def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
     Every line is verified before the switch; until then, the old engine stays in use. Nobody can
     write meanwhile. Run it again to add lines that other clones wrote to files.
     """
-    return moving.use(_layout(call), kind, name)
+    return switching.use(_layout(call), kind, name)
 
 
 @command("status", show=_show_status, example="queen engine status", opens_hive=False)
@@ -71,7 +71,7 @@ def status(call: Invocation, verify: bool) -> Answer:
 
     Exit 0 if nothing is, else 1.
     """
-    found = moving.status(_layout(call), verify=verify)
+    found = switching.status(_layout(call), verify=verify)
     faults = found.get("faults")
     wrong = isinstance(faults, list) and any(each["severity"] == "error" for each in faults)
     return Answer(found, yes=not wrong)

@@ -12,7 +12,7 @@ from queenbee.cli.app import Invocation, command
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, QueenError
-from queenbee.store import layout, setup
+from queenbee.store import creating, layout
 from queenbee.store.droids import identity
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def init(call: Invocation) -> dict[str, object]:
     nothing.
     """
     places = _layout(call, must_exist=False)
-    made = setup.init(places)
+    made = creating.init(places)
     if places.common_dir is None:
         call.tell("this is not a git repository: no clone or worktree will share the hive")
     elif places.settings.sync_ledgers == "branch":
@@ -77,7 +77,7 @@ def init(call: Invocation) -> dict[str, object]:
     return {
         "beads_dir": places.beads_dir,
         "made": made,
-        "elsewhere": setup.is_only_elsewhere(places),
+        "elsewhere": creating.is_only_elsewhere(places),
     }
 
 

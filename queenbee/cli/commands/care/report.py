@@ -62,8 +62,8 @@ def report(
     needs no network. FILE must be new, empty or an earlier report; anything else is left alone.
     With --json, prints what the report says.
     """
+    from queenbee.report.as_markdown import markdown  # noqa: PLC0415 - start-up
     from queenbee.report.gathering import gather  # noqa: PLC0415 - start-up
-    from queenbee.report.markdown import markdown  # noqa: PLC0415 - start-up
     from queenbee.report.page import page  # noqa: PLC0415 - start-up
     from queenbee.report.saving import save  # noqa: PLC0415 - start-up
 

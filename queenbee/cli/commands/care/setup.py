@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.agents.files import edits
+from queenbee.agents.files import file_edits
 from queenbee.agents.setup import AGENTS, Setup, place_of
 from queenbee.cli.app import Answer, Invocation, command
 from queenbee.cli.commands.care.hive import tell_without_hive
@@ -92,10 +92,10 @@ def setup(
     return Answer(value, yes=not by_hand and (undo or bool(wanted.agents)))
 
 
-def _files(found: Sequence[edits.Edit], *, dry_run: bool) -> list[dict[str, object]]:
+def _files(found: Sequence[file_edits.Edit], *, dry_run: bool) -> list[dict[str, object]]:
     files = []
     for each in found:
-        if each.state == edits.UNCHANGED and dry_run:
+        if each.state == file_edits.UNCHANGED and dry_run:
             continue
         file: dict[str, object] = {
             "path": each.path,

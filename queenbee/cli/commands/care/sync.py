@@ -13,8 +13,8 @@ from queenbee.core.text import lines_counted, printable, shortened
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from queenbee.git.remote.following import State
-    from queenbee.git.remote.moving import Moved
+    from queenbee.git.remote.alongside import State
+    from queenbee.git.remote.relocating import Moved
     from queenbee.git.remote.syncing import Synced
     from queenbee.workflows.hive import Hive
 
@@ -42,7 +42,7 @@ def _show_any(value: Any) -> None:
 
 def _watched(hive: Hive) -> State:
     from queenbee.checks.processes import Interrupts  # noqa: PLC0415 - start-up
-    from queenbee.git.remote.following import watch  # noqa: PLC0415 - start-up
+    from queenbee.git.remote.alongside import watch  # noqa: PLC0415 - start-up
 
     settings = hive.layout.settings
     where = printable(f"{settings.sync_branch} of {settings.sync_remote}")
@@ -110,15 +110,15 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
         raise InvalidInput("--watch goes without setup", hint="queen sync --watch")
     if undo and what is None:
         raise InvalidInput("--undo goes with setup", hint="queen sync setup --undo")
-    from queenbee.services import behind  # noqa: PLC0415 - start-up
+    from queenbee.services import unasked  # noqa: PLC0415 - start-up
 
-    behind.allow(hive.layout)
+    unasked.allow(hive.layout)
     if watch:
         return _watched(hive)
     if what is not None:
-        from queenbee.git.remote import moving  # noqa: PLC0415 - start-up
+        from queenbee.git.remote import relocating  # noqa: PLC0415 - start-up
 
-        return moving.undo(hive) if undo else moving.set_up(hive)
+        return relocating.undo(hive) if undo else relocating.set_up(hive)
     from queenbee.git.remote.syncing import sync as exchange  # noqa: PLC0415 - start-up
 
     return exchange(hive)

@@ -14,19 +14,19 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from queenbee.errors import NotFound, StoreError, Unwritable
-from queenbee.store import safe_open, setup
-from queenbee.store.documents import read_own, write_document
+from queenbee.store import creating, safe_open
 from queenbee.store.engines.files_engine import FilesEngine
 from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.connection import Connection, Row
+from queenbee.store.engines.postgres.ddl import bring_up_to_date, chained
 from queenbee.store.engines.postgres.libpq import PgError, Statement
 from queenbee.store.engines.postgres.noted import note_engine, noted_hive
-from queenbee.store.engines.postgres.schema import bring_up_to_date, chained
 from queenbee.store.files import split_lines
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.lock import KernelLock
 from queenbee.store.settings import FILE_NAME
 from queenbee.store.settings_text import with_values
+from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,8 +56,8 @@ def to_postgres(layout: Layout, hive: str) -> Carried:
     carried = Carried(hive)
     with _database(layout, hive) as db:
         bring_up_to_date(db.link)
-        setup.make_beads_dir(layout)
-        setup.make_state_dir(layout)
+        creating.make_beads_dir(layout)
+        creating.make_state_dir(layout)
         # 1. Nobody writes to the files, until the note says that they are no longer in use.
         with _local_lock(layout):
             # 2. All lines and the switch in the database are one transaction.
@@ -86,8 +86,8 @@ def to_files(layout: Layout, hive: str) -> Carried:
     """Copies the lines that the files lack, verifies all of them, and switches to files."""
     carried = Carried(hive)
     with _database(layout, hive) as db:
-        setup.make_beads_dir(layout)
-        setup.make_state_dir(layout)
+        creating.make_beads_dir(layout)
+        creating.make_state_dir(layout)
         with _local_lock(layout):
             with _turn(db):
                 for kind in db.kinds():

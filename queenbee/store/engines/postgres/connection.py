@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import Unreachable
 from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres.ddl import VERSION, channel, is_kind, lock_key
 from queenbee.store.engines.postgres.libpq import Link, PgError, Statement
-from queenbee.store.engines.postgres.schema import VERSION, channel, is_kind, lock_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

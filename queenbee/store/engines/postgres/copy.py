@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.engines.postgres.schema import chained
+from queenbee.store.engines.postgres.ddl import chained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

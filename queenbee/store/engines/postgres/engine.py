@@ -18,9 +18,9 @@ from queenbee.store.engines.opening import open_records
 from queenbee.store.engines.postgres import faults, health
 from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, Connection, Row
 from queenbee.store.engines.postgres.copy import Copy, End, sum_of
+from queenbee.store.engines.postgres.ddl import chained
 from queenbee.store.engines.postgres.libpq import PgError
-from queenbee.store.engines.postgres.schema import chained
-from queenbee.store.engines.postgres.turn import PostgresTurn
+from queenbee.store.engines.postgres.postgres_write import PostgresTurn
 from queenbee.store.files import START, Chunk, Mark
 from queenbee.store.ledger.journal import Journal
 from queenbee.store.ledger.ledger import Ledger
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.batch import Position
-    from queenbee.store.records import Progress, Records
+    from queenbee.store.questions import Progress, Records
 
     Found = TypeVar("Found")
 

@@ -1,0 +1,221 @@
+"""Whether a plan can become beads: finds everything that is wrong with it at once.
+
+The parser has already found near misses and invalid fields; this checks numbers, the order of
+work, and names.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from queenbee.documents.agents import agent_finding, agent_path
+from queenbee.documents.findings import Finding
+from queenbee.documents.graphs import find_cycles
+from queenbee.documents.plans.branches import default_prefix, shared_places
+from queenbee.documents.plans.plan_graph import plan_dependencies
+from queenbee.documents.sprints.numbers import Natural, Track, is_sprint, parse_sprint, phase_of
+from queenbee.documents.sprints.sprint_names import branch_fault, branch_name, source_branch_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from queenbee.documents.plans.plan import Plan, Sprint
+
+MAX_SPRINTS = 1_000
+"""Every sprint of one number may wait for every sprint of the previous number."""
+
+MAX_TITLE_BYTES = 500
+"""Beads refuses a longer title."""
+
+
+def check_plan(
+    plan: Plan,
+    *,
+    source_branch: str = "main",
+    branch_prefix: str | None = None,
+    agents: Collection[str] | None = None,
+) -> list[Finding]:
+    """Returns everything that is wrong with a plan, by line; without errors it can be imported.
+
+    `source_branch` is for sprints that name none; `branch_prefix` begins the branches of sprints
+    that name none, `sprint` if it is None. `agents` are the known agents
+    (`agents.list_agents`); None leaves agents' paths unchecked.
+    """
+    if len(plan.sprints) > MAX_SPRINTS:
+        message = f"has {len(plan.sprints):,} sprints; at most {MAX_SPRINTS:,} are allowed"
+        return [*plan.findings, Finding("", message)]
+    found = [*plan.findings, *_number_rules(plan), *_order_rules(plan), *_done_rules(plan)]
+    prefix = branch_prefix or default_prefix(plan, source_branch)
+    found += shared_places(plan, prefix)
+    for sprint in plan.sprints:
+        found += _sprint_rules(sprint, prefix)
+        source = sprint.source_branch or source_branch
+        if (fault := source_branch_fault(source)) is not None:
+            found.append(sprint.finding(f"{source!r} {fault}", "source_branch"))
+        if agents is not None:
+            found += _agent_rules(sprint, agents)
+    found += [*_default_rules(plan), *_git_rules(plan, source_branch, prefix)]
+    if not plan.sprints:
+        hint = "write a sprint as ### Sprint 1.1: Title"
+        found.append(Finding("", "this plan has no sprints", hint=hint, line=1))
+    return sorted(found, key=lambda finding: finding.line or 0)
+
+
+def _number_rules(plan: Plan) -> Iterator[Finding]:
+    first: dict[object, int] = {}
+    letters: dict[tuple[Track, Natural], set[bool]] = {}
+    for sprint in plan.sprints:
+        number = parse_sprint(sprint.number)
+        if number in first:
+            message = f"sprint {sprint.number} is already defined in line {first[number]}"
+            yield sprint.finding(message)
+        first.setdefault(number, sprint.line)
+        kinds = letters.setdefault((number.track, number.group), set())
+        kinds.add(bool(number.letters))
+        if len(kinds) == 2:
+            message = "runs in parallel with the sprint of this number with other letters"
+            yield sprint.finding(message, severity="warning")
+            kinds.clear()
+        yield from _phase_rules(sprint)
+    yield from _annotation_rules(plan)
+    yield from _phases(plan)
+
+
+def _annotation_rules(plan: Plan) -> Iterator[Finding]:
+    """Returns the beads that two sprints claim, and the sprints that claim two beads."""
+    first: dict[str, Sprint] = {}
+    for sprint in plan.sprints:
+        if len(sprint.bead_ids) > 1:
+            message = f"has the annotations of two beads, {' and '.join(sprint.bead_ids[:2])}"
+            yield sprint.finding(message, hint="keep one of them")
+        for bead in sprint.bead_ids:
+            other = first.setdefault(bead, sprint)
+            if other is not sprint:
+                message = f"{bead} is annotated here and under sprint {other.number}"
+                hint = f"keep the annotation in one place; the other is in line {other.line + 1}"
+                yield sprint.finding(message, hint=hint)
+
+
+def _done_rules(plan: Plan) -> Iterator[Finding]:
+    """Returns a note about the sprints that count as done, and those that might."""
+    done = [sprint for sprint in plan.sprints if sprint.mark == "done"]
+    if done:
+        numbers = _listed(sprint.number for sprint in done)
+        message = f"marked as done, so no work is planned for it: {numbers}"
+        yield Finding("", message, "warning", line=done[0].line)
+    for sprint in plan.sprints:
+        if sprint.tasks and not sprint.open_tasks and sprint.mark is None:
+            message = "all its tasks are ticked, but it is not marked as done"
+            hint = f"if it is done: ### \u2705 Sprint {sprint.number}: {sprint.title}"
+            yield sprint.finding(message, severity="warning", hint=hint)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Returns the first names, and how many more there are."""
+    shown = list(names)
+    more = f", and {len(shown) - 10} more" if len(shown) > 10 else ""
+    return ", ".join(shown[:10]) + more
+
+
+def _phase_rules(sprint: Sprint) -> Iterator[Finding]:
+    phase = phase_of(sprint.number)
+    if sprint.phase is None:
+        message = f"is not under a phase heading; ## Phase {phase} is assumed"
+        yield sprint.finding(message, severity="warning")
+    elif sprint.phase != phase:
+        message = f"is under ## Phase {sprint.phase}, but belongs to phase {phase}"
+        yield sprint.finding(message)
+
+
+def _phases(plan: Plan) -> Iterator[Finding]:
+    used = {sprint.phase for sprint in (*plan.sprints, *plan.skipped)}
+    first: dict[Track, int] = {}
+    for phase in plan.phases:
+        path = f"phases[{phase.number}]"
+        track = parse_sprint(f"{phase.number}.1").track
+        if track in first:
+            message = f"phase {phase.number} is already defined in line {first[track]}"
+            yield Finding(path, message, line=phase.line)
+        first.setdefault(track, phase.line)
+        if phase.number not in used:
+            yield Finding(
+                path, "has no sprints, and nothing waits for it", "warning", line=phase.line
+            )
+
+
+def _order_rules(plan: Plan) -> Iterator[Finding]:
+    dependencies = plan_dependencies(plan)
+    lines = {sprint.number: sprint.line for sprint in plan.sprints}
+    skipped = {sprint.number for sprint in plan.skipped}
+    for sprint in plan.sprints:
+        for need in sprint.depends_on:
+            if is_sprint(need) and need not in dependencies:
+                gone = "is skipped" if need in skipped else "is not in this plan"
+                message = f"depends on sprint {need}, which {gone}"
+                yield sprint.finding(message, "depends_on")
+    for cycle in find_cycles(dependencies):
+        message = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}"
+        yield Finding(f"sprints[{cycle[0]}].depends_on", message, line=lines[cycle[0]])
+
+
+def _sprint_rules(sprint: Sprint, prefix: str) -> Iterator[Finding]:
+    if len(sprint.title.encode(errors="replace")) > MAX_TITLE_BYTES:
+        message = f"the title is longer than {MAX_TITLE_BYTES} bytes"
+        yield sprint.finding(message)
+    branch = _branch(sprint, prefix)
+    fault = branch_fault(branch)
+    if fault is not None:
+        hint = None if sprint.branch else "--branch-prefix, or name one: **Branch:** `name`"
+        yield sprint.finding(f"{branch!r} {fault}", "branch", hint=hint)
+    if len(sprint.dev_agents) > 1:
+        message = f"has {len(sprint.dev_agents)} dev agents: a bead has one, so the first is used"
+        yield sprint.finding(message, "dev_agents", "warning")
+
+
+def _default_rules(plan: Plan) -> Iterator[Finding]:
+    """Returns one note about everything that the sprints leave to defaults."""
+    sprints = [sprint for sprint in plan.sprints if sprint.mark is None]
+    missing = {
+        "dev agents": [sprint for sprint in sprints if not sprint.dev_agents],
+        "QA agents": [sprint for sprint in sprints if not sprint.qa_agents],
+        "tasks": [sprint for sprint in sprints if not sprint.tasks],
+    }
+    parts = [
+        f"{name} ({_listed(sprint.number for sprint in lacking)})"
+        for name, lacking in missing.items()
+        if lacking
+    ]
+    if parts:
+        line = min(sprint.line for lacking in missing.values() for sprint in lacking)
+        yield Finding("", f"defaults are used for {', '.join(parts)}", "warning", line=line)
+
+
+def _git_rules(plan: Plan, source_branch: str, prefix: str) -> Iterator[Finding]:
+    """Returns a warning if git cannot have all branches: a branch is a file, so never a folder."""
+    branches = {_branch(sprint, prefix): sprint for sprint in reversed(plan.sprints)}
+    named = {*branches, *(sprint.source_branch or source_branch for sprint in plan.sprints)}
+    clashes = [
+        (sprint.line, branch, above)
+        for branch, sprint in branches.items()
+        for above in accumulate(branch.split("/")[:-1], "{}/{}".format)
+        if above in named
+    ]
+    if clashes:
+        line, branch, above = min(clashes)
+        more = f", and {len(clashes) - 1} more like it" if len(clashes) > 1 else ""
+        message = f"git cannot have the branch {branch} beside the branch {above}{more}"
+        hint = f"use other names, such as **Branch:** `sprint/{branch.rpartition('/')[2]}`"
+        yield Finding("", message, "warning", hint=hint, line=line)
+
+
+def _branch(sprint: Sprint, prefix: str) -> str:
+    return sprint.branch or branch_name(prefix, sprint.number, sprint.title)
+
+
+def _agent_rules(sprint: Sprint, agents: Collection[str]) -> Iterator[Finding]:
+    for field, named in (("dev_agents", sprint.dev_agents), ("qa_agents", sprint.qa_agents)):
+        for index, agent in enumerate(named):
+            found = agent_finding(agent_path(agent.name), agents, "")
+            if found is not None:
+                yield sprint.finding(found.message, f"{field}[{index}]", hint=found.hint)

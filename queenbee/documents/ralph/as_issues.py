@@ -1,0 +1,126 @@
+"""Ralph beads as issues: each file as the tracker would describe it.
+
+Their statuses are those of Beads: `pending` is open, `completed` closed. The loop writes `blocked`
+if a dependency or a gate is not met; whether that still holds, the dependency or gate says.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.beads import DEFAULT_PRIORITY, Issue
+from queenbee.documents.findings import errors_in
+from queenbee.documents.folders import bead_dirs
+from queenbee.documents.ralph.bead_files import BeadFolders, list_beads
+from queenbee.documents.ralph.ralph_bead import (
+    bead_dependencies,
+    bead_status,
+    unmet_dependencies,
+    validate_bead,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from queenbee.documents.findings import Finding
+    from queenbee.documents.ralph.bead_files import BeadFile
+    from queenbee.store.layout import Layout
+
+_STATUSES = {"pending": "open", "in_progress": "in_progress", "completed": "closed"}
+_SHOWN = 80
+"""How many characters of the intent serve as a title."""
+
+
+@dataclass(frozen=True)
+class RalphBeads:
+    """All Ralph beads of a hive, as read from disk."""
+
+    folders: BeadFolders
+    files: Sequence[BeadFile]
+    problems: Sequence[Finding]
+    by_id: Mapping[str, BeadFile]
+    findings: Mapping[str, Sequence[Finding]]
+    """What is wrong with each bead, by the path of its file."""
+    issues: Mapping[str, Issue]
+
+    def errors_of(self, bead: BeadFile) -> list[Finding]:
+        """Returns what makes a bead invalid."""
+        return errors_in(self.findings[bead.path])
+
+    def reason_to_wait(
+        self, bead_id: str, lookup: Callable[[str], Mapping[str, Any] | None]
+    ) -> str | None:
+        """Returns why a bead that is not completed is not ready, or None."""
+        bead = self.by_id[bead_id]
+        if bead_status(bead.document) == "completed":
+            return None
+        errors = self.errors_of(bead)
+        if errors:
+            return f"it is not valid: {errors[0].path}: {errors[0].message}"
+        unmet = unmet_dependencies(bead.document, lookup)
+        return f"{unmet[0].bead_id} {unmet[0].reason}" if unmet else None
+
+
+def read_beads(layout: Layout) -> RalphBeads:
+    """Returns the beads of a hive. If two have one id, the first counts; doctor lists both."""
+    folders = BeadFolders(*bead_dirs(layout))
+    files, problems = list_beads(folders)
+    by_id: dict[str, BeadFile] = {}
+    for bead in files:
+        by_id.setdefault(bead.bead_id, bead)
+    return RalphBeads(
+        folders,
+        files,
+        problems,
+        by_id,
+        {bead.path: validate_bead(bead.document) for bead in files},
+        {bead_id: _issue(bead, layout) for bead_id, bead in by_id.items()},
+    )
+
+
+def _issue(bead: BeadFile, layout: Layout) -> Issue:
+    document = bead.document
+    title, intent, kind = (document.get(name) for name in ("title", "intent", "type"))
+    needs = bead_dependencies(document) if _are_lists(document) else []
+    # The path from the root, so that every clone shows the same one.
+    metadata = {"bead_file": os.path.relpath(bead.path, os.path.realpath(layout.root))}
+    if "phase_gate" in document:
+        metadata["phase_gate"] = document["phase_gate"]
+    fields: dict[str, object] = {
+        "id": bead.bead_id,
+        "title": title if isinstance(title, str) and title else _first_words(intent),
+        "description": intent if isinstance(intent, str) else "",
+        "status": _status(bead_status(document), waits=bool(needs or document.get("phase_gate"))),
+        "priority": _priority(document.get("priority")),
+        "issue_type": kind if isinstance(kind, str) else "task",
+        "dependencies": [
+            {"issue_id": bead.bead_id, "depends_on_id": need, "type": "blocks"} for need in needs
+        ],
+        "metadata": metadata,
+    }
+    return Issue(fields)
+
+
+def _status(status: str, *, waits: bool) -> str:
+    if status == "blocked" and waits:
+        return "open"
+    return _STATUSES.get(status, status)
+
+
+def _priority(value: object) -> int:
+    # A float such as 1.0 is a whole number to JSON Schema; anything else is not valid anyway.
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return int(value) if usable and abs(value) < 10 else DEFAULT_PRIORITY  # type: ignore[call-overload, arg-type]
+
+
+def _first_words(intent: object) -> str:
+    text = " ".join(intent.split()) if isinstance(intent, str) else ""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _are_lists(document: Mapping[str, Any]) -> bool:
+    """Returns whether the dependencies can be read; otherwise the bead is not valid."""
+    return all(isinstance(document.get(key) or [], list) for key in ("dependencies", "depends_on"))

@@ -1,0 +1,225 @@
+"""The files of Ralph beads: found by id, rewritten whole, and moved so that no crash loses one.
+
+Beads are in three folders: `.ralph/beads/` (standalone), `.beads/active/` and
+`.beads/completed/`. A bead moves between the last two by writing the new file and then removing
+the old one. A crash between the two steps leaves both, and they count as one bead: the copy in
+`completed/` wins, unless its status says that it is not completed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from queenbee.documents.fields import id_problem
+from queenbee.documents.findings import Finding
+from queenbee.documents.json_documents import json_files, read_object, write_object
+from queenbee.documents.ralph.ralph_bead import bead_status, checked_bead_id
+from queenbee.errors import Conflict, NotFound, QueenError, Unreadable, Unwritable
+from queenbee.store import safe_open
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from queenbee.documents.json_documents import Lock
+
+
+class BeadFolders:
+    """The three folders of beads, as real paths, and the lock under which a bead is rewritten.
+
+    The lock keeps other processes out; no program runs under it.
+    """
+
+    def __init__(
+        self, standalone: str, active: str, completed: str, *, lock: Lock = nullcontext
+    ) -> None:
+        self.standalone = os.path.realpath(standalone)
+        self.active = os.path.realpath(active)
+        self.completed = os.path.realpath(completed)
+        self.lock = lock
+        self.written = (standalone, active, completed)
+        """As they were given: if one leads through a link, beads are only read."""
+
+    def all(self) -> tuple[str, str, str]:
+        """Returns the folders in the order in which they are searched."""
+        return self.standalone, self.active, self.completed
+
+
+@dataclass(frozen=True)
+class BeadFile:
+    """One bead and its file; `stale` is the copy that an interrupted move left behind."""
+
+    bead_id: str
+    path: str
+    document: dict[str, Any]
+    stale: str | None = None
+
+
+def read_bead(path: str) -> BeadFile:
+    """Returns the bead in a file, valid or not. Raises `NotFound` or `Unreadable`."""
+    document = read_object(path)
+    # Real paths show which folder a bead is in, however it was named.
+    folder, name = os.path.split(os.path.abspath(path))
+    return BeadFile(_id_of(document, path), os.path.join(os.path.realpath(folder), name), document)
+
+
+def find_bead(folders: BeadFolders, bead_id: str) -> BeadFile:
+    """Returns the bead with this id: the id in a file's content, or else the file's name.
+
+    Raises `InvalidInput` for a text that cannot be an id, `NotFound`, and `Conflict` if two files
+    have the id and no interrupted move explains it.
+    """
+    checked_bead_id(bead_id)
+    beads, problems = list_beads(folders)
+    same = [bead for bead in beads if bead.bead_id == bead_id]
+    if not same:
+        raise NotFound(
+            f"no bead {bead_id!r} in {', '.join(folders.all())}" + _unread(problems),
+            hint="queen bead list",
+            bead_id=bead_id,
+        )
+    if len(same) > 1:
+        paths = [bead.path for bead in same]
+        raise Conflict(
+            f"the bead {bead_id!r} is in more than one file: {', '.join(paths)}",
+            hint="remove all but one, or give the others new ids",
+            bead_id=bead_id,
+            paths=paths,
+        )
+    return same[0]
+
+
+def list_beads(folders: BeadFolders) -> tuple[list[BeadFile], list[Finding]]:
+    """Returns all beads, and a finding for each file that cannot be read.
+
+    A bead that an interrupted move left in two folders is listed once. A file with the id in its
+    content takes precedence over one with the id only as its name.
+    """
+    beads: list[BeadFile] = []
+    problems: list[Finding] = []
+    for folder in folders.all():
+        for path in json_files(folder):
+            try:
+                beads.append(read_bead(path))
+            except QueenError as error:
+                problems.append(Finding(path, error.message))
+    named = {bead.bead_id for bead in beads if _names_itself(bead)}
+    kept = [bead for bead in beads if _names_itself(bead) or bead.bead_id not in named]
+    return _without_moved(kept, folders), problems
+
+
+def update_bead(
+    bead: BeadFile, change: Callable[[dict[str, Any]], None], folders: BeadFolders
+) -> BeadFile:
+    """Returns the bead after `change` to its document as it is on disk now, not as it was read.
+
+    A bead in `active/` whose status has become `completed` moves to `completed/`, and one there
+    that is no longer completed moves back. Raises `NotFound`, `Unreadable`, `Unwritable`, or
+    `Conflict` from `find_bead`.
+    """
+    for folder in folders.written:
+        safe_open.refuse_links(os.path.abspath(folder))
+    with folders.lock():
+        current = _current(bead, folders)
+        change(current.document)
+        return _placed(current, folders)
+
+
+def _placed(bead: BeadFile, folders: BeadFolders) -> BeadFile:
+    done = bead_status(bead.document) == "completed"
+    folder, name = os.path.split(bead.path)
+    if folder == folders.active and done:
+        target = os.path.join(folders.completed, name)
+    elif folder == folders.completed and not done:
+        target = os.path.join(folders.active, name)
+    else:
+        target = bead.path
+    if target == bead.path:
+        write_object(target, bead.document)
+    else:
+        _move(bead, target, done)
+    if bead.stale and bead.stale != target:
+        _remove(bead.stale)
+    return BeadFile(bead.bead_id, target, bead.document)
+
+
+def _move(bead: BeadFile, target: str, done: bool) -> None:
+    if os.path.lexists(target) and target != bead.stale:
+        raise Conflict(
+            f"the bead {bead.bead_id!r} cannot be moved: {target} is another bead's file",
+            hint=f"rename {target}, or the bead",
+            path=target,
+        )
+    if not done:
+        # 1. Back to active/: the old copy must first say that it is not completed. Otherwise,
+        # after a crash following step 2, it would win over the new one.
+        write_object(bead.path, bead.document)
+    # 2. Write and sync the new file: from here on, it counts.
+    write_object(target, bead.document)
+    # 3. Remove the old one last: otherwise, a crash would lose the bead.
+    _remove(bead.path)
+
+
+def _remove(path: str) -> None:
+    try:
+        safe_open.unlink(path)
+        safe_open.sync_folder(os.path.dirname(path))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be removed: {error.strerror}", path=path) from error
+
+
+def _current(bead: BeadFile, folders: BeadFolders) -> BeadFile:
+    if os.path.dirname(bead.path) in folders.all():
+        return find_bead(folders, bead.bead_id)
+    return read_bead(bead.path)
+
+
+def _without_moved(beads: list[BeadFile], folders: BeadFolders) -> list[BeadFile]:
+    """Returns the beads, with the two copies that an interrupted move left merged into one."""
+    same: dict[str, list[BeadFile]] = {}
+    for bead in beads:
+        same.setdefault(bead.bead_id, []).append(bead)
+    return [
+        bead
+        for copies in same.values()
+        for bead in ([_winner(copies)] if _are_one(copies, folders) else copies)
+    ]
+
+
+def _are_one(copies: list[BeadFile], folders: BeadFolders) -> bool:
+    # A move keeps the name; the folders are searched in this order.
+    paths = [os.path.split(bead.path) for bead in copies]
+    name = paths[0][1]
+    return paths == [(folders.active, name), (folders.completed, name)]
+
+
+def _winner(copies: list[BeadFile]) -> BeadFile:
+    active, completed = copies
+    counts = completed.document.get("status", "completed") == "completed"
+    winner, loser = (completed, active) if counts else (active, completed)
+    return replace(winner, stale=loser.path)
+
+
+def _id_of(document: dict[str, Any], path: str) -> str:
+    bead_id = document.get("id")
+    if isinstance(bead_id, str) and bead_id:
+        return bead_id
+    stem = os.path.splitext(os.path.basename(path))[0]
+    if id_problem(stem):
+        raise Unreadable(f"{path} has no id, and its file name cannot be one", path=path)
+    return stem
+
+
+def _names_itself(bead: BeadFile) -> bool:
+    return bead.document.get("id") == bead.bead_id
+
+
+def _unread(problems: list[Finding]) -> str:
+    if not problems:
+        return ""
+    return f" ({len(problems)} files there cannot be read, such as {problems[0].path})"

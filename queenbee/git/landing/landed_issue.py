@@ -1,0 +1,255 @@
+"""Landing the work on an issue: its checks before, its completion after, and who is told."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import named, suggested
+from queenbee.errors import InvalidInput, QueenError
+from queenbee.git import touched
+from queenbee.git.landed import end_landed
+from queenbee.git.landing.landing import Work, land
+from queenbee.git.landing.place import SHOWN
+from queenbee.git.remote.syncing import sync, take_in
+from queenbee.git.remote.terms import Terms
+from queenbee.services.assignments import taken
+from queenbee.services.messages import stage
+from queenbee.workflows.completing import GOOD, check, complete
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.checks.executing import Progress
+    from queenbee.checks.verification import VerificationRecord
+    from queenbee.core.records import Assignment
+    from queenbee.git.landing.landing import Landing
+    from queenbee.workflows.completing import Completion
+    from queenbee.workflows.hive import Hive
+
+_SHORT = 10
+"""So many characters of a commit are in the reason of a completion."""
+_LANDED = re.compile(r"(?:^landed as |\()([0-9a-f]{10})\)?$")
+"""How such a reason ends: written by `landed`, below."""
+_LOOK_S = 1.0
+"""What looking for others' unmerged work may take, while those who wait to land wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """What landing an issue did: the landing, the checks of the issue, and its completion.
+
+    `told` are the droids that got a message, because they have a lease on a file that changed, or
+    unmerged work in it.
+    """
+
+    landing: Landing
+    issue_id: str | None = None
+    verification: VerificationRecord | None = None
+    completion: Completion | None = None
+    told: Sequence[str] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether the work is on the target, and the issue completed if there is one."""
+        return self.landing.landed and (self.completion is None or self.completion.completed)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a landing: for which issue, with which check, and how long to wait.
+
+    The issue is the one that the actor has, by default. With `confirm`, or the setting
+    `sync.confirm`, the remote first confirms that the actor has the issue, and what it has of
+    others' reservations is taken in before the target moves.
+    """
+
+    issue_id: str | None = None
+    check: str | None = None
+    reason: str | None = None
+    wait_s: float = 0
+    go_on: bool = False
+    confirm: bool = False
+
+
+def land_issue(
+    hive: Hive,
+    asked: Request,
+    *,
+    env: Mapping[str, str],
+    tell: Callable[[str], None] = lambda _: None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Landed:
+    """Lands the branch of this worktree, and completes the issue with the commit as its reason.
+
+    Its own checks run before anything lands, on the commit that lands. Raises as `land` and
+    `complete` do; `InvalidInput` if the actor has several issues; `Taken` if another machine's
+    droid has the issue, and `Unreachable`: nothing is landed then.
+    """
+    terms = Terms(hive, confirm=asked.confirm, tell=tell)
+    work = _IssueWork(
+        hive,
+        _issue(hive, asked.issue_id),
+        reason=asked.reason,
+        env=env,
+        on_progress=on_progress,
+        is_confirmed=terms.confirm,
+    )
+    if terms.confirm:
+        _confirm(terms, work.issue_id)
+    hive.look({"reason": asked.reason})
+    landing = land(
+        hive, check=asked.check, wait_s=asked.wait_s, work=work, tell=tell, go_on=asked.go_on
+    )
+    if terms.confirm and landing.landed:
+        try:
+            sync(hive)
+        except QueenError as error:  # It has landed: that must be said, whatever fails.
+            tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
+    return Landed(landing, work.issue_id, work.record, work.completion, work.told)
+
+
+def _confirm(terms: Terms, issue_id: str | None) -> None:
+    """Has the remote confirm that the actor has the issue. Raises `Taken` and `Unreachable`."""
+    hive = terms.hive
+    before = hive.assignments.active(issue_id) if issue_id is not None else None
+    take_in(hive)
+    # Whoever assigned it may end it too, and has no grant of its own to confirm.
+    if issue_id is None or before is None or before.droid != hive.actor:
+        return
+
+    def mine() -> list[Assignment]:
+        held = hive.assignments.active(issue_id)
+        if held is not None and held.droid != hive.actor:
+            raise taken(held)
+        hive.assignments.check_ending(issue_id)
+        return [held] if held is not None else []
+
+    terms.granted(lambda _: mine())
+
+
+@dataclass
+class _IssueWork(Work):
+    """The work on an issue: its checks before, its completion after."""
+
+    hive: Hive
+    issue_id: str | None
+    reason: str | None
+    env: Mapping[str, str]
+    on_progress: Callable[[Progress], None] | None
+    is_confirmed: bool
+    record: VerificationRecord | None = None
+    completion: Completion | None = None
+    told: Sequence[str] = ()
+
+    def subject(self) -> str | None:
+        """Returns the subject of a commit that landing makes, or None for git's own."""
+        if self.issue_id is None:
+            return None
+        issue = self.hive.issues.tracked().get(self.issue_id)
+        title = " ".join(issue.title.split()) if issue is not None else ""
+        return f"{self.issue_id}: {title}" if title else None
+
+    def held(self, paths: Sequence[str]) -> list[str]:
+        """Returns those of the files that others hold exclusively, with their holders; also on
+        other machines, if the remote is to confirm it.
+        """
+        if self.is_confirmed:
+            take_in(self.hive)
+        top = [os.path.join(self.hive.layout.tree, path) for path in paths]
+        return [
+            f"{named([each.path])} ({lease.droid})"
+            for each in (self.hive.reservations.check(top) if top else ())
+            if each.status == "held"
+            for lease in each.leases[:1]
+            if lease.exclusive
+        ]
+
+    def verify(self) -> str | None:
+        """Runs the checks of the issue; returns what failed, or None."""
+        if self.issue_id is None:
+            return None
+        self.record = check(self.hive, self.issue_id, env=self.env, on_progress=self.on_progress)
+        if self.record is None or self.record["verdict"] in GOOD:
+            return None
+        failed = [each for each in self.record["results"] if each["status"] != "passed"]
+        lines = [f"{each['name']}: {each['reason']}" for each in failed]
+        return "\n".join([f"the checks of {self.issue_id} {self.record['verdict']}", *lines])
+
+    def whose(self, commits: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Returns the issue and the droid of the commits that the reason of a completion names."""
+        full = {each[:_SHORT]: each for each in commits}
+        found = {}
+        for each in self.hive.assignments.find(status="completed") if full else ():
+            said = _LANDED.search(each.reason or "")
+            commit = full.get(said[1]) if said is not None else None
+            if commit is not None:
+                found[commit] = (each.issue_id, each.droid)
+        return found
+
+    def landed(self, landing: Landing) -> None:
+        """Completes the issue, and tells those who work on files that changed."""
+        assert landing.commit is not None
+        short = landing.commit[:_SHORT]
+        if self.issue_id is not None:
+            why = f"{self.reason} ({short})" if self.reason else f"landed as {short}"
+            self.completion = complete(
+                self.hive, self.issue_id, env=self.env, reason=why, checked=self.record
+            )
+        try:
+            end_landed(self.hive)
+            self.told = self._tell_others(landing, short)
+        except QueenError as error:
+            if self.completion is not None:
+                self.completion = self.completion.with_note(f"nobody was told: {error.message}")
+
+    def _tell_others(self, landing: Landing, short: str) -> list[str]:
+        """Sends one message to each droid that has a lease on a file that changed, or unmerged work
+        in it.
+        """
+        working = {
+            (each.path, each.droid)
+            for each in touched.by_others(self.hive, landing.changed, budget_s=_LOOK_S).touches
+            if each.droid is not None and each.droid != self.hive.actor
+        }
+        working |= {
+            (path, lease.droid)
+            for path, leases in self.hive.reservations.covering(landing.changed).items()
+            for lease in leases
+            if lease.droid != self.hive.actor
+        }
+        files: dict[str, list[str]] = {}
+        for path, droid in sorted(working):
+            files.setdefault(droid, []).append(path)
+        if not files:
+            return []
+        with self.hive.transaction() as tx:
+            for droid, paths in sorted(files.items()):
+                listed = named(paths, SHOWN)
+                more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+                fields = {
+                    "subject": f"{landing.target} has changed files that you work on",
+                    "body": f"{self.hive.actor} landed {short} on {landing.target}, which changes "
+                    f"{listed}{more}. To see conflicts now, merge {landing.target}.",
+                    "issue_id": self.issue_id,
+                    "importance": "normal",
+                }
+                stage(tx, self.hive.actor, [droid], fields)
+        return sorted(files)
+
+
+def _issue(hive: Hive, issue_id: str | None) -> str | None:
+    """Returns the issue to complete, which the actor may end; None if it has none."""
+    if issue_id is not None:
+        issue_id = hive.issue_id(issue_id)
+        hive.assignments.check_ending(issue_id)
+        return issue_id
+    mine = [each.issue_id for each in hive.assignments.find(droid=hive.actor)]
+    if len(mine) > 1:
+        raise InvalidInput(
+            f"{hive.actor} has several issues: {', '.join(mine)}",
+            hint=f"say which: {suggested('queen land', mine[0])}",
+        )
+    return mine[0] if mine else None

@@ -1,0 +1,166 @@
+"""What this machine knows of the branch: up to where both hold the same lines.
+
+It is a cache in the state directory: without it, everything is compared once. ADR 0029.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.ids import RANDOM_BYTES, ulid
+from queenbee.errors import Unreadable, Unwritable
+from queenbee.store import safe_open
+from queenbee.store.files import START, Mark, size_of
+from queenbee.store.whole_files import is_unfinished, take_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.services.open_store import Store
+
+_MOST_BYTES = 2**20
+
+
+@dataclass(slots=True)
+class Known:
+    """What both sides have: all lines of the commit `taken` are here, and all lines before the
+    marks in the journals are in the commit `sent`.
+    """
+
+    taken: str | None
+    sent: str | None
+    marks: Mapping[str, Mark]
+    done: int
+    """The round that found this. Rounds are counted, so that no clock is needed to tell whether
+    one began after somebody had asked for it."""
+
+    def mark(self, kind: str) -> Mark:
+        """Returns the mark in the journal of a kind."""
+        return self.marks.get(kind, START)
+
+
+class Notes:
+    """The notes about one branch, in `remote/` of the state directory."""
+
+    def __init__(self, store: Store, ref: str) -> None:
+        self.folder = store.layout.remote_dir
+        self.lock_path = os.path.join(self.folder, "lock")
+        self._known_path = os.path.join(self.folder, "known.json")
+        self._rounds_path = os.path.join(self.folder, "rounds")
+        self._fetches_path = os.path.join(self.folder, "fetches")
+        self._pending_dir = os.path.join(self.folder, "pending")
+        self._clone_path = os.path.join(self.folder, "clone")
+        self._ref = ref
+        try:
+            safe_open.make_folder(self._pending_dir)
+        except OSError as error:
+            raise Unwritable(
+                f"{self.folder} cannot be created: {error.strerror}", path=self.folder
+            ) from error
+
+    def known(self) -> Known:
+        """Returns what is known; nothing, if the note is missing, damaged or of another branch."""
+        try:
+            said = json.loads(safe_open.read(self._known_path, _MOST_BYTES))
+            if said["ref"] != self._ref:
+                return Known(None, None, {}, 0)
+            marks = {str(kind): Mark(*map(int, mark)) for kind, mark in said["marks"].items()}
+            return Known(said["taken"], said["sent"], marks, int(said["done"]))
+        except (OSError, Unreadable, ValueError, KeyError, TypeError, AttributeError):
+            return Known(None, None, {}, 0)
+
+    def write(self, known: Known) -> None:
+        """Replaces the note. Needs the branch's lock."""
+        marks = {kind: [at.inode, at.offset, at.sum] for kind, at in known.marks.items()}
+        said = {"taken": known.taken, "sent": known.sent, "marks": marks, "done": known.done}
+        with suppress(FileNotFoundError):
+            # Without the note everything is compared, which is right as well.
+            safe_open.unlink(self._known_path)
+        data = json.dumps({"ref": self._ref, **said}).encode()
+        take_name(self._known_path, data, durable=False)
+
+    # A number is the size of an empty file: it is never seen half written, and takes no block. To
+    # replace a small file waits for the disk on ext4, several times for each grant.
+
+    def round(self) -> int:
+        """Returns the number of the round that began last."""
+        # At least that of what was fetched: if a file was lost, nobody waits for less than that.
+        return max(size_of(self._rounds_path), self.fetched())
+
+    def begin_round(self) -> int:
+        """Returns the number of a new round. Needs the branch's lock."""
+        number = self.round() + 1
+        self._resize(self._rounds_path, number)
+        return number
+
+    def fetched(self) -> int:
+        """Returns the number of the round that has taken in last what the remote had."""
+        return max(size_of(self._fetches_path), self.known().done)
+
+    def note_fetched(self, number: int) -> None:
+        """Notes that a round took in what the remote had, and sent nothing. Needs the lock."""
+        self._resize(self._fetches_path, number)
+
+    def clone(self) -> str:
+        """Returns the id of this clone, which its confirmed grants carry."""
+        try:
+            return safe_open.read(self._clone_path, 64).decode().strip() or self._new_clone()
+        except (OSError, Unreadable, UnicodeDecodeError):
+            return self._new_clone()
+
+    def _new_clone(self) -> str:
+        # Its time is not used: only that no other clone has the same.
+        made = f"qc-{ulid(0, os.urandom(RANDOM_BYTES))}"
+        take_name(self._clone_path, made.encode(), durable=False)
+        return made
+
+    # A request that waits for its confirmation has a file, so that whoever pushes next confirms or
+    # ends all of its grants, also if the process that asked for them was killed.
+
+    def add_pending(self, grants: Sequence[tuple[str, str]]) -> str:
+        """Notes grants that are confirmed together or not at all, each by kind and id."""
+        name = ulid(time.time_ns() // 1_000_000, os.urandom(RANDOM_BYTES))
+        take_name(self._path_of(name), json.dumps(grants).encode(), durable=False)
+        return name
+
+    def pending(self) -> dict[str, list[tuple[str, str]]]:
+        """Returns the requests that wait for a confirmation, oldest first."""
+        found = {}
+        for name in sorted(os.listdir(self._pending_dir)):
+            if is_unfinished(name):
+                continue
+            try:
+                said = json.loads(safe_open.read(self._path_of(name), _MOST_BYTES))
+                found[name] = [(str(kind), str(identifier)) for kind, identifier in said]
+            except FileNotFoundError:
+                continue
+            except (Unreadable, ValueError, TypeError):
+                self.remove_pending(name)
+        return found
+
+    def is_pending(self, name: str) -> bool:
+        """Returns whether a request still waits."""
+        return os.path.lexists(self._path_of(name))
+
+    def remove_pending(self, name: str) -> None:
+        """Forgets a request that was confirmed or ended."""
+        with suppress(FileNotFoundError):
+            safe_open.unlink(self._path_of(name))
+
+    def _path_of(self, name: str) -> str:
+        return os.path.join(self._pending_dir, name)
+
+    def _resize(self, path: str, size: int) -> None:
+        try:
+            file = safe_open.open_file(path, os.O_RDWR | os.O_CREAT)
+            try:
+                os.ftruncate(file, size)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error

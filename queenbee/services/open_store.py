@@ -1,0 +1,245 @@
+"""The open store that services share: its place, the actor, the time and the records.
+
+A service reads by `state(kind)` and writes inside `transaction()`. Time, identity and directory
+are fetched here, once, and passed down from here.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+
+from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
+from queenbee.core.kinds import KINDS
+from queenbee.store.droids import identity, presence
+from queenbee.store.engines.choosing import open_engine
+from queenbee.store.layout import discover, working_directory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Self
+
+    from queenbee.services.writing.transaction import Transaction
+    from queenbee.store.layout import Layout
+    from queenbee.store.ledger.ledger import Ledger
+    from queenbee.store.questions import Progress, Records
+
+
+_inherited: list[object] = []
+"""What a forked child must neither use nor close."""
+
+
+_NOTED_MS = 1_000
+"""How long the note of a droid's presence is good enough: it is asked about in minutes."""
+
+
+class Store:
+    """An open store. Safe for threads; every read sees all earlier writes."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        actor: str | None = None,
+        cwd: str | None = None,
+        clock: Callable[[], int] | None = None,
+        allow_secrets: bool = False,
+    ) -> None:
+        self.layout = layout
+        self.allow_secrets = allow_secrets
+        """Whether texts that look like credentials may be written."""
+        self.cwd = os.path.realpath(cwd or layout.tree)
+        """The directory that patterns and paths given to the services are relative to."""
+        self.progress: Progress | None = None
+        """Called while an index is built."""
+        self.grant_marks: dict[str, object] = {}
+        """Fields that every new grant gets: whoever confirms grants elsewhere marks them so."""
+        self.long_lines: list[str] = []
+        """Records written here since the last notice whose lines other tools cannot read."""
+        self._actor = actor
+        self._clock = clock
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self.engine = open_engine(self.layout)
+        """Where the lines are kept."""
+        self._states: dict[str, Records] = {}
+        self._read_in: dict[str, object] = {}
+        """The moment in which a state was last read, as the engine has it."""
+        self._writing = allocate_lock()
+        self._minting = allocate_lock()
+        self._last_id = (-1, "")
+        self._noted_ms = -_NOTED_MS
+
+    def _reopen_after_fork(self) -> None:
+        """Begins anew in a forked child: what other threads of the parent held or changed at that
+        moment stays held and half changed here, and SQLite does not survive a fork.
+        """
+        if self._process != os.getpid():
+            # Closing a database or a connection would disturb the parent's.
+            _inherited.extend((self._states, self.engine))
+            self._begin()
+
+    @classmethod
+    def open(
+        cls,
+        start: str | os.PathLike[str] | None = None,
+        *,
+        droid: str | None = None,
+        beads_dir: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        clock: Callable[[], int] | None = None,
+    ) -> Self:
+        """Returns the hive that the directory `start` (default: the working directory) is in.
+
+        `droid` is who acts; by default, as the environment or this worktree says. `clock` returns
+        milliseconds since 1970. Raises `NoHive` if there is none.
+        """
+        env = os.environ if env is None else env
+        cwd = os.fspath(start) if start is not None else working_directory()
+        given = os.fspath(beads_dir) if beads_dir is not None else None
+        found = discover(cwd, env, beads_dir=given)
+        actor = identity.find_actor(found, env, droid)
+        return cls(
+            found,
+            actor=actor[0] if actor else None,
+            cwd=cwd,
+            clock=clock,
+            allow_secrets=env.get("QUEEN_ALLOW_SECRET") == "1",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forgets what was read, and closes the indexes."""
+        self._reopen_after_fork()
+        states, self._states = self._states, {}
+        self._read_in.clear()
+        for state in states.values():
+            state.close()
+        self.engine.close()
+
+    @property
+    def actor(self) -> str:
+        """Who is acting. Raises `NoActor` if that is not set, and `UnknownDroid`."""
+        if self._actor is None:
+            raise identity.nobody()
+        return identity.checked_droid(self.layout, self._actor)
+
+    @property
+    def actor_or_none(self) -> str | None:
+        """Who is acting, or None if that is not set."""
+        return self._actor
+
+    def note_presence(self) -> None:
+        """Notes that the actor is active on this machine, to the second. Never fails."""
+        now_ms = self.now_ms()
+        if not 0 <= now_ms - self._noted_ms < _NOTED_MS:
+            presence.note(self.layout, self._actor, now_ms)
+            self._noted_ms = now_ms
+
+    def now_ms(self) -> int:
+        """Returns the present, in ms since 1970."""
+        return self._clock() if self._clock is not None else self.engine.now_ms()
+
+    def present_ms(self) -> int:
+        """Returns the present as far as this machine can tell, in case its clock is behind.
+
+        A clock that was given to `open` is taken at its word.
+        """
+        if self._clock is not None:
+            return self._clock()
+        return self.engine.present_ms(self.engine.now_ms())
+
+    def state(self, kind: str) -> Records:
+        """Returns the folded state of one kind of record, as of now.
+
+        Raises `Unreadable` if the repository was moved or deleted while it was open.
+        """
+        self._reopen_after_fork()
+        moment = self.engine.moment
+        if moment is not None and self._read_in.get(kind) is moment:
+            return self._states[kind]
+        self.layout.refuse_if_moved()
+        with self.engine.reading():
+            state = self._states.get(kind)
+            if state is None:
+                state = self._states.setdefault(kind, self._open_records(kind))
+            state.refresh()
+        if moment is not None:
+            self._read_in[kind] = moment
+        return state
+
+    def opened(self) -> list[Records]:
+        """Returns the states that have been opened so far."""
+        return list(self._states.values())
+
+    def ledger(self, kind: str) -> Ledger:
+        """Returns the ledger of one kind of record, unread."""
+        return self.engine.ledger(kind)
+
+    def kinds(self) -> list[str]:
+        """Returns the kinds of record that this hive has a ledger for, ours first."""
+        ours = [kind.name for kind in KINDS.values() if kind.everywhere]
+        return list(dict.fromkeys([*ours, *self.engine.kinds()]))
+
+    def rebuild_indexes(self) -> None:
+        """Deletes every index and rebuilds those of large ledgers."""
+        from queenbee.store.index.tables import remove  # noqa: PLC0415 - start-up
+
+        self.close()
+        for kind in self.kinds():
+            remove(self.engine.index_path(kind))
+            self._open_records(kind).close()
+
+    def transaction(self) -> Transaction:
+        """Returns a context manager in which nobody else writes: read, check, then append.
+
+        All appends are recorded together when the block ends without an error, and are on disk
+        when the `with` statement returns. Raises `Busy` and `Unwritable`.
+        """
+        from queenbee.services.writing.transaction import Transaction  # noqa: PLC0415 - start-up
+
+        self._reopen_after_fork()
+        return Transaction(self, self._writing)
+
+    def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:
+        """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
+        monotonic clock.
+        """
+        return self.engine.wait(stamp, before, deadline_s)
+
+    def look(self, fields: Mapping[str, object]) -> None:
+        """Raises `LooksLikeSecret` if a text to be written seems to hold a credential.
+
+        The transaction asks again. Asked before it, a long text keeps nobody waiting.
+        """
+        if not self.allow_secrets:
+            from queenbee.services.writing.secrets import refuse_secrets  # noqa: PLC0415 - start-up
+
+            refuse_secrets(fields)
+
+    def committed(self, kinds: Sequence[str]) -> None:
+        """Called when a transaction has recorded lines of these kinds, without any lock."""
+
+    def wrote(self) -> None:
+        """Called when a transaction has recorded new lines, and not only brought files in step."""
+
+    def mint(self, kind: str) -> str:
+        """Returns a new id; ids minted by one store sort in the order they were minted."""
+        self._reopen_after_fork()
+        with self._minting:
+            now_ms = min(max(self.now_ms(), 0), MAX_MS)
+            last_ms, last = self._last_id
+            fresh = following(last) if now_ms == last_ms else ulid(now_ms, os.urandom(RANDOM_BYTES))
+            self._last_id = (now_ms, fresh)
+        return f"{KINDS[kind].prefix}-{fresh}"
+
+    def _open_records(self, kind: str) -> Records:
+        return self.engine.records(kind, self.progress)

@@ -1,0 +1,187 @@
+"""What this machine knows of the exchanges that `[sync] when` asks for.
+
+With `when = "write"`, a write leaves a request beside the journal. The command exchanges the
+records once it has printed its answer; if it cannot, the next one does. A request is removed only
+when an exchange that began after it has ended, so a command that is killed leaves it to the next.
+ADR 0029.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import shortened
+from queenbee.errors import QueenError, Unreadable
+from queenbee.store import safe_open
+from queenbee.store.lock import is_held
+from queenbee.store.whole_files import keep, recall, take_name
+
+if TYPE_CHECKING:
+    from queenbee.services.open_store import Store
+    from queenbee.store.layout import Layout
+
+MANUAL, READ = "manual", "read"
+REST_S = 60.0
+"""After a remote could not be reached, it is left alone for so long."""
+_MOST_BYTES = 64 * 1024
+_WHY_CHARS = 300
+"""The remote says why, at any length."""
+_MOST_TOLD = 200
+"""So that the note stays readable: who is left out is told once more."""
+
+
+def allow(layout: Layout) -> None:
+    """Notes that somebody ran `queen sync` here: from now on, `when` counts.
+
+    The settings come with a clone, and the git config with an unpacked archive: together, they
+    could run a program of their author at any command. So the note holds what no archive can know:
+    which file the kernel made, and when.
+    """
+    with suppress(OSError, QueenError):
+        if not is_allowed(layout):
+            safe_open.make_folder(layout.remote_dir)
+            safe_open.write(_in(layout, "here"), b"")
+            take_name(_in(layout, "allowed"), _mark(layout), durable=False)
+
+
+def is_allowed(layout: Layout) -> bool:
+    """Returns whether records may be exchanged without being asked for."""
+    try:
+        return safe_open.read(_in(layout, "allowed"), 200) == _mark(layout)
+    except (OSError, Unreadable):
+        return False
+
+
+def _mark(layout: Layout) -> bytes:
+    status = os.stat(_in(layout, "here"), follow_symlinks=False)
+    return b"%d %d %d" % (status.st_dev, status.st_ino, status.st_ctime_ns)
+
+
+def request(layout: Layout) -> None:
+    """Leaves a request for an exchange. Never fails: the records are here, and the next write asks
+    again.
+    """
+    with suppress(OSError, QueenError):
+        if is_allowed(layout):
+            safe_open.write(_in(layout, "asked"), b"")
+
+
+# The request is renamed before an exchange and removed after it. A write in between makes a new
+# one, and a kill in between leaves the renamed one: both are requests that are still there.
+
+
+def begin_serving(layout: Layout) -> None:
+    """Notes that an exchange begins, which will send all that was written before."""
+    with suppress(FileNotFoundError):
+        safe_open.replace(_in(layout, "asked"), _in(layout, "serving"))
+
+
+def served(layout: Layout) -> None:
+    """Notes that the exchange has ended well."""
+    with suppress(FileNotFoundError):
+        safe_open.unlink(_in(layout, "serving"))
+
+
+def is_asked(layout: Layout) -> bool:
+    """Returns whether a request is left."""
+    return any(os.path.exists(_in(layout, name)) for name in ("asked", "serving"))
+
+
+def wants_exchange(layout: Layout) -> bool:
+    """Returns whether to exchange now: something was written, the remote can be reached as far as
+    is known, and no `queen sync --watch` runs, which does it.
+    """
+    if layout.settings.sync_when == MANUAL or not is_asked(layout):
+        return False
+    return is_allowed(layout) and not is_resting(layout) and not is_watched(layout)
+
+
+def watch_path(layout: Layout) -> str:
+    """Returns the lock of `queen sync --watch`."""
+    return _in(layout, "behind")
+
+
+def is_watched(layout: Layout) -> bool:
+    """Returns whether `queen sync --watch` runs now."""
+    return is_held(watch_path(layout))
+
+
+def wants_fetch(store: Store) -> bool:
+    """Returns whether to fetch before reading: the settings say so, and the last fetch was longer
+    ago than `sync.max_age`. An engine that all machines share has everything already.
+    """
+    layout = store.layout
+    settings = layout.settings
+    if store.engine.shared:
+        return False
+    if settings.sync_when != READ or fetched_s(layout) < settings.sync_max_age_s:
+        return False
+    return is_allowed(layout) and not is_resting(layout)
+
+
+def note_fetch(layout: Layout) -> None:
+    """Notes that the branch was fetched now, and so that the remote can be reached."""
+    # The time of an empty file: to replace one that has a content waits for the disk.
+    fd = safe_open.open_file(_in(layout, "fetched"), os.O_RDWR | os.O_CREAT)
+    try:
+        os.utime(fd)
+    finally:
+        os.close(fd)
+    with suppress(FileNotFoundError):
+        safe_open.unlink(_in(layout, "away"))
+
+
+def fetched_s(layout: Layout) -> float:
+    """Returns how long ago the branch was fetched, by the wall clock; infinity if that is not
+    known, or would be in the future.
+    """
+    try:
+        ago_s = time.time() - os.stat(_in(layout, "fetched")).st_mtime
+    except OSError:
+        return float("inf")
+    return ago_s if ago_s >= 0 else float("inf")
+
+
+def note_away(layout: Layout, why: str) -> None:
+    """Notes that the remote cannot be reached, for those who come next. Each is told once, until
+    it can be reached again.
+    """
+    told = _away(layout).get("told")
+    told = told[-_MOST_TOLD:] if isinstance(told, list) else []
+    _write_away(layout, {"at_ns": time.time_ns(), "why": shortened(why, _WHY_CHARS), "told": told})
+
+
+def is_resting(layout: Layout) -> bool:
+    """Returns whether the remote could not be reached just now, and is left alone for a while."""
+    at_ns = _away(layout).get("at_ns")
+    return isinstance(at_ns, int) and 0 <= (time.time_ns() - at_ns) / 1e9 < REST_S
+
+
+def news(store: Store) -> list[str]:
+    """Returns what the actor should know once: that the remote cannot be reached."""
+    layout = store.layout
+    if not is_allowed(layout):
+        return ["records are exchanged without being asked for once you have run: queen sync"]
+    away, who = _away(layout), store.actor_or_none or ""
+    told = away.get("told")
+    if not isinstance(told, list) or who in told:
+        return []
+    _write_away(layout, {**away, "told": [*told, who]})
+    return [f"{away.get('why')}; going on with what is here"]
+
+
+def _away(layout: Layout) -> dict[str, object]:
+    """Returns when the remote could not be reached last, why, and who was told; empty if it can."""
+    said = recall(_in(layout, "away"), _MOST_BYTES)
+    return said if isinstance(said, dict) else {}
+
+
+def _write_away(layout: Layout, said: dict[str, object]) -> None:
+    keep(_in(layout, "away"), said)
+
+
+def _in(layout: Layout, name: str) -> str:
+    return os.path.join(layout.remote_dir, name)

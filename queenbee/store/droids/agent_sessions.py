@@ -1,0 +1,222 @@
+"""Which sessions of agents work in a worktree: files in the untracked state.
+
+The name that a worktree remembers belongs to the first of its sessions that are at work. Each has a
+file, whose own time is that of its last event. A session is over when its agent says so, when the
+agent's process is gone, or after a while without an event; the next one is then the first.
+
+Nothing breaks without these files: each session then counts as the first.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee._light import suppress
+from queenbee.errors import Busy, Unreadable, Unwritable
+from queenbee.store import safe_open
+from queenbee.store.whole_files import is_unfinished, keep, recall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+QUIET_MS = 12 * 3_600_000
+"""So long after its last event, a session whose agent still runs counts as over: some agents are
+left open for days, and some never say that a session has ended."""
+QUIET_UNSEEN_MS = 3_600_000
+"""The same if it cannot be told whether the agent runs."""
+_NOTED_EVERY_MS = 30_000
+"""Most events follow another one at once, and cost nothing but a look."""
+_HANDED_ON_MS = 60_000
+"""So soon after a session was cleared, the next one of the same process continues it."""
+_KEPT_MS = 24 * 3_600_000
+_LOCK_TIMEOUT_S = 2.0
+_MOST_BYTES = 2_048
+_NAME_CHARS = 80
+_SAME_AGENT = frozenset(("clear", "compact", "fork", "resume"))
+"""Why a session starts that continues another one of the same process, under a new id."""
+
+
+class Session:
+    """One session in one worktree."""
+
+    __slots__ = ("first", "handed_on", "last_ms", "part", "path", "process")
+
+    def __init__(self, path: str, part: str, *, first: bool, process: str, last_ms: int) -> None:
+        self.path = path
+        self.part = part
+        """What tells its name from those of other sessions."""
+        self.first = first
+        """Whether the worktree's name is its own."""
+        self.process = process
+        self.last_ms = last_ms
+        self.handed_on = False
+        """Whether it ended only to go on under another id."""
+
+    def at_work(self, now_ms: int) -> bool:
+        """Returns whether the session may still act, or is about to go on under another id."""
+        running = _is_running(self.process) if self.process else None
+        if self.handed_on:
+            return running is True and now_ms - self.last_ms < _HANDED_ON_MS
+        if running is False:
+            return False
+        return now_ms - self.last_ms < (QUIET_MS if running else QUIET_UNSEEN_MS)
+
+
+def current(layout: Layout, session_id: str, now_ms: int) -> Session | None:
+    """Returns a session that has begun in this worktree, and notes that it is at work now."""
+    session = _read(_path(layout, session_id))
+    if session is None or session.handed_on:
+        return None
+    if abs(now_ms - session.last_ms) < _NOTED_EVERY_MS:
+        return session
+    if session.process and _is_running(session.process) is False:
+        # Its events come from elsewhere: it was resumed, or its hooks have a runner of their own.
+        session.process = ""
+        _write(session)
+    with suppress(OSError, Unreadable):
+        safe_open.touch(session.path, now_ms)
+    return session
+
+
+def noted(layout: Layout, session_id: str) -> Session | None:
+    """Returns a session that has begun in this worktree, and notes nothing."""
+    return _read(_path(layout, session_id))
+
+
+def begin(
+    layout: Layout, session_id: str, part: str, *, source: str, now_ms: int
+) -> Session | None:
+    """Returns the session, from now on at work in this worktree; None if that cannot be noted.
+
+    One that was cleared or resumed goes on as it was: with its part, and as the first if it was.
+    """
+    from queenbee.store.creating import make_state_dir  # noqa: PLC0415 - start-up
+    from queenbee.store.lock import KernelLock  # noqa: PLC0415 - start-up
+
+    path = _path(layout, session_id)
+    try:
+        make_state_dir(layout)
+        safe_open.make_folder(os.path.dirname(path))
+    except (OSError, Unreadable, Unwritable):
+        return None
+
+    lock = os.path.join(layout.sessions_dir, "lock")
+    try:
+        with KernelLock(lock, holder=session_id[:64], timeout_s=_LOCK_TIMEOUT_S):
+            return _begin(path, part, source, now_ms)
+    except (OSError, Unreadable, Unwritable, Busy):
+        return None
+
+
+def _begin(path: str, part: str, source: str, now_ms: int) -> Session | None:
+    """Decides who the session is, under the lock: two that begin at once are not both the first."""
+    from queenbee.store.droids.liveness import caller  # noqa: PLC0415 - start-up
+
+    process = caller()
+    others = [each for each in _all_beside(path) if each.path != path]
+    before = _read(path) or _continued(others, process, source, now_ms)
+    if before is not None and before.path != path:
+        others.remove(before)
+        with suppress(OSError):
+            safe_open.unlink(before.path)
+    taken = any(each.first and each.at_work(now_ms) for each in others)
+    goes_on = before is not None and before.at_work(now_ms)
+    session = Session(
+        path,
+        before.part if before is not None else part,
+        first=not taken and (before.first if before is not None and goes_on else True),
+        process=process,
+        last_ms=now_ms,
+    )
+    if not _write(session):
+        return None
+    safe_open.touch(path, now_ms)
+    for each in others:
+        # A first one that was over until now must not come back as the first.
+        if now_ms - each.last_ms > _KEPT_MS or (session.first and each.first):
+            with suppress(OSError):
+                safe_open.unlink(each.path)
+    return session
+
+
+def _continued(others: list[Session], process: str, source: str, now_ms: int) -> Session | None:
+    """Returns the session that a new one of the same process continues, if that is certain."""
+    if not process or source not in _SAME_AGENT:
+        return None
+    same = [each for each in others if each.process == process]
+    ended = [each for each in same if each.handed_on and each.at_work(now_ms)]
+    if ended:
+        return max(ended, key=lambda each: each.last_ms)
+    # Some agents do not wait for the hook of the end. One that has several sessions in one process
+    # does not say which of them goes on.
+    working = [each for each in same if each.at_work(now_ms)]
+    return working[0] if len(working) == 1 else None
+
+
+def end(layout: Layout, session_id: str, *, reason: str, now_ms: int) -> None:
+    """Notes that a session is over in this worktree. Never fails."""
+    path = _path(layout, session_id)
+    with suppress(OSError, Unreadable):
+        session = _read(path)
+        if session is not None and reason in _SAME_AGENT:
+            session.handed_on = True
+            _write(session)
+            safe_open.touch(path, now_ms)
+        else:
+            safe_open.unlink(path)
+
+
+def _is_running(process: str) -> bool | None:
+    from queenbee.store.droids.liveness import is_running  # noqa: PLC0415 - start-up
+
+    return is_running(process)
+
+
+def _path(layout: Layout, session_id: str) -> str:
+    # A worktree's own git directory has a name that no other worktree of the repository has.
+    tree = os.path.basename(os.path.dirname(layout.identity_path)).lstrip(".") or "tree"
+    return os.path.join(layout.sessions_dir, _plain(tree), _plain(session_id))
+
+
+def _plain(text: str) -> str:
+    """Returns a file name for a text: another one for each text, unless they are very long."""
+    plain = "".join(
+        char if char.isascii() and (char.isalnum() or char in "-_") else f"%{ord(char):x}"
+        for char in text
+    )
+    return plain[-_NAME_CHARS:]
+
+
+def _all_beside(path: str) -> list[Session]:
+    folder = os.path.dirname(path)
+    names = (name for name in sorted(os.listdir(folder)) if not is_unfinished(name))
+    found = (_read(os.path.join(folder, name)) for name in names)
+    return [session for session in found if session is not None]
+
+
+def _read(path: str) -> Session | None:
+    fields = recall(path, _MOST_BYTES)
+    if not isinstance(fields, dict):
+        return None
+    try:
+        last_ms = os.stat(path, follow_symlinks=False).st_mtime_ns // 1_000_000
+    except OSError:
+        return None
+    part, process = fields.get("part"), fields.get("process")
+    if not isinstance(part, str) or not isinstance(process, str):
+        return None
+    first = fields.get("first") is True
+    session = Session(path, part, first=first, process=process, last_ms=last_ms)
+    session.handed_on = fields.get("handed_on") is True
+    return session
+
+
+def _write(session: Session) -> bool:
+    """Replaces the session's file, also without the lock; returns whether that worked."""
+    fields: dict[str, object] = {
+        "part": session.part, "first": session.first, "process": session.process,
+    }  # fmt: skip
+    if session.handed_on:
+        fields["handed_on"] = True
+    return keep(session.path, fields)

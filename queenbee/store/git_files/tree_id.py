@@ -1,0 +1,66 @@
+"""Which working tree this is: an id that no other one has, also in a clone on another machine.
+
+Agents that announce their edits in one working tree keep each other out of its files, so the id
+must be the same for all of them and for nobody else. It is random, and is kept once in the tree's
+own git directory; where that may not be written, such as in a sandbox, in the hive's state. A path
+would not do: two clones may have the same. `docs/format.md`, section "Places"; ADR 0023.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee._light import suppress
+from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
+from queenbee.errors import Unreadable, Unwritable
+from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import current_branch
+from queenbee.store.whole_files import take_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+_MOST_BYTES = 64
+
+
+def read_tree_id(layout: Layout) -> str | None:
+    """Returns the id of the working tree, or None if nothing was announced in it yet."""
+    return next((found for found in map(_read, layout.tree_id_paths) if found is not None), None)
+
+
+def keep_tree_id(layout: Layout) -> str:
+    """Returns the id of the working tree, after making one if it has none. Raises `Unwritable`.
+
+    Call it under the lock of the hive: two processes would make two ids.
+    """
+    found = read_tree_id(layout)
+    if found is not None:
+        return found
+    # In the letters of our other ids, but all of it is chance: two trees never draw the same.
+    fresh = ulid(int.from_bytes(os.urandom(6), "big"), os.urandom(RANDOM_BYTES))
+    *others, last = layout.tree_id_paths
+    data = f"{fresh}\n".encode()
+    for path in others:
+        with suppress(Unreadable, Unwritable):
+            take_name(path, data, durable=False)
+            return fresh
+    take_name(last, data, durable=False)
+    return fresh
+
+
+def branch_of(layout: Layout) -> str | None:
+    """Returns the branch that is checked out here, or None if there is none that text can name."""
+    branch = current_branch(layout.git_dir) if layout.git_dir is not None else None
+    with suppress(UnicodeEncodeError):
+        if branch is not None and branch.encode():
+            return branch
+    return None
+
+
+def _read(path: str) -> str | None:
+    try:
+        text = safe_open.read(path, _MOST_BYTES).decode("ascii").strip()
+    except (OSError, Unreadable, UnicodeDecodeError):
+        return None
+    return text if ulid_ms(text) >= 0 else None

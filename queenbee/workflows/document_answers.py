@@ -1,0 +1,195 @@
+"""What beads and gates say about issues: the answers to the questions of the services. ADR 0008.
+
+Ralph beads are issues beside the tracker's rows, a phase gate holds the later phases back, and a
+sprint bead without an attempt left is not offered again. Documents are cached until a file
+changes. Without such documents, nothing else of this layer is imported.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
+from queenbee.errors import Unreadable
+from queenbee.services.document_questions import Documents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from queenbee.core.beads import Issue
+    from queenbee.documents.gates.phases import PhaseGates
+    from queenbee.documents.ralph.as_issues import RalphBeads
+    from queenbee.documents.ralph.bead_files import BeadFile
+    from queenbee.services.diagnosis import Diagnosis
+    from queenbee.services.hive import Services
+    from queenbee.workflows.bead_view import BeadView
+
+
+class HiveDocuments(Documents):
+    """The documents of an open hive, as they are on disk at each call."""
+
+    def __init__(self, hive: Services) -> None:
+        self._hive = hive
+        self._beads: tuple[object, RalphBeads] | None = None
+        self._gates: tuple[object, PhaseGates] | None = None
+
+    def issues(self) -> Mapping[str, Issue]:
+        """Returns the Ralph beads as issues."""
+        beads = self.ralph_beads()
+        return beads.issues if beads is not None else {}
+
+    def held_back(self, issues: Mapping[str, Issue]) -> Mapping[str, str]:
+        """Returns the issues that are not ready, each with the reason.
+
+        Either a gate before the issue's phase has not passed, or a sprint bead has no attempt
+        left, or a Ralph bead is not valid or waits for something.
+        """
+        held: dict[str, str] = {}
+        with_metadata = [
+            one
+            for one in issues.values()
+            if "metadata" in one.fields and _metadata(one) and not one.done
+        ]
+        if with_metadata:
+            held.update(self._without_attempts(with_metadata))
+            held.update(self._behind_gates(with_metadata))
+        beads = self.ralph_beads()
+        if beads is not None:
+            lookup = self._lookup_among(beads, issues)
+            for bead_id in beads.issues:
+                reason = beads.reason_to_wait(bead_id, lookup)
+                if reason is not None:
+                    held[bead_id] = reason
+        return held
+
+    def about(self, issue_id: str, issue: Issue | None) -> Mapping[str, object] | None:
+        """Returns the view of an issue that is a bead, without its document; else None."""
+        beads = self.ralph_beads()
+        known = beads is not None and issue_id in beads.by_id
+        if issue is None or not (known or may_be_bead(issue)):
+            return None
+        view = self.view(issue)
+        return view.to_dict() if view is not None else None
+
+    def examine(self) -> Iterator[Diagnosis]:
+        """Returns what is wrong with beads, gates, plans, sessions and records of checks."""
+        from queenbee.workflows.document_findings import examine  # noqa: PLC0415 - start-up
+
+        return examine(self._hive, self.ralph_beads())
+
+    def repair(self) -> None:
+        """Finishes the moves of beads that were interrupted."""
+        from queenbee.workflows.document_findings import finish_moves  # noqa: PLC0415 - start-up
+
+        finish_moves(self._hive, self.ralph_beads())
+
+    def view(self, issue: Issue) -> BeadView | None:
+        """Returns everything known about a bead, or None for an issue that is not one."""
+        from queenbee.workflows.bead_view import bead_view  # noqa: PLC0415 - start-up
+
+        return bead_view(
+            self._hive,
+            issue,
+            self.ralph_beads(),
+            waits=self.held_back({issue.id: issue}).get(issue.id),
+            gates=self.gates().before(issue.fields),
+            lookup=self.lookup,
+        )
+
+    def ralph_beads(self) -> RalphBeads | None:
+        """Returns the Ralph beads, or None if there are no bead files."""
+        stamp = tuple(map(json_stamp, bead_dirs(self._hive.layout)))
+        if not any(stamp):
+            return None
+        if self._beads is None or self._beads[0] != stamp:
+            from queenbee.documents.ralph.as_issues import read_beads  # noqa: PLC0415 - start-up
+
+            self._beads = stamp, read_beads(self._hive.layout)
+        return self._beads[1]
+
+    def find_bead(self, bead_id: str) -> BeadFile | None:
+        """Returns the Ralph bead with this id, or None.
+
+        Raises `Conflict` if two files have the id, and `Unreadable` if a file with this name
+        cannot be read: its checks must not be skipped.
+        """
+        beads = self.ralph_beads()
+        if beads is None:
+            return None
+        if bead_id not in beads.issues:
+            for problem in beads.problems:
+                if os.path.basename(problem.path) == f"{bead_id}.json":
+                    hint = f"correct or remove {problem.path}"
+                    raise Unreadable(problem.message, hint=hint, path=problem.path)
+            return None
+        from queenbee.documents.ralph.bead_files import find_bead  # noqa: PLC0415 - start-up
+
+        return find_bead(beads.folders, bead_id)
+
+    def lookup(self, bead_id: str) -> Mapping[str, Any] | None:
+        """Returns the document or row of an id that a bead waits for, or None."""
+        return self._lookup_among(self.ralph_beads(), self._hive.issues.all())(bead_id)
+
+    def gates(self) -> PhaseGates:
+        """Returns the phase gates."""
+        folder = gates_dir(self._hive.layout)
+        stamp = json_stamp(folder)
+        if self._gates is None or self._gates[0] != stamp:
+            from queenbee.documents.gates.phases import read_gates  # noqa: PLC0415 - start-up
+
+            self._gates = stamp, read_gates(folder)
+        return self._gates[1]
+
+    def _lookup_among(
+        self, beads: RalphBeads | None, issues: Mapping[str, Issue]
+    ) -> Callable[[str], Mapping[str, Any] | None]:
+        """Returns a lookup that reads the disk once instead of once per bead."""
+        tracked = self._hive.issues.tracked()
+
+        def lookup(bead_id: str) -> Mapping[str, Any] | None:
+            bead = beads.by_id.get(bead_id) if beads is not None else None
+            issue = issues.get(bead_id) or tracked.get(bead_id)
+            done = issue is not None and issue.done
+            if bead is not None:
+                return {**bead.document, "status": "completed"} if done else bead.document
+            if issue is None:
+                return None
+            # A row that the tracker has removed blocks nothing.
+            return {**issue.fields, "status": "closed"} if done else issue.fields
+
+        return lookup
+
+    def _behind_gates(self, issues: Sequence[Issue]) -> Iterator[tuple[str, str]]:
+        if not json_stamp(gates_dir(self._hive.layout)):
+            issues = [issue for issue in issues if "phase_gate" in _metadata(issue)]
+        if not issues:
+            return
+        gates = self.gates()
+        for issue in issues:
+            closed = [gate for gate in gates.before(issue.fields) if not gate.passed]
+            if closed:
+                yield issue.id, closed[0].sentence
+
+    def _without_attempts(self, issues: Iterable[Issue]) -> Iterator[tuple[str, str]]:
+        for issue in issues:
+            metadata = _metadata(issue)
+            if metadata.get("dev_agent_executions") or metadata.get("qa_agent_executions"):
+                from queenbee.documents.sprints.executions import (  # noqa: PLC0415 - start-up
+                    has_history,
+                    next_step,
+                )
+
+                if has_history(issue.fields) and next_step(dict(issue.fields)) == "give up":
+                    yield issue.id, "it has no attempt left"
+
+
+def may_be_bead(issue: Issue) -> bool:
+    """Returns whether a row of the tracker could be a bead; most rows are not."""
+    return isinstance(issue.fields.get("metadata"), dict) or "beads-ralph" in issue.issue_type
+
+
+def _metadata(issue: Issue) -> Mapping[str, Any]:
+    metadata = issue.fields.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,589 @@
+"""A plan becomes beads: new ones, changed ones, and nothing the second time."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from extent import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queenbee.core.beads import read_rows
+from queenbee.core.readiness import standings, startable
+from queenbee.core.timestamps import instant_ms, parse_ms
+from queenbee.documents.issue_rows import (
+    RowImport,
+    blocked_by,
+    render_differences,
+)
+from queenbee.documents.plans.annotate import annotate_plan
+from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.plans.plan_graph import plan_dependencies
+from queenbee.documents.plans.plan_import import InvalidPlan, import_plan
+from queenbee.documents.plans.rows import PlanSetting
+from queenbee.documents.reconcile import fresh_id, hashed_id, merge_dependencies
+from queenbee.documents.sprints.bead_rules import check_bead
+from queenbee.documents.sprints.executions import record_dev_execution
+from queenbee.errors import InvalidInput
+from queenbee.store.ledger.codec import encode
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+NOW = parse_ms("2026-02-07T10:00:00Z")
+LATER = NOW + 60_000
+SETTING = PlanSetting(
+    plan_file="plans/feature-auth.md",
+    repository="/Users/dev/projects/my-app",
+    rig="my-app",
+    prefix="bd",
+    actor="planner",
+)
+APP = (FIXTURES / "plans" / "app.md").read_text()
+MAILER = {"id": "bd-mailer", "title": "Mail server", "status": "open", "issue_type": "task"}
+
+SMALL = """\
+## Phase 1: Core
+### Sprint 1.1: Setup
+- do it
+### Sprint 1.2a: Backend
+- do it
+### Sprint 1.2b: Frontend
+- do it
+### Sprint 1.3: Integration
+- do it
+"""
+
+
+def imported(
+    text: str = SMALL, rows: list[dict[str, Any]] | None = None, **options: Any
+) -> RowImport:
+    options = {"setting": SETTING, "now_ms": NOW} | options
+    return import_plan(parse_plan(text), rows or [], **options)
+
+
+def rows_of(found: RowImport) -> list[dict[str, Any]]:
+    """Returns the rows as a reader of the file would find them."""
+    return [json.loads(encode(row)) for row in found.rows]
+
+
+def by_sprint(found: RowImport) -> dict[str, dict[str, Any]]:
+    return {change.key: change.row for change in found.changes}
+
+
+def kinds(found: RowImport) -> list[str]:
+    return [change.kind for change in found.changes]
+
+
+class TestFirstImport:
+    def test_makes_a_bead_for_each_sprint(self) -> None:
+        found = imported()
+
+        assert kinds(found) == ["add"] * 4
+        assert list(found.ids) == ["1.1", "1.2a", "1.2b", "1.3"]
+
+    @pytest.mark.parametrize("text", [SMALL, APP], ids=["small", "app"])
+    def test_every_bead_is_valid_and_lacks_nothing(self, text: str) -> None:
+        for row in rows_of(imported(text, [MAILER])):
+            assert check_bead(row, strict=True) == []
+
+    def test_the_documents_own_section_makes_a_valid_bead(self) -> None:
+        (row,) = rows_of(imported((FIXTURES / "plans" / "original-section.md").read_text()))
+
+        assert check_bead(row, strict=True) == []
+        assert row["metadata"]["dev_prompts"] == [
+            "Implement user login endpoint",
+            "Implement user signup endpoint",
+            "Add password hashing with bcrypt",
+        ]
+        assert row["metadata"]["branch"] == "sprint/1-2-user-authentication"
+        assert row["metadata"]["dev_agent_path"] == "claude"
+
+    def test_ids_are_a_prefix_and_digits_of_base_36(self) -> None:
+        for identifier in imported().ids.values():
+            assert re.fullmatch(r"bd-[0-9a-z]{6}", identifier)
+
+    def test_dependencies_are_objects_as_beads_writes_them(self) -> None:
+        found = imported()
+        row = by_sprint(found)["1.2a"]
+
+        assert row["dependencies"] == [
+            {
+                "issue_id": found.ids["1.2a"],
+                "depends_on_id": found.ids["1.1"],
+                "type": "blocks",
+                "created_at": "2026-02-07T10:00:00.001Z",
+                "created_by": "planner",
+            }
+        ]
+
+    def test_beads_are_as_old_as_their_place_in_the_plan(self) -> None:
+        rows = imported().rows
+
+        assert [row["metadata"]["sprint"] for row in rows] == ["1.1", "1.2a", "1.2b", "1.3"]
+        assert sorted(rows, key=lambda row: str(row["created_at"])) == rows
+        assert len({row["created_at"] for row in rows}) == len(rows)
+
+    def test_the_sprint_after_a_parallel_group_is_a_merge_bead(self) -> None:
+        row = by_sprint(imported())["1.3"]
+
+        assert row["issue_type"] == "beads-ralph-merge"
+        assert row["labels"] == ["phase-01", "sprint-1-3", "merge"]
+        assert row["metadata"]["branches_to_merge"] == [
+            "sprint/1-2a-backend",
+            "sprint/1-2b-frontend",
+        ]
+        assert row["metadata"]["agent_type"] == "merge"
+        assert row["metadata"]["dev_prompts"][0] == (
+            "Merge branches sprint/1-2a-backend and sprint/1-2b-frontend "
+            "into sprint/1-3-integration"
+        )
+
+    def test_metadata_comes_from_the_plan(self) -> None:
+        metadata = by_sprint(imported(APP, [MAILER]))["1.1"]["metadata"]
+
+        assert metadata["worktree_path"] == (
+            "/Users/dev/projects/my-app-worktrees/main/1-1-project-setup"
+        )
+        assert metadata["branch"] == "main/1-1-project-setup"
+        assert metadata["phase"] == "1"
+        assert metadata["sprint"] == metadata["plan_sprint_id"] == "1.1"
+        assert metadata["plan_file"] == "plans/feature-auth.md"
+        assert metadata["plan_section"] == "## Phase 1 > ### Sprint 1.1: Project Setup"
+        assert metadata["dev_agent_path"] == ".claude/agents/backend-dev"
+        assert metadata["rig"] == "my-app"
+        assert [agent["agent_type"] for agent in metadata["qa_agents"]] == ["qa", "security-scan"]
+        assert metadata["qa_agents"][0]["prompt"] == "Run pytest, with coverage"
+        assert metadata["max_retry_attempts"] == 3
+
+    def test_ticked_tasks_are_no_prompts(self) -> None:
+        row = by_sprint(imported("### Sprint 1.1: A\n- [x] one\n- [ ] two\n"))["1.1"]
+
+        assert row["metadata"]["dev_prompts"] == ["two"]
+        assert row["description"] == "Tasks:\n- [x] one\n- two"
+
+    def test_the_findings_of_the_check_come_with_it(self) -> None:
+        found = imported("### Sprint 1.1: A\n- a\n- **Sprint 1.2: B**\n")
+
+        assert [each.line for each in found.findings if "names a" in each.message] == [3]
+
+    def test_the_issue_reads_as_one(self) -> None:
+        row = by_sprint(imported(APP, [MAILER]))["1.1"]
+
+        assert row["title"] == "Project Setup"
+        assert row["acceptance_criteria"] == "- The tests run"
+        assert row["description"].startswith("The skeleton that everything else stands on.")
+        assert "- Create the project" in row["description"]
+        assert row["status"] == "open"
+        assert row["created_by"] == "planner"
+
+    def test_what_the_plan_leaves_out_is_named_by_rule(self) -> None:
+        metadata = by_sprint(imported(APP, [MAILER]))["3a.1"]["metadata"]
+
+        assert metadata["branch"] == "sprint/3a-1-export"
+        assert metadata["worktree_path"] == (
+            "/Users/dev/projects/my-app-worktrees/sprint/3a-1-export"
+        )
+        assert metadata["team_name"] == "sprint-3a.1-export"
+        assert metadata["dev_model"] == "sonnet"
+
+    def test_a_sprint_may_depend_on_a_bead_of_another_plan(self) -> None:
+        found = imported(APP, [MAILER])
+
+        assert blocked_by(by_sprint(found)["3b.1"]) == [
+            found.ids["1.3"],
+            found.ids["1.2a"],
+            "bd-mailer",
+        ]
+
+    def test_the_documents_loop_takes_them_in_the_documents_order(self) -> None:
+        rows = rows_of(imported())
+        titles = []
+        for _ in range(3):
+            issues = read_rows(rows)
+            able = startable(standings(issues, holders={}, now_ms=NOW, held_back={}).values(), "x")
+            titles.append({issue.title for issue in able})
+            for row in rows:
+                if row["id"] in {issue.id for issue in able}:
+                    row |= {"status": "closed", "closed_at": "2026-02-07T11:00:00Z"}
+
+        assert titles == [{"Setup"}, {"Backend", "Frontend"}, {"Integration"}]
+
+
+class TestSecondImport:
+    @pytest.mark.parametrize("text", [SMALL, APP], ids=["small", "app"])
+    def test_of_the_same_plan_changes_nothing(self, text: str) -> None:
+        first = rows_of(imported(text, [MAILER]))
+
+        again = imported(text, [MAILER, *first], now_ms=LATER)
+
+        assert set(kinds(again)) == {"keep"}
+        assert again.rows == []
+
+    def test_survives_that_beads_leaves_out_empty_fields(self) -> None:
+        rows = [
+            {key: value for key, value in row.items() if value not in ([], "", None)}
+            for row in rows_of(imported())
+        ]
+
+        assert imported(rows=rows, now_ms=LATER).rows == []
+
+    def test_of_a_changed_plan_updates_the_same_bead(self) -> None:
+        first = imported()
+        changed = SMALL.replace("Sprint 1.1: Setup", "Sprint 1.1: Groundwork")
+
+        again = imported(changed, rows_of(first), now_ms=LATER)
+
+        assert kinds(again) == ["update", "keep", "keep", "keep"]
+        assert again.ids == first.ids
+        assert by_sprint(again)["1.1"]["title"] == "Groundwork"
+        assert by_sprint(again)["1.1"]["updated_at"] == "2026-02-07T10:01:00.000Z"
+
+    def test_an_update_wins_over_the_row_before_it(self) -> None:
+        rows = rows_of(imported())
+        again = imported(SMALL.replace("Setup", "Base"), rows, now_ms=LATER)
+
+        issues = read_rows([*rows_of(again), *rows])
+
+        assert issues[again.ids["1.1"]].title == "Base"
+
+    def test_an_update_wins_although_the_clock_went_back(self) -> None:
+        rows = rows_of(imported())
+        again = imported(SMALL.replace("Setup", "Base"), rows, now_ms=NOW - 3_600_000)
+
+        issues = read_rows([*rows_of(again), *rows])
+
+        assert issues[again.ids["1.1"]].title == "Base"
+
+    def test_a_bead_with_finer_stamps_is_still_passed(self) -> None:
+        rows = rows_of(imported())
+        rows[0]["updated_at"] = "2026-02-07T10:00:00.000999999Z"
+
+        (row, *_) = rows_of(imported(SMALL.replace("Setup", "Base"), rows))
+
+        assert instant_ms(row["updated_at"]) == NOW + 1
+
+    def test_a_new_sprint_is_added_and_the_later_ones_wait_for_it(self) -> None:
+        first = imported()
+        more = SMALL.replace("### Sprint 1.3", "### Sprint 1.2c: Docs\n- do it\n### Sprint 1.3")
+
+        again = imported(more, rows_of(first), now_ms=LATER)
+
+        assert kinds(again) == ["keep", "keep", "keep", "add", "update"]
+        assert blocked_by(by_sprint(again)["1.3"]) == [
+            again.ids[sprint] for sprint in ("1.2a", "1.2b", "1.2c")
+        ]
+
+    def test_a_sprint_that_went_is_an_orphan_and_nothing_waits_for_it(self) -> None:
+        first = imported()
+        less = SMALL.replace("### Sprint 1.2b: Frontend\n- do it\n", "")
+
+        again = imported(less, rows_of(first), now_ms=LATER)
+
+        assert again.orphans == (first.ids["1.2b"],)
+        assert blocked_by(by_sprint(again)["1.3"]) == [again.ids["1.2a"]]
+
+    def test_what_happened_since_is_kept(self) -> None:
+        first = rows_of(imported())
+        execution = json.loads((FIXTURES / "sprint" / "completed-bead.json").read_text())[
+            "metadata"
+        ]
+        worked = record_dev_execution(
+            first[0], execution["dev_agent_executions"][0], now_ms=NOW + 1
+        )
+        worked |= {"status": "in_progress", "comments": [{"text": "hi"}], "wisp": True}
+        worked["labels"].append("urgent")
+        worked["metadata"] |= {"docker_image": "x", "max_retry_attempts": 5}
+
+        text = annotate_plan(SMALL, {"1.1": first[0]["id"]}).replace("Setup", "Base")
+        again = imported(text, [worked, *first[1:]], now_ms=LATER)
+        row = by_sprint(again)["1.1"]
+
+        assert row["status"] == "in_progress"
+        assert row["comments"] == [{"text": "hi"}]
+        assert row["wisp"] is True
+        assert "urgent" in row["labels"]
+        assert row["metadata"]["docker_image"] == "x"
+        assert row["metadata"]["max_retry_attempts"] == 5
+        assert row["metadata"]["attempt_count"] == 1
+        assert row["metadata"]["dev_agent_executions"] == worked["metadata"]["dev_agent_executions"]
+
+    def test_a_branch_that_the_plan_does_not_state_stays_when_the_title_changes(self) -> None:
+        rows = rows_of(imported())
+
+        again = imported(SMALL.replace("Backend", "Server"), rows, now_ms=LATER)
+
+        assert by_sprint(again)["1.2a"]["metadata"]["branch"] == "sprint/1-2a-backend"
+        assert "sprint/1-2a-backend" in by_sprint(again)["1.3"]["metadata"]["branches_to_merge"]
+
+    def test_a_branch_that_the_plan_states_counts_and_reaches_the_merge(self) -> None:
+        rows = rows_of(imported())
+        stated = SMALL.replace("Backend\n", "Backend\n**Branch:** `api`\n\n")
+
+        again = imported(stated, rows, now_ms=LATER)
+
+        assert by_sprint(again)["1.2a"]["metadata"]["branch"] == "api"
+        assert "api" in by_sprint(again)["1.3"]["metadata"]["branches_to_merge"]
+
+    def test_what_was_chosen_in_the_bead_stays_where_the_plan_is_silent(self) -> None:
+        rows = rows_of(imported())
+        rows[0]["metadata"] |= {"team_name": "core", "dev_agent_path": ".claude/agents/x"}
+        rows[0]["metadata"]["qa_agents"][0]["output_schema"]["properties"]["seconds"] = {}
+
+        assert imported(rows=rows, now_ms=LATER).rows == []
+
+    def test_an_agents_output_schema_survives_a_new_prompt(self) -> None:
+        text = SMALL.replace(
+            "Setup\n", "Setup\n**QA Agents:**\n- `qa` (haiku) - once\n\n**Tasks:**\n"
+        )
+        rows = rows_of(imported(text))
+        rows[0]["metadata"]["qa_agents"][0]["output_schema"]["properties"]["seconds"] = {}
+
+        again = imported(text.replace("once", "twice"), rows, now_ms=LATER)
+        (agent,) = by_sprint(again)["1.1"]["metadata"]["qa_agents"]
+
+        assert agent["prompt"] == "twice"
+        assert "seconds" in agent["output_schema"]["properties"]
+
+    def test_a_sprint_that_stops_joining_is_no_longer_a_merge_bead(self) -> None:
+        rows = rows_of(imported())
+        alone = SMALL.replace("### Sprint 1.2b: Frontend\n- do it\n", "")
+
+        row = by_sprint(imported(alone, rows, now_ms=LATER))["1.3"]
+
+        assert row["issue_type"] == "beads-ralph-work"
+        assert "merge" not in row["labels"]
+        assert row["metadata"]["branches_to_merge"] is None
+        assert check_bead(row, strict=True) == []
+
+    def test_dependencies_of_somebody_elses_stay(self) -> None:
+        rows = rows_of(imported())
+        others = [
+            {"issue_id": rows[0]["id"], "depends_on_id": "bd-epic", "type": "parent-child"},
+            {"issue_id": rows[0]["id"], "depends_on_id": "bd-out", "type": "blocks"},
+            "bd-plain",
+        ]
+        rows[0]["dependencies"] = others
+
+        assert imported(rows=rows, now_ms=LATER).rows == []
+
+    def test_dependencies_written_as_ids_count(self) -> None:
+        rows = rows_of(imported())
+        for row in rows:
+            row["dependencies"] = blocked_by(row)
+
+        assert imported(rows=rows, now_ms=LATER).rows == []
+
+    def test_a_renamed_plan_is_known_by_its_annotations(self) -> None:
+        first = imported()
+        renamed = replace(SETTING, plan_file="plans/new.md")
+
+        again = imported(annotate_plan(SMALL, first.ids), rows_of(first), setting=renamed)
+
+        assert again.ids == first.ids
+        assert set(kinds(again)) == {"update"}
+
+    def test_a_second_plan_with_the_same_numbers_has_its_own_beads(self) -> None:
+        first = imported()
+        other = replace(SETTING, plan_file="plans/other.md")
+
+        second = imported(rows=rows_of(first), setting=other)
+
+        assert not set(first.ids.values()) & set(second.ids.values())
+        assert set(kinds(second)) == {"add"}
+
+    def test_a_deleted_bead_is_made_anew_under_another_id(self) -> None:
+        first = imported()
+        rows = rows_of(first)
+        rows[0]["status"] = "tombstone"
+
+        again = imported(rows=rows, now_ms=LATER)
+
+        assert kinds(again)[0] == "add"
+        assert again.ids["1.1"] != first.ids["1.1"]
+
+    def test_of_two_beads_of_one_sprint_the_older_is_kept(self) -> None:
+        rows = rows_of(imported())
+        twin = copy.deepcopy(rows[0]) | {"id": "bd-twin", "created_at": "2026-02-08T10:00:00Z"}
+
+        assert imported(rows=[twin, *rows], now_ms=LATER).ids["1.1"] == rows[0]["id"]
+
+    def test_old_revisions_of_a_row_do_not_count(self) -> None:
+        rows = rows_of(imported())
+        newer = rows_of(imported(SMALL.replace("Setup", "Base"), rows, now_ms=LATER))
+
+        again = imported(SMALL.replace("Setup", "Base"), [*newer, *rows], now_ms=LATER + 1)
+
+        assert again.rows == []
+
+    def test_the_rows_that_were_given_are_left_alone(self) -> None:
+        rows = rows_of(imported())
+        before = copy.deepcopy(rows)
+
+        imported(SMALL.replace("Setup", "Base"), rows, now_ms=LATER)
+
+        assert rows == before
+
+    @pytest.mark.parametrize(
+        "row",
+        [{}, {"id": 3}, {"id": "bd-x", "metadata": "text"}, {"id": "bd-y", "dependencies": 3}],
+    )
+    def test_rows_of_any_shape_are_passed_over(self, row: dict[str, Any]) -> None:
+        assert kinds(imported(rows=[row])) == ["add"] * 4
+
+
+sprint = st.builds(
+    lambda number, title, body: (
+        f"### Sprint {number}: {title}\n{body.format(number.replace('.', '-'))}\n"
+    ),
+    st.from_regex(r"[12][ab]?\.[1-3][ab]?", fullmatch=True),
+    st.sampled_from(["Setup", "Auth API", "Élan", "x"]),
+    st.sampled_from(
+        ["", "- task", "**Branch:** b/{}", "**Priority:** 0", "**Dev Agents:** `a` (opus)"]
+    ),
+)
+sections = st.lists(sprint, min_size=1, max_size=8, unique_by=lambda text: text.split(":")[0])
+
+
+class TestLaws:
+    @pytest.mark.slow
+    @settings(max_examples=examples(150))
+    @given(sections)
+    def test_the_same_plan_again_changes_nothing(self, parts: list[str]) -> None:
+        first = rows_of(imported("".join(parts)))
+
+        assert imported("".join(parts), first, now_ms=LATER).rows == []
+
+    @pytest.mark.slow
+    @settings(max_examples=examples(150))
+    @given(sections, sections)
+    def test_from_any_plan_to_any_other_and_again_nothing(
+        self, before: list[str], after: list[str]
+    ) -> None:
+        rows = rows_of(imported("".join(before)))
+
+        changed = imported("".join(after), rows, now_ms=LATER)
+
+        rows += rows_of(changed)
+        assert imported("".join(after), rows, now_ms=LATER + 1).rows == []
+        assert len(set(changed.ids.values())) == len(after)
+        for sprint, needs in plan_dependencies(parse_plan("".join(after))).items():
+            waits_for = blocked_by(by_sprint(changed)[sprint])
+            assert set(waits_for) == {changed.ids[need] for need in needs}
+
+    @pytest.mark.slow
+    @settings(max_examples=examples(100))
+    @given(sections)
+    def test_every_bead_is_valid(self, parts: list[str]) -> None:
+        for row in rows_of(imported("".join(parts))):
+            assert check_bead(row, strict=True) == []
+
+    @pytest.mark.slow
+    @settings(max_examples=examples(50))
+    @given(sections)
+    def test_two_clones_make_the_same_beads(self, parts: list[str]) -> None:
+        here, there = imported("".join(parts)), imported("".join(parts), now_ms=LATER)
+
+        assert here.ids == there.ids
+
+
+class TestRefusals:
+    def test_a_plan_with_errors_is_not_imported_at_all(self) -> None:
+        with pytest.raises(InvalidPlan, match=r"line 10: 'Sprint 1\.4 - x' names a") as caught:
+            imported(f"{SMALL}### Sprint 1.4 - x\n")
+
+        assert caught.value.code == "invalid_plan"
+
+    def test_a_bead_that_does_not_exist_cannot_be_waited_for(self) -> None:
+        with pytest.raises(InvalidPlan, match="depends on bd-mailer, which does not exist"):
+            imported(APP)
+
+    def test_an_agent_that_is_not_there_is_refused(self) -> None:
+        with pytest.raises(InvalidPlan, match=r"Agent path '\.claude/agents/.*' does not exist"):
+            imported(APP, [MAILER], agents=frozenset())
+
+    def test_a_cycle_through_other_issues_is_refused(self) -> None:
+        first = imported()
+        text = SMALL.replace("Setup\n", "Setup\n**Depends on:** bd-mailer\n\n")
+        mailer = MAILER | {"dependencies": [first.ids["1.3"]]}
+
+        with pytest.raises(InvalidPlan, match="a cycle: bd-"):
+            imported(text, [mailer, *rows_of(first)], now_ms=LATER)
+
+    def test_a_cycle_among_other_issues_is_not_the_plans(self) -> None:
+        rows = [{"id": "x-1", "dependencies": ["x-2"]}, {"id": "x-2", "dependencies": ["x-1"]}]
+
+        assert kinds(imported(rows=rows)) == ["add"] * 4
+
+    def test_a_prefix_that_cannot_begin_an_id_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="cannot be the prefix of an id"):
+            imported(setting=replace(SETTING, prefix="a b"))
+
+
+class TestIds:
+    def test_an_id_that_is_taken_is_passed_over(self) -> None:
+        taken = {f"bd-{hashed_id('s', attempt)}" for attempt in range(3)}
+
+        assert fresh_id("bd", "s", taken, hashed_id) == f"bd-{hashed_id('s', 3)}"
+
+    def test_a_source_that_never_gives_another_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="no id of the form bd-"):
+            fresh_id("bd", "s", {"bd-a"}, lambda _seed, _attempt: "a")
+
+    def test_the_source_can_be_given(self) -> None:
+        found = imported(id_source=lambda seed, _attempt: seed.split("\n")[1].replace(".", "z"))
+
+        assert found.ids == {"1.1": "bd-1z1", "1.2a": "bd-1z2a", "1.2b": "bd-1z2b", "1.3": "bd-1z3"}
+
+    def test_sprints_of_one_plan_do_not_collide(self) -> None:
+        found = imported(id_source=lambda _seed, attempt: str(attempt))
+
+        assert list(found.ids.values()) == ["bd-0", "bd-1", "bd-2", "bd-3"]
+
+
+class TestDependencies:
+    def test_only_blocks_orders_work(self) -> None:
+        row = {
+            "dependencies": [
+                "bd-a",
+                {"depends_on_id": "bd-b", "type": "blocks"},
+                {"depends_on_id": "bd-c", "type": "related"},
+                {"depends_on_id": "bd-d", "type": "parent-child"},
+                {"id": "bd-e", "dependency_type": "blocks"},
+                {"depends_on_id": 3},
+                None,
+            ]
+        }
+
+        assert blocked_by(row) == ["bd-a", "bd-b", "bd-e"]
+
+    def test_an_entry_that_is_already_right_keeps_its_time(self) -> None:
+        entry = {"issue_id": "a", "depends_on_id": "b", "type": "blocks", "created_at": "then"}
+
+        merged = merge_dependencies(
+            {"id": "a", "dependencies": [entry]}, ["b"], {"a", "b"}, now="now", actor="me"
+        )
+
+        assert merged == [entry]
+
+
+class TestDifference:
+    def test_is_shown_line_by_line(self) -> None:
+        first = imported()
+        changed = SMALL.replace("Setup", "Base").replace("### Sprint 1.2b: Frontend\n- do it\n", "")
+        changed += "### Sprint 1.4: Ship\n- do it\n"
+
+        lines = render_differences(imported(changed, rows_of(first), now_ms=LATER)).splitlines()
+
+        assert lines[0] == f"~ {first.ids['1.1']}  1.1  Base"
+        assert '    title: "Setup" → "Base"' in lines
+        assert f"= {first.ids['1.2a']}  1.2a  Backend" in lines
+        assert any(line.startswith("+ bd-") and line.endswith("  1.4  Ship") for line in lines)
+        assert lines[-1].startswith(f"? {first.ids['1.2b']}  is no longer")
+
+    def test_escape_sequences_do_not_reach_the_terminal(self) -> None:
+        assert "\x1b" not in render_differences(imported("### Sprint 1.1: a\x1b[2Jb\n- x\n"))

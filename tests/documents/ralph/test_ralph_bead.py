@@ -1,0 +1,424 @@
+"""What is a valid bead, and what its fields mean."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queenbee.checks import Command, Expectation, describe
+from queenbee.checks.check import MAX_CHECKS
+from queenbee.core.timestamps import instant_ms
+from queenbee.documents.fields import id_problem
+from queenbee.documents.findings import MAX_FINDINGS
+from queenbee.documents.json_documents import format_json, parse_json
+from queenbee.documents.ralph.ralph_bead import (
+    SCHEMA_PATH,
+    Limits,
+    Unmet,
+    backoff_s,
+    bead_checks,
+    bead_dependencies,
+    bead_limits,
+    check_bead,
+    ralph_schema,
+    unmet_dependencies,
+    validate_bead,
+)
+from queenbee.errors import InvalidInput
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "ralph"
+EXAMPLES = ["simple-task", "gate", "multiple-verifiers"]
+
+
+def example(name):
+    return json.loads((FIXTURES / f"{name}.json").read_text())
+
+
+def bead(**members):
+    return {"intent": "Do it", "dod": {"verifiers": [{"name": "It", "command": "true"}]}} | members
+
+
+def with_verifier(**members):
+    return bead(dod={"verifiers": [{"name": "It", "command": "true"} | members]})
+
+
+def found(document, severity):
+    return [
+        (finding.path, finding.message)
+        for finding in validate_bead(document)
+        if finding.severity == severity
+    ]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_of_the_document_is_valid(name):
+    assert validate_bead(example(name)) == []
+
+
+def test_the_exported_schema_is_that_of_the_document_word_for_word():
+    assert pathlib.Path(SCHEMA_PATH).read_bytes() == (FIXTURES / "schema.json").read_bytes()
+
+
+def test_the_exported_schema_is_a_draft_7_schema():
+    jsonschema.Draft7Validator.check_schema(ralph_schema())
+
+
+VALID = {
+    "nothing but what is required": bead(),
+    "no verifiers": bead(dod={"verifiers": []}),
+    "an unknown key": bead(owner="ui", nested={"a": [1, None]}),
+    "an unknown key in a verifier": with_verifier(shell="bash"),
+    "an unknown key in dod": bead(dod={"verifiers": [], "notes": "x"}),
+    "every type": bead(type="bugfix"),
+    "the highest priority": bead(priority=0),
+    "the lowest priority": bead(priority=5),
+    "a whole number written as a float": bead(priority=2.0),
+    "every lane": bead(lane="experimental"),
+    "every status": bead(status="blocked"),
+    "a negative exit code": with_verifier(expect={"exit_code": -15}),
+    "an empty expectation": with_verifier(expect={}),
+    "the shortest timeout": with_verifier(timeout_seconds=1),
+    "an enormous timeout": with_verifier(timeout_seconds=10**30),
+    "on failure continue": with_verifier(on_failure="continue"),
+    "one iteration": bead(constraints={"max_iterations": 1}),
+    "a deadline in UTC": bead(constraints={"deadline": "2030-01-01T00:00:00Z"}),
+    "a deadline with an offset": bead(constraints={"deadline": "2030-01-01T00:00:00+05:30"}),
+    "seven digits of a second": bead(constraints={"deadline": "2030-01-01T00:00:00.1234567Z"}),
+    "seven digits and an offset": bead(
+        ralph_meta={"last_attempt": "2025-11-15T14:30:22.1234567+01:00"}
+    ),
+    "results of any shape": bead(ralph_meta={"verifier_results": [{"Name": "x"}, 5]}),
+    "dependencies as ids": bead(dependencies=["gt-1", "gt-2"]),
+    "dependencies as Beads writes them": bead(
+        dependencies=[{"issue_id": "a", "depends_on_id": "b", "type": "blocks"}]
+    ),
+    "variables by name": with_verifier(env=["API_TOKEN"]),
+    "variables by value": with_verifier(env={"CI": "1", "API_TOKEN": None}),
+    "text in any script": bead(title="Ünïcödé 漢字 🐝", intent="日本語"),
+}
+
+
+@pytest.mark.parametrize("document", VALID.values(), ids=VALID)
+def test_is_valid(document):
+    assert found(document, "error") == []
+
+
+INVALID = {
+    "a list": ([], ""),
+    "nothing": (None, ""),
+    "no intent": ({"dod": {"verifiers": []}}, "intent"),
+    "no dod": ({"intent": "x"}, "dod"),
+    "no list of verifiers": (bead(dod={}), "dod.verifiers"),
+    "an intent that is a number": (bead(intent=5), "intent"),
+    "an intent that is null": (bead(intent=None), "intent"),
+    "an id that is a number": (bead(id=7), "id"),
+    "an unknown type": (bead(type="epic"), "type"),
+    "a type in another case": (bead(type="Task"), "type"),
+    "a negative priority": (bead(priority=-1), "priority"),
+    "a priority of 6": (bead(priority=6), "priority"),
+    "priority true": (bead(priority=True), "priority"),
+    "priority as text": (bead(priority="1"), "priority"),
+    "half a priority": (bead(priority=1.5), "priority"),
+    "an unknown lane": (bead(lane="slow"), "lane"),
+    "an unknown status": (bead(status="done"), "status"),
+    "verifiers that are an object": (bead(dod={"verifiers": {}}), "dod.verifiers"),
+    "more verifiers than one run can record": (
+        bead(dod={"verifiers": [{"name": "x", "command": "true"}] * (MAX_CHECKS + 1)}),
+        "dod.verifiers",
+    ),
+    "a verifier that is text": (bead(dod={"verifiers": ["true"]}), "dod.verifiers[0]"),
+    "a verifier without a name": (
+        bead(dod={"verifiers": [{"command": "true"}]}),
+        "dod.verifiers[0].name",
+    ),
+    "a verifier without a command": (
+        bead(dod={"verifiers": [{"name": "x"}]}),
+        "dod.verifiers[0].command",
+    ),
+    "a command that is a list": (with_verifier(command=["true"]), "dod.verifiers[0].command"),
+    "a NUL in a command": (with_verifier(command="tr\0ue"), "dod.verifiers[0].command"),
+    "an exit code as text": (
+        with_verifier(expect={"exit_code": "0"}),
+        "dod.verifiers[0].expect.exit_code",
+    ),
+    "an expectation that is null": (with_verifier(expect=None), "dod.verifiers[0].expect"),
+    "an expected text that is null": (
+        with_verifier(expect={"stdout_contains": None}),
+        "dod.verifiers[0].expect.stdout_contains",
+    ),
+    "no time at all": (with_verifier(timeout_seconds=0), "dod.verifiers[0].timeout_seconds"),
+    "an unknown on_failure": (with_verifier(on_failure="skip"), "dod.verifiers[0].on_failure"),
+    "evidence as text": (
+        bead(dod={"verifiers": [], "evidence_required": "yes"}),
+        "dod.evidence_required",
+    ),
+    "no iteration": (bead(constraints={"max_iterations": 0}), "constraints.max_iterations"),
+    "a budget as text": (
+        bead(constraints={"time_budget_minutes": "60"}),
+        "constraints.time_budget_minutes",
+    ),
+    "a deadline that is none": (bead(constraints={"deadline": "soon"}), "constraints.deadline"),
+    "a deadline without a time": (
+        bead(constraints={"deadline": "2030-01-01"}),
+        "constraints.deadline",
+    ),
+    "a deadline on 30 February": (
+        bead(constraints={"deadline": "2030-02-30T00:00:00Z"}),
+        "constraints.deadline",
+    ),
+    "ralph_meta that is a list": (bead(ralph_meta=[]), "ralph_meta"),
+    "attempts as text": (bead(ralph_meta={"attempt_count": "3"}), "ralph_meta.attempt_count"),
+    "results that are an object": (
+        bead(ralph_meta={"verifier_results": {}}),
+        "ralph_meta.verifier_results",
+    ),
+    "an empty id": (bead(id=""), "id"),
+    "an id that leaves its folder": (bead(id="../../etc/passwd"), "id"),
+    "an id with a backslash": (bead(id="..\\x"), "id"),
+    "an id that is the parent": (bead(id=".."), "id"),
+    "an id with a NUL": (bead(id="a\0b"), "id"),
+    "an id with an escape sequence": (bead(id="a\x1b[2J"), "id"),
+    "an id that is half a surrogate pair": (bead(id="\ud800"), "id"),
+    "an id of 201 bytes": (bead(id="ä" * 100 + "x"), "id"),
+    "dependencies that are text": (bead(dependencies="gt-1"), "dependencies"),
+    "a dependency that is a number": (bead(depends_on=[5]), "depends_on[0]"),
+    "a dependency that leaves its folder": (bead(depends_on=["../x"]), "depends_on[0]"),
+    "a dependency object without an id": (bead(dependencies=[{}]), "dependencies[0]"),
+    "variables that are text": (with_verifier(env="CI"), "dod.verifiers[0].env"),
+    "a variable with a NUL": (with_verifier(env={"CI": "\0"}), "dod.verifiers[0].env"),
+    "a variable with an equals sign": (with_verifier(env=["A=B"]), "dod.verifiers[0].env"),
+    "a variable that is a number": (with_verifier(env={"CI": 1}), "dod.verifiers[0].env"),
+}
+
+
+@pytest.mark.parametrize(("document", "path"), INVALID.values(), ids=INVALID)
+def test_is_not_valid(document, path):
+    assert [place for place, _ in found(document, "error")] == [path]
+
+
+ODD = {
+    "no verifiers": (bead(dod={"verifiers": []}), "dod.verifiers"),
+    "an empty intent": (bead(intent=""), "intent"),
+    "an empty command": (with_verifier(command=" "), "dod.verifiers[0].command"),
+    "a budget of nothing": (
+        bead(constraints={"time_budget_minutes": 0}),
+        "constraints.time_budget_minutes",
+    ),
+    "a backoff below nothing": (
+        bead(ralph_meta={"retry_backoff_seconds": -5}),
+        "ralph_meta.retry_backoff_seconds",
+    ),
+    "a deadline without an offset": (
+        bead(constraints={"deadline": "2030-01-01T00:00:00"}),
+        "constraints.deadline",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "path"), ODD.values(), ids=ODD)
+def test_is_valid_but_warned_of(document, path):
+    assert found(document, "error") == []
+    assert [place for place, _ in found(document, "warning")] == [path]
+
+
+def test_everything_wrong_is_reported_at_once():
+    document = {
+        "id": "../x",
+        "priority": 9.5,
+        "dod": {"verifiers": [{"command": 1, "on_failure": "x"}]},
+        "constraints": {"max_iterations": 0, "deadline": "soon"},
+    }
+    assert {place for place, _ in found(document, "error")} == {
+        "id",
+        "intent",
+        "priority",
+        "dod.verifiers[0].name",
+        "dod.verifiers[0].command",
+        "dod.verifiers[0].on_failure",
+        "constraints.max_iterations",
+        "constraints.deadline",
+    }
+
+
+FORMATS = jsonschema.FormatChecker(formats=[])
+FORMATS.checks("date-time")(
+    lambda value: not isinstance(value, str) or instant_ms(value) is not None
+)
+PATHS = [
+    ("intent",),
+    ("type",),
+    ("priority",),
+    ("lane",),
+    ("status",),
+    ("dod",),
+    ("dod", "verifiers"),
+    ("dod", "verifiers", 0),
+    ("dod", "verifiers", 0, "name"),
+    ("dod", "verifiers", 0, "command"),
+    ("dod", "verifiers", 0, "expect"),
+    ("dod", "verifiers", 0, "expect", "exit_code"),
+    ("dod", "verifiers", 0, "timeout_seconds"),
+    ("dod", "evidence_required"),
+    ("constraints",),
+    ("constraints", "max_iterations"),
+]
+VALUES = [None, True, 0, -1, 7, 1.5, "", "task", "a", [], {}, [1], {"a": 1}]
+
+
+@given(st.lists(st.tuples(st.sampled_from(PATHS), st.sampled_from(VALUES)), max_size=3))
+def test_a_bead_is_valid_exactly_when_the_schema_says_so(changes):
+    document = example("simple-task")
+    for path, value in changes:
+        _put(document, path, value)
+    library = jsonschema.Draft7Validator(ralph_schema(), format_checker=FORMATS)
+    assert (not found(document, "error")) == library.is_valid(document)
+
+
+def _put(document, path, value):
+    *steps, last = path
+    place = document
+    for step in steps:
+        try:
+            place = place[step]
+        except (KeyError, IndexError, TypeError):
+            return
+    if isinstance(place, dict) or (isinstance(place, list) and place and last == 0):
+        place[last] = copy.deepcopy(value)
+
+
+def test_an_invalid_bead_is_refused_with_all_findings():
+    with pytest.raises(InvalidInput) as refusal:
+        check_bead({"dod": {}}, "my-bead.json")
+    assert refusal.value.message == (
+        "my-bead.json is not a valid bead: intent: is required, but missing (and 1 more)"
+    )
+    assert refusal.value.hint == "queen bead validate my-bead.json"
+    assert [finding.path for finding in refusal.value.findings] == ["intent", "dod.verifiers"]
+
+
+def test_a_rewritten_example_keeps_every_key_in_its_order():
+    data = (FIXTURES / "multiple-verifiers.json").read_bytes()
+    document = parse_json(data, "it") | {"x-unknown": {"z": 1, "a": 2}}
+    again = format_json(parse_json(format_json(document), "it"))
+    assert json.loads(again, object_pairs_hook=list) == json.loads(
+        format_json(document), object_pairs_hook=list
+    )
+
+
+def test_a_bead_of_ten_megabytes_is_judged():
+    document = bead(intent="x" * 10_000_000, priority="x" * 10_000_000)
+    (finding,) = validate_bead(parse_json(format_json(document), "it"))
+    assert (finding.path, len(finding.message) < 200) == ("priority", True)
+
+
+@pytest.mark.parametrize(
+    ("members", "path"),
+    [
+        ({"dod": {"verifiers": [{}] * 100_000}}, "dod.verifiers"),
+        ({"dependencies": [{}] * 100_000}, "dependencies"),
+    ],
+)
+def test_only_the_first_faults_of_a_bead_are_reported(members, path):
+    paths = [place for place, _ in found(bead(**members), "error")]
+    assert len(paths) <= MAX_FINDINGS + 2
+    assert path in paths
+
+
+def test_the_checks_of_an_example_are_those_of_the_document():
+    checks = bead_checks(example("multiple-verifiers"))
+    assert [(check.name, check.timeout_s, check.on_failure) for check in checks] == [
+        ("Lint passes", 60, "stop"),
+        ("Type check passes", 60, "continue"),
+        ("Unit tests pass", 120, "stop"),
+        ("Integration tests pass", 300, "stop"),
+    ]
+    assert checks[0].what == Command("npm run lint")
+
+
+def test_a_verifier_has_the_defaults_of_the_document():
+    (check,) = bead_checks(bead())
+    assert (check.expect, check.timeout_s, check.on_failure) == (Expectation(0), 300, "stop")
+
+
+def test_the_gate_example_is_described_before_it_runs():
+    (line,) = describe(bead_checks(example("gate")))
+    command = "npm start & sleep 5 && curl http://localhost:3000/health"
+    assert line == (f"1. Application starts: sh -c {command} (expects exit code 0, within 30 s)")
+
+
+def test_limits_have_their_defaults():
+    assert bead_limits(bead()) == Limits(10, None, None, 30)
+
+
+def test_limits_are_those_of_the_document():
+    document = bead(
+        constraints={
+            "max_iterations": 5,
+            "time_budget_minutes": 60,
+            "deadline": "1970-01-01T00:01:00Z",
+        },
+        ralph_meta={"retry_backoff_seconds": 7},
+    )
+    assert bead_limits(document) == Limits(5, 3600, 60_000, 7)
+
+
+@pytest.mark.parametrize(
+    ("first", "waits"),
+    [
+        pytest.param(30, [30, 60, 120, 240, 300, 300], id="the-default"),
+        pytest.param(1, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300], id="one-second"),
+        pytest.param(0, [0, 0, 0], id="none"),
+        pytest.param(1000, [300, 300], id="over-the-longest"),
+        pytest.param(-5, [0, 0], id="below-nothing"),
+        pytest.param(10**400, [300], id="astronomic"),
+    ],
+)
+def test_the_wait_doubles_to_five_minutes(first, waits):
+    limits = bead_limits(bead(ralph_meta={"retry_backoff_seconds": first}))
+    assert [backoff_s(limits, failed) for failed in range(1, len(waits) + 1)] == waits
+
+
+def test_the_wait_stays_at_five_minutes_forever():
+    assert backoff_s(bead_limits(bead()), 10**9) == 300
+
+
+def test_dependencies_are_read_from_both_keys_and_both_shapes():
+    document = bead(
+        dependencies=[
+            "gt-1",
+            {"issue_id": "me", "depends_on_id": "gt-2", "type": "blocks"},
+            {"issue_id": "me", "depends_on_id": "gt-9", "type": "related"},
+            {"depends_on_id": "gt-3"},
+        ],
+        depends_on=["gt-4", "gt-1"],
+    )
+    assert bead_dependencies(document) == ["gt-1", "gt-2", "gt-3", "gt-4"]
+
+
+def test_what_a_bead_waits_for_is_reported_with_the_reason():
+    others = {
+        "done": {"status": "completed"},
+        "closed-issue": {"status": "closed"},
+        "begun": {"status": "in_progress"},
+        "not-begun": {},
+        "smoke": {"type": "gate", "status": "failed"},
+        "passed-gate": {"type": "gate", "status": "completed"},
+    }
+    document = bead(depends_on=[*others, "unheard-of"])
+    assert unmet_dependencies(document, others.get) == [
+        Unmet("begun", "is in_progress"),
+        Unmet("not-begun", "is pending"),
+        Unmet("smoke", "is a gate that has not passed: it is failed"),
+        Unmet("unheard-of", "does not exist"),
+    ]
+
+
+@pytest.mark.parametrize("bead_id", ["gt-feature-login-001", "a", "ä" * 100, "x y", "1.2_3"])
+def test_can_be_the_id_of_a_bead(bead_id):
+    assert id_problem(bead_id) is None
