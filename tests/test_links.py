@@ -27,7 +27,7 @@ from queenbee.checks.check import Check, CheckResult, Command
 from queenbee.checks.verification import EvidenceOfRun, write_failures
 from queenbee.cli.exits import UNREADABLE, exit_code
 from queenbee.documents.gates.gate_files import create_gate
-from queenbee.documents.plans.reading import annotate_file
+from queenbee.documents.plans.source_text import annotate_file
 from queenbee.documents.ralph.bead_files import find_bead, update_bead
 from queenbee.documents.sessions.folder import write_session_folder
 from queenbee.errors import QueenError

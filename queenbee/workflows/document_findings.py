@@ -19,7 +19,7 @@ from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import check_plan
-from queenbee.documents.plans.reading import read_markdown
+from queenbee.documents.plans.source_text import read_markdown
 from queenbee.documents.ralph.bead_files import BeadFolders, update_bead
 from queenbee.documents.sessions.session import validate_session
 from queenbee.documents.sprints.bead_rules import check_bead

@@ -19,8 +19,8 @@ from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.branches import PREFIXES
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_import import import_plan
-from queenbee.documents.plans.reading import annotate_file, read_markdown
 from queenbee.documents.plans.rows import PlanSetting
+from queenbee.documents.plans.source_text import annotate_file, read_markdown
 from queenbee.documents.sessions.folder import read_session_folder
 from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sessions.session_import import import_session

@@ -18,6 +18,7 @@ from sync_worlds import World
 from queenbee import Hive
 from queenbee.core.records import Assignment
 from queenbee.errors import Busy, Held, Taken, Unreachable
+from queenbee.git.remote import alongside
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.syncing import sync, take_in

@@ -11,6 +11,7 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.git import hooks
+from queenbee.git.landing import landed_issue
 from queenbee.services.leases import edits
 from queenbee.store.git_files import tree_id
 

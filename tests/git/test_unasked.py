@@ -16,6 +16,7 @@ from mcp_clients import inside, result_of
 from sync_worlds import World, there
 
 from queenbee import Hive
+from queenbee.git.remote import alongside
 from queenbee.git.remote.alongside import send
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.syncing import sync

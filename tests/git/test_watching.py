@@ -15,6 +15,7 @@ from hives import COMMAND, QuickQueen
 from sync_worlds import PATIENCE_S, World, there, until
 
 from queenbee.errors import Busy
+from queenbee.git.remote import alongside
 from queenbee.git.remote.alongside import State, watch
 from queenbee.git.remote.syncing import sync
 from queenbee.services import unasked

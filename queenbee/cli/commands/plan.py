@@ -142,7 +142,7 @@ def _answer(path: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> 
 
 
 def _text(path: str) -> str:
-    from queenbee.documents.plans.reading import read_markdown, read_markdown_stream  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.source_text import read_markdown, read_markdown_stream  # noqa: PLC0415 - start-up
 
     if path == "-":
         return read_markdown_stream(sys.stdin.buffer, "standard input")
@@ -267,7 +267,7 @@ def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan_check import check_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan_graph import plan_dependencies, render_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.reading import read_markdown  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.source_text import read_markdown  # noqa: PLC0415 - start-up
 
     plan = parse_plan(read_markdown(path))
     if any(finding.severity == "error" for finding in check_plan(plan)):

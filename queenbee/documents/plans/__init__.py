@@ -16,6 +16,6 @@ from queenbee.documents.plans.plan_graph import plan_dependencies as plan_depend
 from queenbee.documents.plans.plan_graph import render_plan as render_plan
 from queenbee.documents.plans.plan_import import InvalidPlan as InvalidPlan
 from queenbee.documents.plans.plan_import import import_plan as import_plan
-from queenbee.documents.plans.reading import annotate_file as annotate_file
-from queenbee.documents.plans.reading import read_markdown as read_markdown
 from queenbee.documents.plans.rows import PlanSetting as PlanSetting
+from queenbee.documents.plans.source_text import annotate_file as annotate_file
+from queenbee.documents.plans.source_text import read_markdown as read_markdown

@@ -23,7 +23,7 @@ from queenbee.documents.gates.phases import phase_number
 from queenbee.documents.gates.rules import rule_check
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.plans.plan import parse_plan
-from queenbee.documents.plans.reading import read_markdown
+from queenbee.documents.plans.source_text import read_markdown
 from queenbee.errors import InvalidInput, NotFound, Unreadable
 from queenbee.workflows.gating.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock

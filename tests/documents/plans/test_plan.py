@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from queenbee.documents.findings import Finding
 from queenbee.documents.plans.plan import Plan, Sprint, parse_plan
 from queenbee.documents.plans.plan_check import check_plan
-from queenbee.documents.plans.reading import read_markdown
+from queenbee.documents.plans.source_text import read_markdown
 from queenbee.documents.plans.sprint_fields import AgentRef
 from queenbee.errors import NotFound, Unreadable
 

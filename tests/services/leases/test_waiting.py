@@ -11,6 +11,7 @@ from hives import Clock, snapshot, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.services.leases import reservations
+from queenbee.services.waiting import attempts
 from queenbee.store import files
 from queenbee.store.engines.postgres import engine as postgres_engine
 from queenbee.store.engines.postgres.engine import PostgresEngine

@@ -28,7 +28,7 @@ from queenbee.errors import (
     Unwritable,
 )
 from queenbee.hook.main import respond
-from queenbee.store.engines.postgres import carrying, connection
+from queenbee.store.engines.postgres import carrying, connection, postgres_write
 from queenbee.store.engines.postgres.engine import PostgresEngine
 
 Open = Callable[..., Hive]
