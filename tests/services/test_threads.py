@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 from hives import records, write_lines
-from queenbee.core.glob.index import GlobIndex
 
 from queenbee import Hive
 from queenbee.core.fold import Table
 from queenbee.errors import Held, Taken
-from queenbee.services.leases import live as live_leases
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -108,30 +106,6 @@ def test_threads_of_several_droids_have_one_winner(open_as: Opener) -> None:
 
     together(race)
     assert len(won) == 1
-
-
-def test_nobody_is_answered_from_an_index_that_is_half_built(
-    hive: Hive, reviewer: Hive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reviewer.reservations.reserve(["a.py", "b.py"])
-    for _ in range(live_leases._SCANS):  # Then there is an index.
-        hive.reservations.check(["first"])
-    meeting, add, answers = Rendezvous(), GlobIndex.add, list[object]()
-
-    def slow_add(index: GlobIndex, key: str, pattern: str) -> None:
-        meeting.pause()
-        add(index, key, pattern)
-
-    monkeypatch.setattr(GlobIndex, "add", slow_add)
-
-    def work(number: int) -> None:
-        if number == 0:
-            hive.reservations.check(["next"])
-        else:
-            answers.append(meeting.ask(lambda: hive.reservations.check(["b.py"])[0].status))
-
-    together(work, 2)
-    assert answers == ["held"]
 
 
 @pytest.mark.only_files  # It rewrites a file.
