@@ -147,6 +147,19 @@ class TestLinesThatStateTheirRevision:
         receipt = {"id": "q", "rev": 2, "read": True}
         assert one(whole, receipt) == {"id": "q", "rev": 2, "subject": "kept", "read": True}
 
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            [{"rev": 2, "subject": "new"}, {"rev": 1, "subject": "old"}],
+            [{"rev": 1, "subject": "a"}, {"rev": 1, "subject": "b"}],
+            [{"rev": 1, "created_at": ""}, {"rev": 2, "created_at": "2024-12-14T10:00:00Z"}],
+        ],
+        ids=["revisions", "bytes", "an empty birth"],
+    )
+    def test_fold_to_the_same_in_either_order(self, lines):
+        lines = [{"id": "q", **line} for line in lines]
+        assert one(*lines) == one(*reversed(lines))
+
     @pytest.mark.parametrize("rev", [True, 1.5, 0, -1, "7", [1], None, 10**30])
     def test_state_a_whole_positive_number_or_none(self, rev):
         assert fold_module.explicit_rev({"id": "q", "rev": rev}) is None

@@ -36,7 +36,7 @@ def limited(repo: Path, *arguments: str, **env: str) -> subprocess.CompletedProc
     )
 
 
-@pytest.fixture(params=["of NULs", "in one line"])
+@pytest.fixture(params=["of NULs", pytest.param("in one line", marks=pytest.mark.thorough)])
 def huge(request: pytest.FixtureRequest, repo: Path) -> Path:
     """A ledger of 1 GiB, most of it a hole in the file, with a record before the hole."""
     ledger = repo / ".beads" / "queen_messages.jsonl"
@@ -52,7 +52,7 @@ def huge(request: pytest.FixtureRequest, repo: Path) -> Path:
 
 @pytest.mark.linux
 @pytest.mark.slow
-@pytest.mark.parametrize("index", ["on", "off"])
+@pytest.mark.parametrize("index", ["on", pytest.param("off", marks=pytest.mark.thorough)])
 def test_a_ledger_that_does_not_fit_into_memory_is_read(repo: Path, huge: Path, index: str) -> None:
     sent = limited(repo, "msg", "send", "api", "x", QUEEN_INDEX=index)
     assert (sent.returncode, sent.stderr.count("Traceback")) == (0, 0), sent.stderr

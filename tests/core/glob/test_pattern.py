@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 from glob_reference import PATHS, covered, examples, patterns, share_a_path, starry_patterns, usable
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pathspec import PathSpec
 
@@ -297,6 +297,13 @@ def check_overlap_is_exact(
 ) -> None:
     @profile
     @given(texts, texts)
+    @example("a/**/b", "a/b")
+    @example("{a/b,c}", "c")
+    @example("c", "{a/b,c}")
+    @example("a", "[!a]")
+    @example("*a", "*ab")
+    @example("a", "?*?")
+    @example("?aabab", "aa*a*ba*")
     def law(one: str, other: str) -> None:
         witness = module.overlap(one, other)
         assert (witness is not None) == share_a_path(one, other)

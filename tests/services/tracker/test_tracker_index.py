@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from extent import examples
+from extent import quick_or
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tracker_worlds import World, answers
@@ -68,7 +68,7 @@ def play(place: Path, seed: int, moves: int) -> Iterator[tuple[str, World]]:
 
 @given(seed=st.integers(0, 2**32))
 @settings(
-    max_examples=examples(25),
+    max_examples=quick_or(25, quick=8),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -278,3 +278,7 @@ def test_a_web_token_is_one_if_its_parts_can_be_read() -> None:
 @pytest.mark.parametrize("text", ["glpat-a1b2_c3d4-e5f6_a7b8_.txt", "qm-AKIAIOSFODNN7EXAMPLE"])
 def test_a_secret_that_looks_like_a_file_name_or_an_id_is_refused(text: str) -> None:
     assert refused(text)
+
+
+def test_a_token_among_plain_words_is_refused() -> None:
+    assert refused(f"see {TOKEN} there")
