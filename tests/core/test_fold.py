@@ -19,9 +19,9 @@ from queenbee.core.records import Record
 DOCUMENT = os.path.join(os.path.dirname(__file__), "fixtures", "records-document")
 
 
-def folded(lines, module=fold_module, aliases=None):
+def folded(lines, aliases=None):
     """Returns what a reader would print for these lines, by id."""
-    table = module.Table(aliases)
+    table = fold_module.Table(aliases)
     for raw in lines:
         table.add(raw, json.loads(raw))
     return {key: json.dumps(Record(entry.fields).to_dict()) for key, entry in table.entries.items()}
@@ -68,15 +68,15 @@ def document_records(kind):
         return fold((line, json.loads(line)) for line in file.read().splitlines())
 
 
-def all_at_once(lines, module=fold_module, *, once=False):
+def all_at_once(lines, *, once=False):
     """Returns the same as `one_by_one`, from lines that are added together."""
-    table = module.Table({"agent": "droid"})
+    table = fold_module.Table({"agent": "droid"})
     return told(table, table.add_all(lines, once=once))
 
 
-def one_by_one(lines, module=fold_module, *, once=False):
+def one_by_one(lines, *, once=False):
     """Returns all that a table says about lines, as text, so that the order of fields counts."""
-    table = module.Table({"agent": "droid"})
+    table = fold_module.Table({"agent": "droid"})
     return told(table, [table.add(*line, once=once) for line in lines])
 
 

@@ -291,16 +291,16 @@ def parted(at_ms: int) -> Reservation:
     return lease(1, "ui", 0, 10_000, taken_over=[entry])
 
 
-def check_a_takeover_of_a_file(module) -> None:
+def check_a_takeover_of_a_file() -> None:
     before = lease(2, "docs", 1_000, 9_000, "src/a.py")
     after = lease(3, "api", 2_000, 9_000, "src/a.py")
     wider = lease(4, "docs", 3_000, 9_000, "src/*.py")
-    assert module.superseded_leases([parted(2_000), before, after]) == {before.id: "qr-001"}
-    assert module.superseded_leases([parted(2_000), wider]) == {wider.id: "qr-001"}
+    assert standing.superseded_leases([parted(2_000), before, after]) == {before.id: "qr-001"}
+    assert standing.superseded_leases([parted(2_000), wider]) == {wider.id: "qr-001"}
 
 
 def test_a_grant_counts_from_the_instant_at_which_its_file_was_taken_over() -> None:
-    check_a_takeover_of_a_file(standing)
+    check_a_takeover_of_a_file()
 
 
 @st.composite

@@ -59,8 +59,8 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     yield found
 
 
-def indexed(ledger: Ledger, tmp_path: Path, module=index) -> Indexed:
-    records = module.Indexed("reservations", ledger, str(tmp_path / "leases.sqlite3"))
+def indexed(ledger: Ledger, tmp_path: Path) -> Indexed:
+    records = index.Indexed("reservations", ledger, str(tmp_path / "leases.sqlite3"))
     records.refresh()
     return records
 
