@@ -232,7 +232,9 @@ class TestOtherTools:
         with pytest.raises(ValueError, match="fly"):
             peer_commands.tools()
 
-    @pytest.mark.parametrize("kind", [peers.Queen, peers.QueenServer])
+    @pytest.mark.parametrize(
+        "kind", [peers.Queen, pytest.param(peers.QueenServer, marks=pytest.mark.thorough)]
+    )
     @pytest.mark.slow
     def test_one_of_two_gets_a_file_and_an_issue(
         self, tmp_path: Path, kind: type[peers.Queen] | type[peers.QueenServer]

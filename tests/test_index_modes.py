@@ -298,7 +298,7 @@ def truth(place: Path) -> dict[str, object]:
         return run_program(place, monkeypatch, Off)
 
 
-_ALWAYS = ("on", "stale", "failing")
+_ALWAYS = ("on", "failing")
 
 
 @pytest.mark.parametrize(

@@ -153,9 +153,9 @@ def test_it_reads_no_mail_and_is_no_sign_of_life(
 # How often
 
 
-def announcer(hive: Hive, found: list[Want], now: list[float], module: Any = announcing) -> Any:
+def announcer(hive: Hive, found: list[Want], now: list[float]) -> Any:
     told: list[Want] = []
-    made = module.Announcer(hive, lambda: list(found), told.append, clock=lambda: now[0])
+    made = announcing.Announcer(hive, lambda: list(found), told.append, clock=lambda: now[0])
     return made, told
 
 

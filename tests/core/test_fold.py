@@ -19,9 +19,9 @@ from queenbee.core.records import Record
 DOCUMENT = os.path.join(os.path.dirname(__file__), "fixtures", "records-document")
 
 
-def folded(lines, module=fold_module, aliases=None):
+def folded(lines, aliases=None):
     """Returns what a reader would print for these lines, by id."""
-    table = module.Table(aliases)
+    table = fold_module.Table(aliases)
     for raw in lines:
         table.add(raw, json.loads(raw))
     return {key: json.dumps(Record(entry.fields).to_dict()) for key, entry in table.entries.items()}
@@ -68,15 +68,15 @@ def document_records(kind):
         return fold((line, json.loads(line)) for line in file.read().splitlines())
 
 
-def all_at_once(lines, module=fold_module, *, once=False):
+def all_at_once(lines, *, once=False):
     """Returns the same as `one_by_one`, from lines that are added together."""
-    table = module.Table({"agent": "droid"})
+    table = fold_module.Table({"agent": "droid"})
     return told(table, table.add_all(lines, once=once))
 
 
-def one_by_one(lines, module=fold_module, *, once=False):
+def one_by_one(lines, *, once=False):
     """Returns all that a table says about lines, as text, so that the order of fields counts."""
-    table = module.Table({"agent": "droid"})
+    table = fold_module.Table({"agent": "droid"})
     return told(table, [table.add(*line, once=once) for line in lines])
 
 
@@ -146,6 +146,19 @@ class TestLinesThatStateTheirRevision:
         whole = {"id": "q", "rev": 1, "subject": "kept", "read": False}
         receipt = {"id": "q", "rev": 2, "read": True}
         assert one(whole, receipt) == {"id": "q", "rev": 2, "subject": "kept", "read": True}
+
+    @pytest.mark.parametrize(
+        "lines",
+        [
+            [{"rev": 2, "subject": "new"}, {"rev": 1, "subject": "old"}],
+            [{"rev": 1, "subject": "a"}, {"rev": 1, "subject": "b"}],
+            [{"rev": 1, "created_at": ""}, {"rev": 2, "created_at": "2024-12-14T10:00:00Z"}],
+        ],
+        ids=["revisions", "bytes", "an empty birth"],
+    )
+    def test_fold_to_the_same_in_either_order(self, lines):
+        lines = [{"id": "q", **line} for line in lines]
+        assert one(*lines) == one(*reversed(lines))
 
     @pytest.mark.parametrize("rev", [True, 1.5, 0, -1, "7", [1], None, 10**30])
     def test_state_a_whole_positive_number_or_none(self, rev):

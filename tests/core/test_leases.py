@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import types
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,14 +59,14 @@ class TestAnInstant:
         assert not is_live(lease(**more))
 
 
-def check_that_no_release_is_later_than_the_end(module: types.ModuleType) -> None:
+def check_that_no_release_is_later_than_the_end() -> None:
     for released_ms, end_ms in (
         (MADE_MS + 1, MADE_MS + 1),
         (ENDS_MS, ENDS_MS),
         (ENDS_MS + 60_000, ENDS_MS),
     ):
         released = lease(status="released", released_at=format_ms(released_ms))
-        assert module.lease_end_ms(released) == end_ms
+        assert leases.lease_end_ms(released) == end_ms
 
 
 def announcement(droid: str = "ui", tree_id: str | None = "t1", **more: object) -> Reservation:
@@ -88,7 +86,7 @@ LEASES = st.builds(
 )
 
 
-def check_who_stands_against_whom(module: types.ModuleType) -> None:
+def check_who_stands_against_whom() -> None:
     """The rule as the format states it, case by case."""
     here, elsewhere = announcement("ui", "t1", session="s1"), announcement("api", "t2")
     refuses = [
@@ -110,14 +108,14 @@ def check_who_stands_against_whom(module: types.ModuleType) -> None:
         (lease(droid="ui", tree_id="t1", session="s2"), here),
     ]
     for one, other in refuses:
-        assert module.stand_against(one, other) and module.stand_against(other, one)
+        assert leases.stand_against(one, other) and leases.stand_against(other, one)
     for one, other in stands_beside:
-        assert not module.stand_against(one, other) and not module.stand_against(other, one)
+        assert not leases.stand_against(one, other) and not leases.stand_against(other, one)
 
 
 class TestTwoLeasesOnOnePath:
     def test_exclude_each_other_by_mode_tree_droid_and_session(self) -> None:
-        check_who_stands_against_whom(leases)
+        check_who_stands_against_whom()
 
     @given(LEASES, LEASES)
     def test_exclude_each_other_both_ways_or_not_at_all(
@@ -164,7 +162,7 @@ class TestTheEndOfALease:
         assert lease_end_ms(lease()) == ENDS_MS
 
     def test_is_its_release_if_that_came_first(self) -> None:
-        check_that_no_release_is_later_than_the_end(leases)
+        check_that_no_release_is_later_than_the_end()
 
     def test_is_its_ttl_where_the_release_cannot_be_read(self) -> None:
         assert lease_end_ms(lease(status="released", released_at="yesterday")) == ENDS_MS

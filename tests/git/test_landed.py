@@ -9,7 +9,6 @@ import pytest
 from hives import commit_file, git
 
 from queenbee import Hive
-from queenbee.git import landed
 from queenbee.git.landed import end_landed
 from queenbee.services.leases import edits
 
@@ -41,15 +40,15 @@ def patterns(hive: Hive) -> list[str]:
     return sorted(lease.pattern for lease in hive.reservations.find())
 
 
-def check_what_ends(module: object, hive: Hive) -> None:
-    ended = module.end_landed(hive)  # type: ignore[attr-defined]
+def check_what_ends(hive: Hive) -> None:
+    ended = announced.end_landed(hive)  # type: ignore[attr-defined]
     assert sorted(lease.pattern for lease in ended) == ["gone.py", "landed.py", "reverted.py"]
     assert {lease.status for lease in ended} == {"released"}
     assert patterns(hive) == [r"\[odd].py", "committed.py", "edited.py", "new.py"]
 
 
 def test_what_landed_or_is_gone_is_no_longer_announced(worked: Hive) -> None:
-    check_what_ends(landed, worked)
+    check_what_ends(worked)
     assert end_landed(worked) == []
 
 

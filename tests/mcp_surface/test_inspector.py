@@ -47,6 +47,7 @@ def inspect(repo: Path, server: Path, *arguments: str) -> Any:
     return json.loads(ran.stdout)
 
 
+@pytest.mark.thorough
 def test_the_inspector_lists_and_calls_the_tools(repo: Path, server: Path) -> None:
     listed = inspect(repo, server, "--method", "tools/list")["tools"]
     snapshot = json.loads((Path(__file__).parent / "tools.json").read_text())

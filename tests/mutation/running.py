@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+import pytest
+
 from mutation.plugin import TIMES_FROM
 
 _MOST_BYTES = 4 * 1024**3
@@ -100,6 +102,8 @@ class Copy:
                 self._end_leftovers()
         if process.returncode == 0:
             return "survived"
+        if process.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
+            return "survived: no test runs"
         failed = re.search(rb"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
         by = failed[1].decode(errors="replace") if failed else f"status {process.returncode}"
         return f"caught by {by}"

@@ -167,7 +167,7 @@ class TestAMutant:
             ("def double(n): return n * 2\n", "good", "survived"),
             ("def double(n): return n * 3\n", "good", "caught by tests/test_rule.py::test_good"),
             ("def double(n): return n * 3\n", "blind", "survived"),
-            ("def double(n):\n    while True: pass\n", "good", "timeout"),
+            ("import time\ndef double(n): time.sleep(60)\n", "good", "timeout"),
             ("def triple(n): return n\n", "good", "caught by tests/test_rule.py"),
         ],
     )

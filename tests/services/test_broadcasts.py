@@ -71,8 +71,8 @@ def marked(droid: str, rev: int, **more: object) -> dict[str, object]:
     return {"id": "qm-1", "from": "api", "to": "@all", "rev": rev, f"{droid}:read_at": at, **more}
 
 
-def check_marks_survive_any_merge(module: object) -> None:
-    table = module.Table  # type: ignore[attr-defined]
+def check_marks_survive_any_merge() -> None:
+    table = fold.Table  # type: ignore[attr-defined]
     first = {"id": "qm-1", "from": "api", "to": "@all", "body": "x", "read": False, "rev": 1}
     ours = [marked("ui", 2), marked("db", 3, **{"ui:read_at": "2024-12-14T12:00:00.000Z"})]
     theirs = [marked("qa", 2)]
@@ -84,7 +84,7 @@ def check_marks_survive_any_merge(module: object) -> None:
 
 
 def test_marks_made_in_two_clones_both_survive_whatever_the_order() -> None:
-    check_marks_survive_any_merge(fold)
+    check_marks_survive_any_merge()
 
 
 @pytest.mark.only_files  # Two clones share the database.

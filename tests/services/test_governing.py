@@ -205,9 +205,9 @@ def test_the_guard_asks_a_hive_below_if_there_is_none_at_the_top(
     assert "not checked, QUEEN_GUARD=off" in log
 
 
-def same_hives(tree: Path, module: Any = governing) -> bool:
+def same_hives(tree: Path) -> bool:
     """Returns whether each folder of a tree has the hives that it has when it is asked alone."""
-    above = module._Above(str(tree), {})
+    above = governing._Above(str(tree), {})
     folders = [str(each) for each in [tree, *tree.rglob("*")] if each.is_dir()]
     return all(
         [each.beads_dir for each in above.hives(folder)]

@@ -24,8 +24,8 @@ def open_ledger(folder):
     return Ledger(str(folder / "queen_messages.jsonl"), str(folder / "journal" / "messages.jsonl"))
 
 
-def cold(ledger, kind="messages", module=state_module):
-    state = module.Folded(kind, Ledger(ledger.path, ledger.journal_path))
+def cold(ledger, kind="messages"):
+    state = state_module.Folded(kind, Ledger(ledger.path, ledger.journal_path))
     state.refresh()
     return state
 
@@ -88,14 +88,14 @@ def take(ledger, step, lines):
         os.unlink(ledger.journal_path)
 
 
-def differs(folder, steps, module=state_module):
+def differs(folder, steps):
     """Returns whether a follower that looks after each step ends up with another state."""
     ledger = open_ledger(folder)
-    follower = module.Folded("messages", Ledger(ledger.path, ledger.journal_path))
+    follower = state_module.Folded("messages", Ledger(ledger.path, ledger.journal_path))
     for step, lines in steps:
         take(ledger, step, lines)
         follower.refresh()
-    return sorted_said(follower) != sorted_said(cold(ledger, module=module))
+    return sorted_said(follower) != sorted_said(cold(ledger))
 
 
 class TestFollowing:

@@ -84,7 +84,7 @@ class TestLandings:
 
     def test_killed_at_a_call_of_git_land_once_and_leave_nothing_half_done(self, folder):
         counts = landings.at_every_step(
-            folder, ways=("before", "after"), every=quick_or(15, quick=30)
+            folder, ways=("before", "after"), every=quick_or(15, quick=50)
         )
         assert min(counts.values()) >= quick_or(2, quick=1)
 
@@ -200,7 +200,8 @@ class TestFaults:
     @pytest.mark.slow
     def test_system_calls_that_fail_leave_whole_writes_or_none(self, folder):
         calls = (("write", "ENOSPC"), ("fdatasync", "EIO"), ("openat", "EIO"), ("ftruncate", "EIO"))
-        assert had(faults.injected, folder, most=4, calls=calls)["not acknowledged"] > 0
+        most = quick_or(4, quick=2)
+        assert had(faults.injected, folder, most=most, calls=calls)["not acknowledged"] > 0
 
 
 def had(act, folder, **more):

@@ -87,7 +87,13 @@ def test_a_window_that_grows_gets_all_lists_and_one_that_shrinks_loses_none_of_t
     drive(team, steps, (80, 24))
 
 
-@pytest.mark.parametrize("size", [(80, 24), (60, 12), (20, 5), (300, 90)])
+USUAL = (80, 24), (60, 12)
+
+
+@pytest.mark.parametrize(
+    "size",
+    [(20, 5), (300, 90), *(pytest.param(each, marks=pytest.mark.thorough) for each in USUAL)],
+)
 def test_no_size_of_a_window_breaks_the_board(team: Hive, size: tuple[int, int]) -> None:
     async def steps(pilot: Pilot[None]) -> None:
         for key in ("2", "end", "3", "enter", "escape", "8", "question_mark", "escape", "q"):

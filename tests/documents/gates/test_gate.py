@@ -521,6 +521,11 @@ def test_a_removed_rule_leaves_no_trace_but_the_history():
     assert validate_gate(removed) == []
 
 
+def test_the_latest_result_of_a_rule_decides():
+    results = [result(), result(status="failed", at="2025-11-15T14:00:01Z")]
+    assert judge(gate([rule()], results)).status == "failed"
+
+
 @pytest.mark.parametrize("status", ["in_progress", "failed", "passed"])
 def test_a_gate_does_not_pass_because_the_rule_that_failed_is_gone(status):
     document = gate([rule("a"), rule("b")], [result("a"), result("b", "failed")], status=status)

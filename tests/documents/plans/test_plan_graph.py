@@ -86,6 +86,11 @@ class TestNumbers:
             number_dependencies(["1"])
 
 
+def test_a_sprint_waits_for_the_whole_group_before_it() -> None:
+    graph = number_dependencies(["1.1a", "1.1b", "1.2"])
+    assert {"1.1a", "1.1b"} <= ancestors(graph, ["1.2"])
+
+
 class TestLaws:
     @settings(deadline=None)
     @given(plans)

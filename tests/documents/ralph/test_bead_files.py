@@ -171,17 +171,17 @@ class Crash(BaseException):
     """The machine stops here: nothing catches it, and nothing cleans up."""
 
 
-def crash_at(monkeypatch, module, name, number):
+def crash_at(monkeypatch, name, number):
     """Makes the `number`th call of a function the point at which the machine stops."""
     calls = iter(range(1, 100))
-    real = getattr(module, name)
+    real = getattr(ralph_store, name)
 
     def call(*arguments):
         if next(calls) == number:
             raise Crash
         return real(*arguments)
 
-    monkeypatch.setattr(module, name, call)
+    monkeypatch.setattr(ralph_store, name, call)
 
 
 STEPS = [
@@ -194,7 +194,7 @@ STEPS = [
 def test_after_a_crash_while_completing_the_bead_is_there_once(step, number, folders, monkeypatch):
     put(folders.active, "a", id="gt-1", status="in_progress")
     with monkeypatch.context() as patch, pytest.raises(Crash):
-        crash_at(patch, ralph_store, step, number)
+        crash_at(patch, step, number)
         update_bead(find_bead(folders, "gt-1"), set_status("completed"), folders)
     status = find_bead(folders, "gt-1").document["status"]
     assert status == ("completed" if step == "_remove" else "in_progress")
@@ -207,7 +207,7 @@ def test_after_a_crash_while_completing_the_bead_is_there_once(step, number, fol
 def test_after_a_crash_while_reopening_the_bead_is_there_once(step, number, folders, monkeypatch):
     put(folders.completed, "a", id="gt-1", status="completed")
     with monkeypatch.context() as patch, pytest.raises(Crash):
-        crash_at(patch, ralph_store, step, number)
+        crash_at(patch, step, number)
         update_bead(find_bead(folders, "gt-1"), set_status("pending"), folders)
     status = find_bead(folders, "gt-1").document["status"]
     assert status == ("completed" if (step, number) == ("write_object", 1) else "pending")
@@ -219,7 +219,7 @@ def test_the_next_update_finishes_a_move_that_a_crash_cut_short(place, then, fol
     to = "completed" if place == "active" else "pending"
     put(getattr(folders, place), "a", id="gt-1", status=place.replace("active", "in_progress"))
     with monkeypatch.context() as patch, pytest.raises(Crash):
-        crash_at(patch, ralph_store, "_remove", 1)
+        crash_at(patch, "_remove", 1)
         update_bead(find_bead(folders, "gt-1"), set_status(to), folders)
     update_bead(find_bead(folders, "gt-1"), set_status(then), folders)
     beads, _ = list_beads(folders)

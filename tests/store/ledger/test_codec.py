@@ -191,9 +191,9 @@ class TestTheTwoDecoders:
         assert told_at_once(lines, 10**9) == told_one_by_one(lines, 10**9)
 
 
-def told_at_once(lines, size_bytes, module=codec):
+def told_at_once(lines, size_bytes):
     others = []
-    records = list(module.decode_records(lines, size_bytes, others))
+    records = list(codec.decode_records(lines, size_bytes, others))
     return repr(records), repr(others)
 
 

@@ -56,15 +56,15 @@ def usable(lines):
     return found
 
 
-def open_ledger(places, module=journal_module):
+def open_ledger(places):
     """Returns the ledger, over a journal that may be broken."""
     ledger = Ledger(*places)
-    ledger.journal = module.Journal(places[1])
+    ledger.journal = journal_module.Journal(places[1])
     return ledger
 
 
-def everything(places, module=journal_module):
-    batch = open_ledger(places, module).read()
+def everything(places):
+    batch = open_ledger(places).read()
     return usable([*batch.tracked, *batch.journal_only])
 
 
@@ -72,7 +72,7 @@ def none_or_all(read):
     return set(read) - {BEFORE} in (set(), set(LINES))
 
 
-def torn_writer(places, total, module=journal_module):
+def torn_writer(places, total):
     """Returns an act that is killed when so many bytes are written, in either file."""
 
     def act():
@@ -87,7 +87,7 @@ def torn_writer(places, total, module=journal_module):
             return done
 
         files.os.write = write_some
-        open_ledger(places, module).append(LINES)
+        open_ledger(places).append(LINES)
 
     return act
 

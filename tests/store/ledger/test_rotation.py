@@ -557,8 +557,8 @@ class TestTheOrderOfSegments:
             put(path, line("qm-1", 0, body=f"of {number}") + b"\n")
         return ledger
 
-    def latest(self, ledger, module=ledger_module, *, index=False):
-        fresh = module.Ledger(ledger.path, ledger.journal_path)
+    def latest(self, ledger, *, index=False):
+        fresh = ledger_module.Ledger(ledger.path, ledger.journal_path)
         index_path = ledger.journal_path + ".sqlite3"
         records = Indexed(KIND, fresh, index_path) if index else Folded(KIND, fresh)
         records.refresh()
@@ -649,7 +649,7 @@ def test_segments_of_one_number_stand_in_one_order_everywhere(tmp_path, monkeypa
     assert list(ledger.archive.listing()) == names
 
 
-def check_that_lines_stand_oldest_first(module, folder):
+def check_that_lines_stand_oldest_first(folder):
     """By when their records were made, then by id, then by revision: over all segments."""
     made = {"qm-9": "2025-01-01T00:00:00.000Z", "qm-3": "2026-01-01T00:00:00.000Z"}
     lines = [
@@ -659,18 +659,18 @@ def check_that_lines_stand_oldest_first(module, folder):
     ]
     ledger = Ledger(*places(folder))
     record(ledger, *lines[::-1])
-    module.rotate(ledger, always)
+    rotation.rotate(ledger, always)
     assert len(ledger.archive.listing()) == 5
     assert archived(ledger) == lines
 
 
-def check_that_lines_of_one_revision_stand_alike_in_all_clones(module, folder):
+def check_that_lines_of_one_revision_stand_alike_in_all_clones(folder):
     """A merge brings two lines of one revision: each clone has them in another order."""
     lines = [line("qm-1", 1), line("qm-1", 2, body="ours"), line("qm-1", 2, body="theirs")]
     clones = [Ledger(*places(folder / name)) for name in ("one", "other")]
     for clone, brought in zip(clones, (lines, lines[::-1]), strict=True):
         record(clone, *brought)
-        module.rotate(clone, always)
+        rotation.rotate(clone, always)
     assert archived(clones[0]) == archived(clones[1])
 
 
@@ -680,14 +680,14 @@ class TestTheOrderOfLines:
         monkeypatch.setattr(rotation, "SEGMENT_BYTES", 100)
 
     def test_is_oldest_first_over_all_segments(self, tmp_path):
-        check_that_lines_stand_oldest_first(rotation, tmp_path)
+        check_that_lines_stand_oldest_first(tmp_path)
 
     def test_is_the_same_in_all_clones(self, tmp_path):
-        check_that_lines_of_one_revision_stand_alike_in_all_clones(rotation, tmp_path)
+        check_that_lines_of_one_revision_stand_alike_in_all_clones(tmp_path)
 
 
-def check_that_segments_stand_in_the_order_of_their_numbers(module, folder):
-    archive = module.Archive(*places(folder))
+def check_that_segments_stand_in_the_order_of_their_numbers(folder):
+    archive = archive_module.Archive(*places(folder))
     names = [f"queen_messages.{number}.jsonl" for number in (1, 2, 9, 10, 11, 100)]
     for name in sorted(names):
         put(archive.path(name), b"\n")
@@ -695,7 +695,7 @@ def check_that_segments_stand_in_the_order_of_their_numbers(module, folder):
 
 
 def test_segments_stand_in_the_order_of_their_numbers(tmp_path):
-    check_that_segments_stand_in_the_order_of_their_numbers(archive_module, tmp_path)
+    check_that_segments_stand_in_the_order_of_their_numbers(tmp_path)
 
 
 def test_the_segment_after_the_tenth_is_the_eleventh(tmp_path):
