@@ -14,7 +14,7 @@ from queenbee.core.glob import pattern
 from queenbee.git import hooks
 from queenbee.hook import editing, events
 from queenbee.services.leases import paths
-from queenbee.store import issues_file, layout
+from queenbee.store import git_trees, issues_file, layout
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_the_hives_above_a_folder_are_found_whatever_lies_between(place: Path) -
 
 @pytest.mark.slow
 def test_an_empty_git_folder_hides_no_repository(place: Path) -> None:
-    found = layout.git_tree(str(place / "empty"))
+    found = git_trees.git_tree(str(place / "empty"))
     assert found.tree == str(place)
 
 
@@ -72,7 +72,7 @@ def test_a_torn_row_of_an_issue_blocks_it(place: Path) -> None:
 
 @pytest.mark.slow
 def test_included_settings_say_whether_case_counts(place: Path) -> None:
-    assert layout.folds_case(str(place / ".git"))
+    assert git_trees.folds_case(str(place / ".git"))
 
 
 @pytest.mark.slow

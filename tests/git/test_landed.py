@@ -9,6 +9,7 @@ import pytest
 from hives import commit_file, git
 
 from queenbee import Hive
+from queenbee.git import landed
 from queenbee.git.landed import end_landed
 from queenbee.services.leases import edits
 
@@ -41,7 +42,7 @@ def patterns(hive: Hive) -> list[str]:
 
 
 def check_what_ends(hive: Hive) -> None:
-    ended = announced.end_landed(hive)  # type: ignore[attr-defined]
+    ended = landed.end_landed(hive)
     assert sorted(lease.pattern for lease in ended) == ["gone.py", "landed.py", "reverted.py"]
     assert {lease.status for lease in ended} == {"released"}
     assert patterns(hive) == [r"\[odd].py", "committed.py", "edited.py", "new.py"]

@@ -16,6 +16,7 @@ from queenbee import Hive
 from queenbee.errors import Busy, QueenError
 from queenbee.git.landing import NotLanded, Rules, land
 from queenbee.git.landing.healing import remove_locks
+from queenbee.git.landing.landing import Work
 from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
 
@@ -343,11 +344,12 @@ class TestALander:
     def test_that_was_interrupted_after_it_landed_does_not_end_a_merge_begun_since(
         self, trees: tuple[Path, Path]
     ) -> None:
-        def fails(_: object) -> None:
-            raise OSError("disk full")
+        class Fails(Work):
+            def landed(self, landing: object) -> None:
+                raise OSError("disk full")
 
         with pytest.raises(OSError, match="disk full"):
-            landed(trees[0], landed=fails)
+            landed(trees[0], work=Fails())
         git(trees[0], "merge", "-q", "--no-commit", "--no-ff", "two")
         with pytest.raises(QueenError, match="not committed"):
             landed(trees[0])

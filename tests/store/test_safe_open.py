@@ -64,7 +64,7 @@ ELSEWHERE = {
         "os.open",
     ): "reads a document that a user names, behind links too",
     ("store/whole_files.py", "os.replace"): "by the handle of the folder",
-    ("workflows/branches.py", "open"): "reads the branches in the git directory",
+    ("workflows/imports.py", "open"): "reads the branches in the git directory",
     ("store/git_trees.py", "open"): "reads in the git directory, and pointers of git and Beads",
     ("store/droids/liveness.py", "open"): "reads /proc",
 }

@@ -44,7 +44,7 @@ from queenbee.documents.sessions.session_import import import_session
 from queenbee.documents.sessions.skeleton import session_skeleton
 from queenbee.documents.sessions.task_graph import render_pipeline
 from queenbee.errors import QueenError
-from queenbee.hook import answers, events
+from queenbee.hook import events
 from queenbee.hook.main import respond
 from queenbee.store import settings
 from queenbee.store.ledger.codec import encode
@@ -205,8 +205,9 @@ def _answer(data: bytes, tree: str):
         answer = respond(data, {"QUEEN_DURABILITY": "buffered"}, tree)
     errors = [line for line in told.getvalue().splitlines() if INTERNAL.search(line)]
     require(not errors, f"{errors}: {data!r}")
-    if isinstance(answer, answers.Plain):  # To an event about a worktree, which is read as text.
-        require(isinstance(answer.text, str) and answer.status in (0, 1), "an answer of no kind")
+    if isinstance(answer, tuple):  # To an event about a worktree, which is read as text.
+        text, status = answer
+        require(isinstance(text, str) and status in (0, 1), "an answer of no kind")
     else:
         require(answer is None or json.dumps(answer), "an answer that is not JSON")
     return answer

@@ -11,7 +11,14 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.checks.check import DEFAULT_TIMEOUT_S, LONGEST_S, MAX_CHECKS
+from queenbee.checks.check import (
+    DEFAULT_TIMEOUT_S,
+    LONGEST_S,
+    MAX_CHECKS,
+    Check,
+    Command,
+    Expectation,
+)
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import environment_findings, id_problem, named_environment
@@ -169,8 +176,6 @@ def unmet_dependencies(
 
 
 def _check(verifier: Mapping[str, Any]) -> Check:
-    from queenbee.checks.check import Check, Command, Expectation  # noqa: PLC0415 - start-up
-
     expect = verifier.get("expect", {})
     return Check(
         name=verifier["name"],

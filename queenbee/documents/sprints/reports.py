@@ -8,6 +8,7 @@ those of the format's examples and of plans; the others need the jsonschema libr
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -100,8 +101,6 @@ def _judged(report: dict[str, Any], schema: dict[str, Any]) -> list[Finding]:
 
 def _judged_apart(asked: str) -> list[Finding]:
     """Checks in a separate process: a regular expression can run forever (ADR 0012)."""
-    import subprocess  # noqa: PLC0415 - start-up
-
     command = [sys.executable, "-E", "-P", "-c", _PROGRAM]
     try:
         done = subprocess.run(

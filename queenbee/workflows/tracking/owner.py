@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import one_line, shell_word
@@ -52,8 +53,6 @@ class Owner:
 
     def call(self, command: str, *arguments: str, actor: str) -> str:
         """Runs the program and returns what it printed. Raises `ExternalFailure`."""
-        import subprocess  # noqa: PLC0415 - start-up
-
         shown = " ".join(shell_word(each) for each in (self.name, command, *arguments))
         program = _path_of(self.name, self._layout.tree)
         if program is None:

@@ -146,23 +146,6 @@ def test_a_fork_while_another_thread_is_at_work_does_not_hang(hive: Hive, busy: 
     thread.join()
 
 
-def test_a_fork_while_another_thread_looks_for_leases_does_not_hang(hive: Hive) -> None:
-    live = hive.reservations._live
-    entered, leave = threading.Event(), threading.Event()
-
-    def work() -> None:
-        with live._mutex:
-            entered.set()
-            leave.wait(30)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    entered.wait(10)
-    with child(lambda: hive.reservations.find()):
-        leave.set()
-    thread.join()
-
-
 def two(hive: Hive) -> None:
     """Sends two messages: the second one needs an index with the first one in it."""
     for number in (1, 2):
