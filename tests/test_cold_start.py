@@ -55,7 +55,8 @@ WRITING = {
 }  # fmt: skip
 RARE = {
     "queenbee.cli.progress", "queenbee.checks.executing", "queenbee.checks.processes",
-    "queenbee.checks.runner", "queenbee.services.care.doctor", "queenbee.services.archiving", "queenbee.store.index.intake",
+    "queenbee.checks.runner", "queenbee.services.care.doctor", "queenbee.services.archiving",
+    "queenbee.store.index.intake",
     "queenbee.store.index.indexed", "queenbee.store.index.search", "queenbee.store.index.tables",
     "queenbee.store.ledger.rotation",
 }  # fmt: skip
