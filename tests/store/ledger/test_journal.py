@@ -11,7 +11,6 @@ from raw_files import content
 
 from queenbee.errors import Unwritable
 from queenbee.store import files
-from queenbee.store.ledger import journal as journal_module
 from queenbee.store.ledger.codec import Unusable, decode
 from queenbee.store.ledger.ledger import Ledger
 
@@ -56,15 +55,8 @@ def usable(lines):
     return found
 
 
-def open_ledger(places):
-    """Returns the ledger, over a journal that may be broken."""
-    ledger = Ledger(*places)
-    ledger.journal = journal_module.Journal(places[1])
-    return ledger
-
-
 def everything(places):
-    batch = open_ledger(places).read()
+    batch = Ledger(*places).read()
     return usable([*batch.tracked, *batch.journal_only])
 
 
@@ -87,7 +79,7 @@ def torn_writer(places, total):
             return done
 
         files.os.write = write_some
-        open_ledger(places).append(LINES)
+        Ledger(*places).append(LINES)
 
     return act
 
