@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from queenbee.core.records import Reservation
-    from queenbee.report.values import Bar, Checked, Thread, Turn
+    from queenbee.report.values import Bar, Checked, Handover, Thread
     from queenbee.workflows.hive import Hive
 
     T = TypeVar("T")
@@ -127,7 +127,7 @@ def _foreseen(hive: Hive, left_out: list[str]) -> list[Foreseen]:
 
 def _handed_over(
     hive: Hive, leases: Sequence[Reservation], begin_ms: int, left_out: _LeftOut
-) -> Sequence[Turn]:
+) -> Sequence[Handover]:
     recent = newest([each for each in leases if each.created_ms >= begin_ms])
     found = turns(recent, fold_case=hive.reservations.fold_case)
     return left_out.first(found, limits.TURNS, "files handed over")

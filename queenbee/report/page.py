@@ -38,12 +38,12 @@ if TYPE_CHECKING:
         Conflict,
         Foreseen,
         GateLine,
+        Handover,
         IssueLine,
         Phase,
         Report,
         Run,
         Thread,
-        Turn,
         Wait,
         Waiting,
     )
@@ -393,7 +393,7 @@ _MET: list[_Column[Conflict]] = [
     ("Now with", lambda each: _short(each.other)),
     ("Reason", lambda each: _short(each.reason)),
 ]
-_AVOIDED: list[_Column[Turn]] = [
+_AVOIDED: list[_Column[Handover]] = [
     ("At (UTC)", lambda each: _time_cell(each.at_ms)),
     ("File", lambda each: _short(each.witness)),
     ("From", lambda each: _short(each.first)),

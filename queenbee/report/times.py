@@ -14,7 +14,7 @@ from queenbee.core.records import Record
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import BadPattern
 from queenbee.report import limits
-from queenbee.report.values import Bar, Conflict, Turn, Wait
+from queenbee.report.values import Bar, Conflict, Handover, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -121,7 +121,7 @@ def conflicts(
     )
 
 
-def turns(leases: Sequence[Reservation], *, fold_case: bool) -> list[Turn]:
+def turns(leases: Sequence[Reservation], *, fold_case: bool) -> list[Handover]:
     """Returns the files that droids had one after the other instead of at once, newest first.
 
     An exclusive lease counts if it began at most a quarter of an hour after the last one that it
@@ -144,7 +144,7 @@ def turns(leases: Sequence[Reservation], *, fold_case: bool) -> list[Turn]:
         if gaps:
             end_ms, witness, droid = max(gaps)
             gap_s = (each.created_ms - end_ms) / 1000
-            found.append(Turn(each.created_ms, droid, each.droid, witness, gap_s))
+            found.append(Handover(each.created_ms, droid, each.droid, witness, gap_s))
     return sorted(found, key=lambda each: (-each.at_ms, each.witness, each.then))
 
 

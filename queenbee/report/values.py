@@ -130,7 +130,7 @@ class Conflict(_Value):
 
 
 @dataclass(frozen=True)
-class Turn(_Value):
+class Handover(_Value):
     """A conflict that was avoided: a droid got files soon after another one let go of them."""
 
     at_ms: int
@@ -214,7 +214,7 @@ class Report(_Value):
     """The median of all waits, also of those that are not listed."""
     waiting: Sequence[Waiting]
     met: Sequence[Conflict]
-    avoided: Sequence[Turn]
+    avoided: Sequence[Handover]
     foreseen: Sequence[Foreseen]
     gates: Sequence[GateLine]
     checks: Sequence[Checked]

@@ -117,7 +117,7 @@ def append(path, data):
 class TestWhatIsNoLedger:
     def test_a_directory_is_refused(self, path):
         os.mkdir(path)
-        with pytest.raises(Unreadable, match="Is a directory"):
+        with pytest.raises(Unreadable, match="not a regular file"):
             read_after(path, START)
 
     def test_a_fifo_is_refused_without_waiting_for_its_other_end(self, path):

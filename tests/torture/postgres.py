@@ -274,7 +274,7 @@ def _without_lock() -> None:
 
 def _guessing() -> None:
     """A commit whose answer was lost is taken for one that arrived."""
-    postgres_write.PostgresTurn._was_recorded = lambda *_: True  # type: ignore[method-assign]
+    postgres_write.PostgresWrite._was_recorded = lambda *_: True  # type: ignore[method-assign]
 
 
 def _own_clock() -> None:

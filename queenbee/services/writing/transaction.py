@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from queenbee.core.fold import Fields
-    from queenbee.store.engines.engine import Engine, Turn
+    from queenbee.store.engines.engine import Engine, Write
     from queenbee.store.layout import Layout
     from queenbee.store.questions import Records
 
@@ -46,7 +46,7 @@ class Transaction:
         self._lines: dict[str, list[bytes]] = {}
         self._rows: list[bytes] = []
         self._long: list[str] = []
-        self._turn: Turn | None = None
+        self._write: Write | None = None
         self.now_ms = 0
         """The instant of this turn, in ms since 1970, read once nobody else can write."""
 
@@ -110,25 +110,25 @@ class Transaction:
                 hint="try again; nothing was written (do not nest transactions)",
             )
         try:
-            turn = self._store.engine.turn(self._store.actor_or_none or "somebody")
-            turn.begin()
+            write = self._store.engine.writing(self._store.actor_or_none or "somebody")
+            write.begin()
         except BaseException:
             self._mutex.release()
             raise
-        self._turn = turn
+        self._write = write
         self.now_ms = self._store.now_ms()
         return self
 
     def __exit__(self, kind: object, *error: object) -> None:
-        assert self._turn is not None
+        assert self._write is not None
         try:
             if kind is None:
-                self._turn.record(self._lines, self._rows, self._store.state)
+                self._write.record(self._lines, self._rows, self._store.state)
         finally:
-            self._turn.end()
+            self._write.end()
             self._mutex.release()
         # After the turn: waiting for the disk must not make others wait for theirs.
-        self._turn.settle()
+        self._write.settle()
         if kind is None and self._lines:
             self._store.note_presence()
             self._store.long_lines += self._long

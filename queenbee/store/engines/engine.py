@@ -18,7 +18,7 @@ Lines = Mapping[str, Sequence[bytes]]
 """The lines of a turn, by kind of record."""
 
 
-class Turn(Protocol):
+class Write(Protocol):
     """One turn at writing: between `begin` and `end`, nobody else writes to the hive."""
 
     def begin(self) -> None:
@@ -73,7 +73,7 @@ class Engine(Protocol):
         as that is known. After a turn or a wait of this thread, reads are newer than that.
         """
 
-    def turn(self, holder: str) -> Turn:
+    def writing(self, holder: str) -> Write:
         """Returns a turn at writing, which has not begun."""
 
     def wait(

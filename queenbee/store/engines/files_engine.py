@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from queenbee.store.engines.engine import Turn
+    from queenbee.store.engines.engine import Write
     from queenbee.store.engines.fault import Fault
     from queenbee.store.layout import Layout
     from queenbee.store.questions import Progress, Records
@@ -57,10 +57,10 @@ class FilesEngine:
     def reading(self, *kinds: str) -> nullcontext[None]:
         return _AT_HAND
 
-    def turn(self, holder: str) -> Turn:
-        from queenbee.store.engines.files_write import FilesTurn  # noqa: PLC0415 - start-up
+    def writing(self, holder: str) -> Write:
+        from queenbee.store.engines.files_write import FilesWrite  # noqa: PLC0415 - start-up
 
-        return FilesTurn(self._layout, holder)
+        return FilesWrite(self._layout, holder)
 
     def wait(
         self,

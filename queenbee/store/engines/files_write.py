@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from queenbee.store.questions import Records
 
 
-class FilesTurn:
-    """Implements `store.engines.engine.Turn` with the hive's lock on this machine."""
+class FilesWrite:
+    """Implements `store.engines.engine.Write` with the hive's lock on this machine."""
 
     def __init__(self, layout: Layout, holder: str) -> None:
         self._layout = layout

@@ -10,7 +10,7 @@ import pytest
 
 from queenbee.store.droids import liveness
 
-IMPORT = f"import sys; sys.path[:0] = {sys.path!r}; from queenbee.store.droids import processes"
+IMPORT = f"import sys; sys.path[:0] = {sys.path!r}; from queenbee.store.droids import liveness"
 CALLER = f"{IMPORT}; print(liveness.caller())"
 
 

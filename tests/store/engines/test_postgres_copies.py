@@ -67,25 +67,25 @@ class TestACopyThatIsExchangedWithinATurn:
                 exchange(hive, *lines)
             return again
 
-        record = postgres_write.PostgresTurn.record
+        record = postgres_write.PostgresWrite.record
 
-        def recorded(self: postgres_write.PostgresTurn, *arguments: object) -> None:
+        def recorded(self: postgres_write.PostgresWrite, *arguments: object) -> None:
             if not lines:  # Whoever discards a copy fetches it anew.
                 opened("third").reservations.find()
             record(self, *arguments)  # type: ignore[arg-type]
 
-        begin = postgres_write.PostgresTurn.begin
+        begin = postgres_write.PostgresWrite.begin
         to_read = [1]
 
-        def begun(self: postgres_write.PostgresTurn) -> None:
+        def begun(self: postgres_write.PostgresWrite) -> None:
             if to_read and self._engine is hive.engine:
                 to_read.pop()
                 opened("third").reservations.reserve("docs/a.md")
             begin(self)
 
-        monkeypatch.setattr(postgres_write.PostgresTurn, "begin", begun)
+        monkeypatch.setattr(postgres_write.PostgresWrite, "begin", begun)
         monkeypatch.setattr(type(hive.engine), "take", taken)
-        monkeypatch.setattr(postgres_write.PostgresTurn, "record", recorded)
+        monkeypatch.setattr(postgres_write.PostgresWrite, "record", recorded)
         hive.reservations.find()
         with suppress(QueenError):
             hive.reservations.reserve("src/app.py")
@@ -104,14 +104,14 @@ class TestACopyThatIsExchangedWithinATurn:
         """Returns who got a file, when the copy is exchanged right before a turn writes."""
         opened("first").reservations.reserve("src/app.py")
         hive = opened("second")
-        record = postgres_write.PostgresTurn.record
+        record = postgres_write.PostgresWrite.record
 
-        def recorded(self: postgres_write.PostgresTurn, *arguments: object) -> None:
+        def recorded(self: postgres_write.PostgresWrite, *arguments: object) -> None:
             exchange(hive, TestACopyThatIsExchangedWithinATurn.FOREIGN)
             record(self, *arguments)  # type: ignore[arg-type]
 
         with monkeypatch.context() as patch:
-            patch.setattr(postgres_write.PostgresTurn, "record", recorded)
+            patch.setattr(postgres_write.PostgresWrite, "record", recorded)
             hive.reservations.reserve("src/other.py")
         hive.close()
         return [each.droid for each in opened("third").reservations.find()]

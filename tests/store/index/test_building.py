@@ -47,10 +47,10 @@ def place(tmp_path: Path) -> Place:
 
 def test_of_a_process_that_is_killed_is_done_again(place: Place) -> None:
     killed = (
-        "import os, sys; from queenbee.store.index import records, tables\n"
+        "import os, sys; from queenbee.store.index import indexed, tables\n"
         "from queenbee.store.ledger.ledger import Ledger\n"
         "tables.Tables.sort = lambda self: os._exit(9)\n"
-        f"records.Indexed({KIND!r}, Ledger(*sys.argv[1:3]), sys.argv[3]).refresh()"
+        f"indexed.Indexed({KIND!r}, Ledger(*sys.argv[1:3]), sys.argv[3]).refresh()"
     )
     command = [sys.executable, "-c", killed, *place.ledger, place.index]
     assert subprocess.run(command, check=False).returncode == 9

@@ -20,7 +20,7 @@ from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, Connecti
 from queenbee.store.engines.postgres.copy import Copy, End, sum_of
 from queenbee.store.engines.postgres.ddl import chained
 from queenbee.store.engines.postgres.libpq import PgError
-from queenbee.store.engines.postgres.postgres_write import PostgresTurn
+from queenbee.store.engines.postgres.postgres_write import PostgresWrite
 from queenbee.store.files import START, Chunk, Mark
 from queenbee.store.ledger.journal import Journal
 from queenbee.store.ledger.ledger import Ledger
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
-    from queenbee.store.engines.engine import Turn
+    from queenbee.store.engines.engine import Write
     from queenbee.store.engines.fault import Fault
     from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
@@ -164,8 +164,8 @@ class PostgresEngine:
     def index_path(self, kind: str) -> str:
         return os.path.join(self.folder, f"{kind}.sqlite3")
 
-    def turn(self, holder: str) -> Turn:
-        return PostgresTurn(self, holder)
+    def writing(self, holder: str) -> Write:
+        return PostgresWrite(self, holder)
 
     def now_ms(self) -> int:
         if self._clock is None:

@@ -61,8 +61,8 @@ _LEAST_SEARCH_S = 15.0
 """How long to ask for the outcome of a write at least: a server restarts within seconds."""
 
 
-class PostgresTurn:
-    """Implements `store.engines.engine.Turn`."""
+class PostgresWrite:
+    """Implements `store.engines.engine.Write`."""
 
     def __init__(self, engine: Opened, holder: str) -> None:
         self._engine = engine
