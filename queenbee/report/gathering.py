@@ -11,7 +11,7 @@ from queenbee.git.collisions.comparing import compare
 from queenbee.report import limits
 from queenbee.report.plan_section import graph, open_issues, phases, totals
 from queenbee.report.talk import checks, threads
-from queenbee.report.times import bars, conflicts, median, newest, turns, waits
+from queenbee.report.times import bars, conflicts, handovers, median, newest, waits
 from queenbee.report.values import Foreseen, GateLine, Report, Waiting
 from queenbee.workflows.gating.gates import gate_views
 
@@ -129,7 +129,7 @@ def _handed_over(
     hive: Hive, leases: Sequence[Reservation], begin_ms: int, left_out: _LeftOut
 ) -> Sequence[Handover]:
     recent = newest([each for each in leases if each.created_ms >= begin_ms])
-    found = turns(recent, fold_case=hive.reservations.fold_case)
+    found = handovers(recent, fold_case=hive.reservations.fold_case)
     return left_out.first(found, limits.TURNS, "files handed over")
 
 

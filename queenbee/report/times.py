@@ -121,7 +121,7 @@ def conflicts(
     )
 
 
-def turns(leases: Sequence[Reservation], *, fold_case: bool) -> list[Handover]:
+def handovers(leases: Sequence[Reservation], *, fold_case: bool) -> list[Handover]:
     """Returns the files that droids had one after the other instead of at once, newest first.
 
     An exclusive lease counts if it began at most a quarter of an hour after the last one that it

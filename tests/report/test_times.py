@@ -9,7 +9,7 @@ from queenbee.core.records import Assignment, Reservation
 from queenbee.core.timestamps import format_ms
 from queenbee.report.drawing import lanes, tick_marks, time_span, timeline_drawing
 from queenbee.report.gathering import gather
-from queenbee.report.times import bars, conflicts, turns
+from queenbee.report.times import bars, conflicts, handovers
 from queenbee.report.values import Bar
 
 MINUTE_MS = 60_000
@@ -102,7 +102,7 @@ class TestConflicts:
 class TestTurns:
     def test_files_that_were_handed_over_name_a_file_and_the_gap(self):
         first, then = lease("ui", "src/**", 0, 10), lease("api", "src/a.py", 11, 20)
-        (turn,) = turns([first, then], fold_case=False)
+        (turn,) = handovers([first, then], fold_case=False)
         assert (turn.first, turn.then, turn.witness, turn.gap_s) == ("ui", "api", "src/a.py", 60)
 
     @pytest.mark.parametrize(
@@ -117,15 +117,15 @@ class TestTurns:
         ids=["own", "elsewhere", "much later", "at once", "unreadable"],
     )
     def test_others_are_no_turn(self, then):
-        assert turns([lease("ui", "src/**", 0, 10), then], fold_case=False) == []
+        assert handovers([lease("ui", "src/**", 0, 10), then], fold_case=False) == []
 
     def test_two_shared_leases_are_no_turn(self):
         two = [lease("ui", "a", 0, 5, exclusive=False), lease("api", "a", 6, 9, exclusive=False)]
-        assert turns(two, fold_case=False) == []
+        assert handovers(two, fold_case=False) == []
 
     def test_what_was_taken_over_was_not_avoided(self):
         taken = lease("ui", "a", 0, 5, released_by="api")
-        assert turns([taken, lease("api", "a", 5, 9)], fold_case=False) == []
+        assert handovers([taken, lease("api", "a", 5, 9)], fold_case=False) == []
 
 
 class TestWaits:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Transaction:
-    """One turn at writing: nobody else writes, the state is fresh, appends are all or nothing."""
+    """One write: nobody else writes, the state is fresh, appends are all or nothing."""
 
     def __init__(self, store: Written, mutex: threading.Lock) -> None:
         self._store = store
@@ -48,11 +48,11 @@ class Transaction:
         self._long: list[str] = []
         self._write: Write | None = None
         self.now_ms = 0
-        """The instant of this turn, in ms since 1970, read once nobody else can write."""
+        """The instant of this write, in ms since 1970, read once nobody else can write."""
 
     @property
     def now(self) -> str:
-        """The instant of this turn, as records hold it."""
+        """The instant of this write, as records hold it."""
         return format_ms(self.now_ms)
 
     def present_ms(self) -> int:
@@ -77,7 +77,7 @@ class Transaction:
         self._rows.append(codec.encode(row))
 
     def mint(self, kind: str) -> str:
-        """Returns an id for a record to create in this turn."""
+        """Returns an id for a record to create in this write."""
         return self._store.mint(kind)
 
     def touch(self, kind: str) -> None:
@@ -127,7 +127,7 @@ class Transaction:
         finally:
             self._write.end()
             self._mutex.release()
-        # After the turn: waiting for the disk must not make others wait for theirs.
+        # After the write: waiting for the disk must not make others wait for theirs.
         self._write.settle()
         if kind is None and self._lines:
             self._store.note_presence()
