@@ -224,3 +224,15 @@ class TestWhatDecidesWhereAnIssueStands:
             one = standings(needed_for([name], issues), **around).get(name)
             other = all_of_them.get(name)
             assert (one and one.to_dict()) == (other and other.to_dict())
+
+    def test_is_any_row_if_it_waits_for_the_children_of_one(self):
+        after = {"depends_on_id": "epic", "type": "waits-for"}
+        part_of = {"depends_on_id": "epic", "type": "parent-child"}
+        rows = [
+            {"id": "late", "status": "open", "dependencies": [after]},
+            {"id": "epic", "status": "closed"},
+            {"id": "part", "status": "open", "dependencies": [part_of]},
+        ]
+        needed = needed_for(["late"], read_rows(rows))
+        found = standings(needed, holders={}, now_ms=NOW_MS, held_back={})
+        assert found["late"].waits_for == ["part"]

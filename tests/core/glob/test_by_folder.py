@@ -101,6 +101,11 @@ def test_finds_patterns_that_begin_above_and_below(question: str) -> None:
     assert set(ByFolder(held).meeting(question)) == compared(question, held, False)
 
 
+def test_finds_each_pattern_once() -> None:
+    held = [("k", "**"), ("l", "src/**"), ("m", "src")]
+    assert sorted(ByFolder(held).meeting("**")) == ["k", "l", "m"]
+
+
 def test_folds_case_if_told_so() -> None:
     held = [("k", "Src/**"), ("l", "src/A/b.py"), ("m", "lib/**")]
     assert sorted(ByFolder(held, fold_case=True).covering("SRC/a/b.py")) == ["k", "l"]

@@ -168,6 +168,7 @@ NEAR_MISSES = {
     "bold": "### **Sprint 1.2: Auth**",
     "bold number": "### Sprint **1.2**: Auth",
     "rocket": "### 🚀 Sprint 1.2: Auth",
+    "word before": "### The Sprint 1.2: Auth",
     "level two": "## Sprint 1.2: Auth",
     "level four": "#### Sprint 1.2: Auth",
     "level one": "# Sprint 1.2: Auth",
