@@ -115,6 +115,22 @@ def test_overlap_gives_a_path_in_both_or_nothing(hive: Hive) -> None:
         hive.reservations.overlap("src/[", "x")
 
 
+def test_many_paths_are_looked_up_as_one_is(repo: Path, open_as: Opener, clock: Clock) -> None:
+    with (repo / ".git" / "config").open("a") as config:
+        config.write("[core]\n\tignorecase = true\n")
+    hive = open_as("ui-engineer")
+    for pattern in ("SRC/a*.py", "**", "src/{a1,A2}.py"):
+        hive.reservations.reserve([pattern])
+        clock.advance(1)
+    paths = [f"src/A{number}.py" for number in range(20)]
+    together = hive.reservations.covering(paths)
+    alone = {path: hive.reservations.covering([path])[path] for path in paths}
+    assert [[each.pattern for each in together[path]] for path in paths] == [
+        [each.pattern for each in alone[path]] for path in paths
+    ]
+    assert [each.pattern for each in together["src/A1.py"]] == ["SRC/a*.py", "**", "src/{a1,A2}.py"]
+
+
 # A hive that is asked often, and answers from an index
 
 

@@ -68,6 +68,7 @@ def test_a_takeover_tells_each_holder_once_what_it_lost_and_why(
     [message] = tester.messages.inbox()
     assert message.body.startswith("reviewer took over src/**: production is down\n")
     assert message.body.endswith(": queen reserve 'src/api/**' --wait 5m")
+    assert [each.droid for each in hive.reservations.find()] == ["reviewer"]
 
 
 def test_a_takeover_ends_only_the_leases_in_the_way(

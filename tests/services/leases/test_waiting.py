@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hives import Clock, snapshot, write_lines
 
 from queenbee import Hive
+from queenbee.core.queue import Want
 from queenbee.errors import Busy
 from queenbee.services.leases import reservations
 from queenbee.services.waiting import attempts
@@ -149,6 +151,18 @@ def test_a_waiter_that_times_out_sees_the_holder(
     assert [holder["droid"] for holder in refusal.value.holders] == ["ui-engineer"]
     assert patience.waited_s == pytest.approx(10)
     assert snapshot(beads) == before
+
+
+def test_a_waiter_that_times_out_sees_who_is_left_of_those_ahead(
+    open_as: Callable[[str], Hive], reviewer: Hive, patience: Patience
+) -> None:
+    want = Want(["src/**"])
+    with open_as("oak").queue.register(want, 60), ExitStack() as leaving:
+        leaving.enter_context(open_as("elm").queue.register(want, 60))
+        patience.at_look[2] = leaving.close
+        with pytest.raises(Busy, match="oak has waited for src") as refusal:
+            reviewer.reservations.reserve(["src/a.py"], wait_s=10)
+    assert [each["droid"] for each in refusal.value.details["ahead"]] == ["oak"]
 
 
 def test_several_patterns_are_waited_for_together(
