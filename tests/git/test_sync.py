@@ -19,6 +19,7 @@ from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync
 from queenbee.store.lock import KernelLock
+from queenbee.store.whole_files import unfinished
 
 _GITS = ("config", "fetch", "cat-file", "hash-object", "mktree", "commit-tree", "push",
          "update-ref")  # fmt: skip
@@ -174,6 +175,15 @@ class TestSync:
             notes.remove_pending(name)  # As whoever pushes does at the end.
             thread.join(60)
             assert not thread.is_alive()
+
+    def test_a_request_that_is_being_noted_is_left_alone(self, two: World) -> None:
+        hive = two.hive("ada")
+        notes = Notes(hive, Branch(hive).ref)
+        name = notes.add_pending([("assignments", "qa-1")])
+        begun = Path(unfinished(str(Path(notes.folder) / "pending" / "next")))
+        begun.write_text('[["assignm')
+        assert notes.pending() == {name: [("assignments", "qa-1")]}
+        assert begun.exists()
 
     def test_a_lock_that_stays_is_busy(self, two: World) -> None:
         two.settings("ada", '[sync]\ntimeout = "1s"\n')

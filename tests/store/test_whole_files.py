@@ -95,6 +95,20 @@ class TestWriting:
         assert content(path) == b"old"
         assert os.listdir(os.path.dirname(path)) == ["plan.json"]
 
+    def test_by_two_at_once_leaves_what_the_last_one_wrote(self, path, monkeypatch):
+        """While one waits for the disk, the other one writes the same file."""
+        fsync, theirs = os.fsync, [b"theirs"]
+
+        def meanwhile(fd):
+            if theirs:
+                write_document(path, theirs.pop())
+            fsync(fd)
+
+        monkeypatch.setattr(os, "fsync", meanwhile)
+        write_document(path, b"ours")
+        assert content(path) == b"ours"
+        assert os.listdir(os.path.dirname(path)) == ["plan.json"]
+
     @pytest.mark.parametrize("step", ["open", "fchmod", "fsync", "replace"])
     def test_that_is_killed_leaves_the_old_file(self, path, step):
         write_document(path, b"old")

@@ -225,6 +225,16 @@ class TestPlacesOfTheArchive:
         ]
         check_history(tmp_path / "hive", history)
 
+    def test_a_new_index_has_them_too(self, tmp_path):
+        """What a segment brought is also in the journal by then, behind other lines."""
+        history = [
+            ("append", [self.three]),
+            ("pull segment", [self.bare]),
+            ("pull segment", [line_of("qm-1", 0, "queen", True, "later", 2)]),
+            ("append", [line_of("qm-2", 1, "bob", False, "", 0)]),
+        ]
+        check_history(tmp_path / "hive", history)
+
     def test_what_git_took_away_stands_behind_what_is_written_then(self, tmp_path):
         history = [
             ("append", [line_of("qm-2", 1, "bob", False, "", 0)]),
@@ -708,3 +718,34 @@ _UNENDED_AND_SPOILED = [
 
 def test_a_foreign_line_that_loses_its_newline_may_still_change(tmp_path):
     check_history(tmp_path / "hive", _UNENDED_AND_SPOILED)
+
+
+def test_a_line_that_no_newline_ends_yet_counts(tmp_path):
+    history = [
+        ("append", [line_of("qm-0", 1, "bob", False, "", 0)]),
+        ("read", None),
+        ("unended", line_of("qm-1", 1, "bob", False, "", 1)),
+    ]
+    check_history(tmp_path / "hive", history)
+
+
+def test_also_at_the_end_of_a_long_ledger(tmp_path, monkeypatch):
+    """What is read of it first does not show its end."""
+    monkeypatch.setattr(index_intake, "_CHUNK_BYTES", 500)
+    history = [
+        ("append", [line_of(f"qm-{n}", 1, "bob", False, "x" * 300, 0) for n in range(5)]),
+        ("foreign", [line_of("qm-5", 1, "bob", False, "", 1)]),
+        ("read", None),
+        ("strip", None),
+    ]
+    check_history(tmp_path / "hive", history)
+
+
+def test_a_question_that_no_index_can_answer_is_refused(files):
+    """Also once it was built anew: it is the question that is wrong."""
+    found = opened(files)
+    with pytest.raises(AssertionError):
+        found.distinct("body")
+    assert found.get("qm-00000")["from"] == "alice"
+    assert found._folded is None
+    found.close()
