@@ -16,11 +16,15 @@ from queenbee.core.timestamps import instant_ms
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from queenbee.core.fold import Fields
 
 DONE = ("closed", "tombstone")
 DEFAULT_PRIORITY = 2
+_ORDINARY = (None, "task", "bug", "feature", "chore", "epic", "decision", "docs", "question")
+"""Types of Beads that are work for droids."""
+_LINKS = frozenset({"dependencies", "defer_until", "is_template"})
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.\w{1,8}(?![\w/-])", re.ASCII)
 _TEXTS = ("title", "description", "design", "acceptance_criteria", "notes")
 _AT_MOST_CHARS = 20_000
@@ -135,14 +139,32 @@ def read_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Issue]:
 
     Rows without an id (Beads' memories carry `_type` instead) are not issues.
     """
-    newest: dict[str, Mapping[str, object]] = {}
+    return {key: Issue(row) for key, row in newest(rows).items()}
+
+
+def newest(rows: Iterable[Mapping[str, object]]) -> dict[str, Mapping[str, object]]:
+    """Returns the row of each issue that counts, by id."""
+    found: dict[str, Mapping[str, object]] = {}
     for row in rows:
         identifier = row.get("id")
         if not isinstance(identifier, str) or not identifier:
             continue
-        if identifier not in newest or _supersedes(row, newest[identifier]):
-            newest[identifier] = row
-    return {key: Issue(row) for key, row in newest.items()}
+        if identifier not in found or supersedes(row, found[identifier]):
+            found[identifier] = row
+    return found
+
+
+def is_settled(row: Mapping[str, Any]) -> bool:
+    """Returns whether an issue is closed work without which all others stand where they do: except
+    one with a `conditional-blocks` on it.
+    """
+    # A deferred parent holds its children back, and a child can be a parent itself.
+    return (
+        row.get("status") == "closed"
+        and row.keys().isdisjoint(_LINKS)
+        and row.get("issue_type") in _ORDINARY
+        and "-wisp-" not in row["id"]
+    )
 
 
 def _dependency(row: object, owner: str) -> tuple[str, str] | None:
@@ -166,7 +188,7 @@ def _gate(row: object) -> object:
     return metadata.get("gate") if isinstance(metadata, dict) else None
 
 
-def _supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
+def supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
     """Returns whether a row replaces an earlier one with its id: the later line, if both were
     updated at the same time.
     """

@@ -171,16 +171,18 @@ def needed_for(ids: Iterable[str], issues: Mapping[str, Issue]) -> Mapping[str, 
     any of these depends on. They may be more than needed.
     """
     needed: set[str] = set()
+    walked: set[str] = set()
     todo = list(ids)
     while todo:
         issue = issues.get(todo.pop())
-        if issue is None:
+        if issue is None or issue.id in walked:
             continue
+        walked.add(issue.id)
         needed.add(issue.id)
         for target, kind in issue.dependencies:
             if kind == "waits-for":  # For the children of an issue, which any row may be.
                 return issues
-            if kind == PARENT and target not in needed:
+            if kind == PARENT:
                 todo.append(target)
             needed.add(target)
     return {key: issue for key, issue in issues.items() if key in needed}
@@ -252,6 +254,17 @@ class _Open:
         return blockers
 
 
+def ends_that_matter(issues: Iterable[Issue]) -> set[str]:
+    """Returns the issues of which must be known how they ended, since another one waits for it."""
+    return {
+        target
+        for issue in issues
+        if (rows := issue.fields.get("dependencies")) and "conditional-blocks" in repr(rows)
+        for target, kind in issue.dependencies
+        if kind == "conditional-blocks"
+    }
+
+
 def missing_blockers(issues: Mapping[str, Issue]) -> list[tuple[str, str]]:
     """Returns (issue, blocker) for each blocker that the file does not have."""
     return sorted(
@@ -299,11 +312,12 @@ def in_order_to_take(
     """
     for _, urgent in groupby(_ranked(open_, actor), key=lambda each: each[0][0]):
         later: list[Issue] = []
-        for _, alike in groupby(urgent, key=lambda each: each[0]):
+        for _, ranked in groupby(urgent, key=lambda each: each[0]):
+            alike = iter(sorted((issue for _, issue in ranked), key=lambda each: each.age))
             held: list[Issue] = []
             contested: list[Issue] = []
             held_and_contested: list[Issue] = []
-            while some := [issue for _, issue in islice(alike, _AT_ONCE)]:
+            while some := list(islice(alike, _AT_ONCE)):
                 reserved, shared = occupied(some)
                 for each in some:
                     if each.id in reserved:
@@ -318,14 +332,14 @@ def in_order_to_take(
 
 
 def _ranked(open_: Mapping[str, Standing], actor: str | None) -> list[tuple[Rank, Issue]]:
-    """Returns what an actor could take, each with its rank, the best and then the oldest first."""
+    """Returns what an actor could take, each with its rank, the best first."""
     waits = Waits(open_)
     ranked = [
         ((waits.urgency[key], -waits.chain[key], -waits.work_behind(key)), each.issue)
         for key, each in open_.items()
         if each.takeable(actor)
     ]
-    return sorted(ranked, key=lambda each: (each[0], each[1].age))
+    return sorted(ranked, key=lambda each: each[0])
 
 
 class Waits:
@@ -463,9 +477,11 @@ def _deferred(issues: Mapping[str, Issue], now_ms: int) -> dict[str, str]:
 
 
 def _set_aside(issue: Issue) -> str | None:
-    if issue.pinned or issue.status == "pinned":
+    # Asked of every open issue, and so is the next question below: they read the fields themselves.
+    fields = issue.fields
+    if fields.get("pinned") is True or fields.get("status") == "pinned":
         return "it is pinned"
-    if issue.ephemeral:
+    if fields.get("ephemeral") is True:
         return "it is ephemeral"
     return _other_status(issue)
 
@@ -481,4 +497,4 @@ def _other_status(issue: Issue) -> str | None:
 
 
 def _named_by_tracker(issue: Issue) -> str | None:
-    return (issue.assignee or None) if issue.status == "in_progress" else None
+    return (issue.assignee or None) if issue.fields.get("status") == "in_progress" else None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from queenbee.services.assignments import Assignments
     from queenbee.services.document_questions import Documents
     from queenbee.services.open_store import Store
+    from queenbee.store.files import Mark
     from queenbee.store.questions import Cursor
 
     class Circumstances(TypedDict):
@@ -51,6 +52,8 @@ class Issues:
         self._assignments = assignments
         self._stamp: tuple[int, ...] | None = None
         self._tracked: dict[str, Issue] = {}
+        self._settled: dict[str, Mark] = {}
+        """Where the rows are that were not kept, by id: nothing but these issues needs them."""
         self._cursor: Cursor | None = None
         self._seen: tuple[Mapping[str, Issue], Mapping[str, Issue]] = ({}, {})
         """The rows and the documents that `_issues` was made of."""
@@ -70,18 +73,43 @@ class Issues:
 
     def tracked(self) -> dict[str, Issue]:
         """Returns the tracker's own issues by id, tombstones included. Raises `Unreadable`."""
+        stamp = stamp_of(self._store.layout.issues_path)
+        if stamp != self._stamp or self._settled:
+            self._read_all(stamp)
+        return self._tracked
+
+    def _tracked_with(self, ids: Iterable[str]) -> dict[str, Issue]:
+        """Returns the tracker's own issues as `tracked` does: those that are not settled, and of
+        the settled ones at least those with these ids.
+        """
         path = self._store.layout.issues_path
         stamp = stamp_of(path)
         if stamp != self._stamp:
-            found = issues_file.read(path)
-            self._tracked = beads.read_rows(found.rows)
-            if found.anonymous:
-                # The row of a blocker that is not there may be one of those.
-                known = {**self._documents.issues(), **self._tracked}
-                rows = [issues_file.unreadable_row(gone) for _, gone in missing_blockers(known)]
-                self._tracked.update(beads.read_rows(rows))
-            self.unusable_lines = [number for number, _ in found.unusable]
-            self._stamp = stamp
+            found = issues_file.read_unsettled(path)
+            if found is None:
+                return self._read_all(stamp)
+            self._tracked = {key: Issue(row) for key, row in found.rows.items()}
+            self._settled, self.unusable_lines, self._stamp = found.settled, [], stamp
+        settled = self._settled
+        wanted = {each: settled[each] for each in ids if each in settled}
+        if wanted:
+            rows = issues_file.rows_at(path, wanted)
+            if len(rows) < len(wanted):
+                return self._read_all(stamp)
+            self._tracked = {**self._tracked, **beads.read_rows(rows.values())}
+            self._settled = {key: settled[key] for key in settled if key not in wanted}
+        return self._tracked
+
+    def _read_all(self, stamp: tuple[int, ...]) -> dict[str, Issue]:
+        found = issues_file.read(self._store.layout.issues_path)
+        self._tracked = beads.read_rows(found.rows)
+        if found.anonymous:
+            # The row of a blocker that is not there may be one of those.
+            known = {**self._documents.issues(), **self._tracked}
+            rows = [issues_file.unreadable_row(gone) for _, gone in missing_blockers(known)]
+            self._tracked.update(beads.read_rows(rows))
+        self.unusable_lines = [number for number, _ in found.unusable]
+        self._stamp, self._settled = stamp, {}
         return self._tracked
 
     def rows(self) -> list[Fields]:
@@ -115,15 +143,16 @@ class Issues:
 
     def some(self, ids: Iterable[str]) -> dict[str, Issue]:
         """Returns those of these issues that the tracker has, without tombstones, by id."""
-        issues = self._read()
-        found = {each: issues[each] for each in ids if each in issues}
+        wanted = list(ids)
+        issues = self._read(wanted)
+        found = {each: issues[each] for each in wanted if each in issues}
         return self._completed(
             {key: issue for key, issue in found.items() if issue.status != "tombstone"}
         )
 
     def row(self, issue_id: str) -> Issue | None:
         """Returns an issue as the tracker's own row says, a tombstone included, or None."""
-        return self.tracked().get(issue_id)
+        return self._tracked_with([issue_id]).get(issue_id)
 
     def exact_row(self, issue_id: str) -> Fields | None:
         """Returns the tracker's own row of an issue for writing back, or None: long integers keep
@@ -151,7 +180,7 @@ class Issues:
 
     def open(self) -> dict[str, Standing]:
         """Returns where each issue stands that is work for droids and not done, by id."""
-        issues = self._read()
+        issues = self._read_to_stand()
         return readiness.open_standings(issues, **self._circumstances(issues))
 
     def standing(self, issue_id: str) -> Standing | None:
@@ -160,7 +189,8 @@ class Issues:
 
     def standings_of(self, ids: Iterable[str]) -> dict[str, Standing]:
         """Returns where those of these issues stand that are work for droids, by id."""
-        wanted, issues = list(ids), self._read()
+        wanted = list(ids)
+        issues = self._read_to_stand(wanted)
         needed = readiness.needed_for(wanted, issues)
         found = readiness.standings(needed, **self._circumstances(issues))
         return {each: found[each] for each in wanted if each in found}
@@ -170,8 +200,9 @@ class Issues:
         there are in each state, those that are done included.
         """
         found = self.open()
-        done = sum(1 for each in self._read().values() if each.done and readiness.is_work(each))
-        return found, readiness.counts(found.values(), done=done)
+        known = self._read(()).values()
+        done = sum(1 for each in known if each.done and readiness.is_work(each))
+        return found, readiness.counts(found.values(), done=done + len(self._settled))
 
     def behind(self, issue_id: str) -> list[Standing]:
         """Returns where the issues stand that wait for this one."""
@@ -202,7 +233,7 @@ class Issues:
 
     def blockers(self, issue: Issue) -> list[str]:
         """Returns the ids of the issues that this one waits for."""
-        return readiness.blockers_of(issue, self._read())
+        return readiness.blockers_of(issue, self._read_to_stand())
 
     def check_known(self, issue_id: str) -> Issue | None:
         """Returns the issue, or None if it is unknown and any id is allowed. Raises `NotFound`.
@@ -236,7 +267,7 @@ class Issues:
         """Returns the assignment by which an issue was completed here and has not been reopened
         since, or None.
         """
-        issue = self._read().get(issue_id)
+        issue = self._read([issue_id]).get(issue_id)
         if issue is not None and (not issue.done or issue.status == "tombstone"):
             return None
         return self._completions([issue_id]).get(issue_id)
@@ -311,11 +342,19 @@ class Issues:
             "held_back": self._documents.held_back(issues),
         }
 
-    def _read(self) -> dict[str, Issue]:
+    def _read_to_stand(self, ids: Iterable[str] = ()) -> dict[str, Issue]:
+        """Returns the issues that decide where these stand, and all that are not done."""
+        issues = self._read(ids)
+        return self._read(readiness.ends_that_matter(issues.values()))
+
+    def _read(self, ids: Iterable[str] | None = None) -> dict[str, Issue]:
         """Returns the rows and the documents beside them; done in the hive is done. Which droid
         completed an issue that its row closes, `_completed` adds: few questions need it.
+
+        With `ids`, issues that are settled are left out, except for these.
         """
-        tracked, beside = self.tracked(), self._documents.issues()
+        beside = self._documents.issues()
+        tracked = self.tracked() if ids is None else self._tracked_with([*ids, *beside])
         assignments = self._store.state("assignments")
         changed, self._cursor = assignments.changes(self._cursor)
         if changed == [] and self._seen[0] is tracked and self._seen[1] == beside:
@@ -335,7 +374,7 @@ class Issues:
         """Returns these issues; those of the tracker that are done and were completed here say by
         whom.
         """
-        tracked = self.tracked()
+        tracked = self._tracked
         closed = [key for key in issues if key in tracked and tracked[key].done]
         completions = self._completions(closed)
         return {

@@ -146,11 +146,10 @@ class HiveDocuments(Documents):
         self, beads: RalphBeads | None, issues: Mapping[str, Issue]
     ) -> Callable[[str], Mapping[str, Any] | None]:
         """Returns a lookup that reads the disk once instead of once per bead."""
-        tracked = self._hive.issues.tracked()
 
         def lookup(bead_id: str) -> Mapping[str, Any] | None:
             bead = beads.by_id.get(bead_id) if beads is not None else None
-            issue = issues.get(bead_id) or tracked.get(bead_id)
+            issue = issues.get(bead_id) or self._hive.issues.row(bead_id)
             done = issue is not None and issue.done
             if bead is not None:
                 return {**bead.document, "status": "completed"} if done else bead.document

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from itertools import combinations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from queenbee.core.beads import Issue, read_rows
@@ -199,6 +199,7 @@ def _makespan(rows: list[dict[str, object]], *, by_rule: bool) -> int:
 
 class TestWhatDecidesWhereAnIssueStands:
     @given(st.integers(2, 12), st.integers(0, 2**32))
+    @example(10, 30731)  # A blocker that is the parent, too.
     def test_is_all_that_has_to_be_known(self, size: int, seed: int):
         """Where an issue stands is the same, whatever else the tracker has."""
         chance = random.Random(seed)

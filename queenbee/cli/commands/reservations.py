@@ -18,7 +18,6 @@ from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
-from queenbee.git import touched
 from queenbee.services.leases.edits import notes_on_checked
 from queenbee.store.layout import working_directory
 
@@ -89,6 +88,8 @@ def _show_statuses(checked: Sequence[Checked]) -> None:
 
 
 def _show_reserved(leases: Sequence[Reservation]) -> None:
+    from queenbee.git import touched  # noqa: PLC0415 - start-up
+
     show_list(leases)
     met = list(dict.fromkeys(each for lease in leases for each in touched.of_lease(lease)))
     for touch in met[:_TOUCHES]:
@@ -149,6 +150,8 @@ def reserve(
     confirming = {"confirm": confirm, "local_if_offline": local_if_offline}
     given = granted(hive, reserved, wait_s=wait, **confirming)
     leases = [each for each in given if isinstance(each, Reservation)]
+    from queenbee.git import touched  # noqa: PLC0415 - start-up
+
     return touched.leases(hive, leases, tell=tell)
 
 
@@ -282,6 +285,8 @@ def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer
         statuses = [call.hive.reservations.fenced(each, token) for each in statuses]
     for note in notes_on_checked(paths, statuses, os.curdir):
         tell(note)
+    from queenbee.git import touched  # noqa: PLC0415 - start-up
+
     checked = touched.check(lambda: call.hive, statuses, tell=tell)
     return Answer(checked, yes=all(each.status not in ("held", "stale") for each in statuses))
 

@@ -52,7 +52,7 @@ def decoder(size_bytes: int) -> Callable[[bytes], dict[str, object]]:
 
     It raises `Unusable` for a line that is neither a record nor a migration.
     """
-    loads = _loads_for(size_bytes)
+    loads = loads_for(size_bytes)
     return lambda raw: _checked(raw, loads)
 
 
@@ -74,7 +74,7 @@ def decode_records(
     that `decoder` accepts, in half the time: a call for each line and a reason for each unusable
     one would cost as much as decoding them.
     """
-    loads, decode = _loads_for(size_bytes), decoder(size_bytes)
+    loads, decode = loads_for(size_bytes), decoder(size_bytes)
     for begin in range(0, len(lines), _SOME_LINES):
         some = lines[begin : begin + _SOME_LINES]
         if not _are_plain(some):
@@ -189,7 +189,10 @@ def lost_precision(value: object) -> bool:
     return isinstance(value, list) and any(map(lost_precision, value))
 
 
-def _loads_for(size_bytes: int) -> Callable[[bytes], object]:
+def loads_for(size_bytes: int) -> Callable[[bytes], object]:
+    """Returns the function that reads JSON, chosen for an input of this size. It raises
+    `ValueError` or `RecursionError`.
+    """
     if "orjson" in sys.modules or size_bytes >= _ORJSON_FROM_BYTES:
         import orjson  # noqa: PLC0415 - start-up
 
