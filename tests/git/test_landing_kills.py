@@ -149,6 +149,18 @@ class TestGitKilledWithItsCaller:
         assert is_clean(repo)
         assert is_clean(trees[1])
 
+    def test_while_it_marks_a_conflict(
+        self, repo: Path, trees: tuple[Path, Path], filtered: Path, queen: Queen, tmp_path: Path
+    ) -> None:
+        landed(filtered)
+        commit_file(trees[1], "README.md", "changed otherwise\n")
+        script(tmp_path / "smudge", KILL_BOTH)
+        killed(queen, trees[1])
+        assert "<<<<<<< HEAD" in (trees[1] / "README.md").read_text()
+        script(tmp_path / "smudge", "cat")
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(trees[1])
+
     @pytest.mark.parametrize("name", ["pre-merge-commit", "commit-msg"])
     def test_in_a_hook_of_the_merge(
         self, repo: Path, trees: tuple[Path, Path], filtered: Path, queen: Queen, name: str

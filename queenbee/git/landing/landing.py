@@ -397,7 +397,7 @@ class _One:
         if fields.get("step") == "merge":
             if place.is_merging:
                 self.joining.abort()
-            after = _merged(before, after, tree) or after
+            after = _merged(after, tree) or after
         self._restore(tree, before, after)
 
     def _restore(self, tree: str, before: str, after: str) -> None:
@@ -419,10 +419,12 @@ def _refuse_held(files: Sequence[str]) -> None:
         )
 
 
-def _merged(ours: str, theirs: str, tree: str) -> str | None:
-    """Returns the tree that a merge writes, also one with conflicts."""
+def _merged(theirs: str, tree: str) -> str | None:
+    """Returns the tree that a merge writes, also one with conflicts: their marks repeat the names
+    that the merge was called with.
+    """
     status, out, _ = user_git(
-        *("merge-tree", "--write-tree", "--no-messages", ours, theirs), cwd=tree
+        *("merge-tree", "--write-tree", "--no-messages", "HEAD", theirs), cwd=tree
     )
     first = out.split(b"\n")[0].decode(errors="replace")
     return first if status in (0, 1) and first else None
