@@ -90,7 +90,7 @@ class Unsettled:
 def read_unsettled(path: str) -> Unsettled | None:
     """Returns what the file says, without the rows that are settled: half the memory and half the
     time. None if a line is not the row of an issue, or if the file was rewritten in between: then
-    `read` tells more. Raises `Unreadable`.
+    `read` tells more. How deep a settled row is nested is not looked at. Raises `Unreadable`.
     """
     found = Unsettled()
     fd = open_regular(path, os.O_RDONLY)

@@ -8,12 +8,12 @@ changes. Without such documents, nothing else of this layer is imported.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.errors import Unreadable
 from queenbee.services.document_questions import Documents
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
