@@ -14,7 +14,7 @@ from queenbee.core.timestamps import format_ms
 pytestmark = pytest.mark.slow
 
 OF_OTHERS = {
-    "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
+    "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
     "referencing", "rpds", "ruamel", "ulid", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""

@@ -45,7 +45,7 @@ from queenbee.store.droids.identity import remember
 from queenbee.store.droids.told import Told
 from queenbee.store.git_files.tree_id import keep_tree_id
 from queenbee.store.layout import discover
-from queenbee.store.lock import KernelLock
+from queenbee.store.lock import LongLock
 from queenbee.store.logbook import note
 from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
@@ -85,7 +85,9 @@ PLACES = {
     ".beads/.queenbee/.gitignore": "made only if nothing has the name",
     ".beads/.queenbee/lock": "refused",
     ".beads/.queenbee/documents.lock": "refused",
+    ".beads/.queenbee/documents.lock.holder": "not written",
     ".beads/.queenbee/run-gt-1-a5b98aff.lock": "refused",
+    ".beads/.queenbee/run-gt-1-a5b98aff.lock.holder": "not written",
     ".beads/.queenbee/run-gt-1--547484d3.lock": "refused",
     ".beads/.queenbee/journal/messages.jsonl": "refused",
     ".beads/.queenbee/journal/messages.jsonl.intent": "refused",
@@ -109,6 +111,7 @@ PLACES = {
     ".beads/.queenbee/neighbours": "not written",
     ".beads/.queenbee/neighbours/1b4e.json": "the link is replaced",
     ".beads/.queenbee/making/lock": "refused",
+    ".beads/.queenbee/making/lock.holder": "not written",
     ".beads/.queenbee/making/api.json": "refused",
     ".beads/.queenbee/seen": "not written",
     ".beads/.queenbee/seen/ui": "the link is replaced",
@@ -243,7 +246,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     def making() -> None:
         folder = state / "making"
         safe_open.make_folder(str(folder))
-        with KernelLock(str(folder / "lock"), holder="ui"):
+        with LongLock(str(folder / "lock"), holder="ui"):
             worktree_making._write_note(str(folder / "api.json"), "x", str(clock.now_ms))
 
     def looked() -> None:
