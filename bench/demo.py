@@ -29,7 +29,7 @@ ISSUES = (
     ("shop-3", "Search is slow", 1, "search"),
     ("shop-4", "Empty cart has no picture", 2, "cart"),
     ("shop-5", "Receipt as PDF", 2, "receipt"),
-    ("shop-6", "Search by colour", 2, "search"),
+    ("shop-6", "Search by color", 2, "search"),
     ("shop-7", "Cart survives a reload", 3, "cart"),
     ("shop-8", "Receipt by mail", 3, "receipt"),
 )

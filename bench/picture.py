@@ -19,7 +19,7 @@ PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "terminal.svg"
 COLUMNS = 92
 """Characters in a row of the picture; longer lines are wrapped."""
 _GLYPH_PX, _ROW_PX, _EDGE_PX = 8.4, 19, 16
-_COLOURS = {"ui": "#ffb454", "api": "#73d0ff", "refused": "#f28779"}
+_COLORS = {"ui": "#ffb454", "api": "#73d0ff", "refused": "#f28779"}
 
 STORY = (
     ("ui", "next"),
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def played(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yields the rows of the picture, each with its colour: of a droid, of a refusal, or none."""
+    """Yields the rows of the picture, each with its color: of a droid, of a refusal, or none."""
     env = own_environment()
     shop = folder / "shop"
     (shop / "src" / "cart").mkdir(parents=True)
@@ -80,12 +80,12 @@ def drawn(lines: list[tuple[str, str]]) -> str:
     """Returns the rows as an SVG."""
     width, height = COLUMNS * _GLYPH_PX + 2 * _EDGE_PX, len(lines) * _ROW_PX + 2 * _EDGE_PX
     rows = []
-    for row, (colour, text) in enumerate(lines):
+    for row, (color, text) in enumerate(lines):
         if not text:
             continue
         y = _EDGE_PX + (row + 0.75) * _ROW_PX
-        weight = ' font-weight="bold"' if colour in ("ui", "api") else ""
-        fill = _COLOURS.get(colour, "#cccac2")
+        weight = ' font-weight="bold"' if color in ("ui", "api") else ""
+        fill = _COLORS.get(color, "#cccac2")
         rows.append(
             f'<text x="{_EDGE_PX}" y="{y:.0f}" fill="{fill}"{weight} xml:space="preserve" '
             f'textLength="{len(text) * _GLYPH_PX:.0f}">{escape(text)}</text>'

@@ -65,7 +65,7 @@ def busy_team(
 
 
 def text_of(board: Board) -> str:
-    """Returns what the screen shows, without its colours."""
+    """Returns what the screen shows, without its colors."""
     strips = board.screen._compositor.render_strips()
     return "\n".join("".join(part.text for part in strip).rstrip() for strip in strips) + "\n"
 

@@ -303,7 +303,7 @@ def in_order_to_take(
     actor: str | None,
     occupied: Callable[[Sequence[Issue]], Occupied] = _nobody,
 ) -> Iterator[Issue]:
-    """Yields the open issues that an actor could take, in the order that ends the plan soonest.
+    """Yields the open issues that an actor could take, the critical path first.
 
     First the priority, which an issue shares with those that wait for it; then those whose files
     nobody else has reserved; then the longest chain of work that waits for it; then all the work

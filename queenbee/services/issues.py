@@ -291,10 +291,10 @@ class Issues:
         issue_id = standing.issue.id
         if droid == self._store.actor_or_none:
             claim = suggested("queen claim", issue_id, anyway=True)
-            anyway = f"queen next, or to take it all the same: {claim}"
+            anyway = f"queen next, or to take it anyway: {claim}"
         else:
             assign = suggested("queen assign", issue_id, droid, anyway=True)
-            anyway = f"queen ready, or to assign it all the same: {assign}"
+            anyway = f"queen ready, or to assign it anyway: {assign}"
         if standing.waits_for:
             who = [_blocker(found.get(each), each) for each in standing.waits_for]
             raise NotReady(

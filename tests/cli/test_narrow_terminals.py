@@ -1,4 +1,4 @@
-"""What a terminal shows fits its width, has colours that mean something, and marks what is yours;
+"""What a terminal shows fits its width, has colors that mean something, and marks what is yours;
 a program that reads the same command gets whole values.
 """
 
@@ -283,7 +283,7 @@ def test_nothing_is_marked_for_a_program(team: Path, quick: QuickQueen) -> None:
 
 
 @pytest.mark.slow
-def test_a_colour_says_what_the_word_says(team: Path) -> None:
+def test_a_color_says_what_the_word_says(team: Path) -> None:
     issues = on_a_terminal(team, 80, "issues", "--all")
     for code, word in ((33, "active"), (32, "ready"), (2, "done"), (33, "*")):
         assert f"\x1b[{code}m{word}\x1b[0m" in issues
@@ -297,12 +297,12 @@ def test_a_colour_says_what_the_word_says(team: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
-def test_nobody_gets_colour_who_does_not_want_it(team: Path, env: dict[str, str]) -> None:
+def test_nobody_gets_color_who_does_not_want_it(team: Path, env: dict[str, str]) -> None:
     for line in (("issues", "--all"), ("check", "src/a.py"), ("status",), ("reserved",)):
         assert "\x1b" not in on_a_terminal(team, 80, *line, **env)
 
 
-def test_what_is_set_decides_about_colour_before_the_terminal_does(
+def test_what_is_set_decides_about_color_before_the_terminal_does(
     team: Path, quick: QuickQueen
 ) -> None:
     """`FORCE_COLOR` and `CLICOLOR_FORCE` for a pager, `NO_COLOR` above all of them."""
@@ -326,11 +326,11 @@ def test_what_is_set_decides_about_colour_before_the_terminal_does(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env", [{"CLICOLOR": "0"}, {"FORCE_COLOR": "0"}], ids=str)
-def test_a_terminal_that_is_told_so_has_no_colour(team: Path, env: dict[str, str]) -> None:
+def test_a_terminal_that_is_told_so_has_no_color(team: Path, env: dict[str, str]) -> None:
     assert "\x1b" not in on_a_terminal(team, 80, "issues", "--all", **env)
 
 
-def test_json_never_has_colour(team: Path, quick: QuickQueen) -> None:
+def test_json_never_has_color(team: Path, quick: QuickQueen) -> None:
     assert "\x1b" not in quick("issues", "--json", as_="ui", env={"FORCE_COLOR": "1"}).out
 
 
@@ -338,11 +338,11 @@ def test_a_word_has_one_meaning_and_each_meaning_a_symbol_of_its_own() -> None:
     words = [word for each in MEANINGS for word in each.words]
     assert len(words) == len(set(words))
     assert len({each.symbol for each in MEANINGS}) == len(MEANINGS)
-    colours = {"red", "green", "yellow", "cyan", "dim"}
-    assert {each.color for each in MEANINGS} == colours
+    colors = {"red", "green", "yellow", "cyan", "dim"}
+    assert {each.color for each in MEANINGS} == colors
 
 
-def test_findings_mail_and_waits_have_the_colour_of_their_word(
+def test_findings_mail_and_waits_have_the_color_of_their_word(
     team: Path, quick: QuickQueen, beads: Path
 ) -> None:
     def shown(*line: str) -> str:
@@ -356,7 +356,7 @@ def test_findings_mail_and_waits_have_the_colour_of_their_word(
     assert "\x1b[32mfixed\x1b[0m" in shown("doctor", "--fix")
 
 
-def test_a_pipe_has_no_colour(team: Path, quick: QuickQueen, queen: Queen) -> None:
+def test_a_pipe_has_no_color(team: Path, quick: QuickQueen, queen: Queen) -> None:
     assert "\x1b" not in quick("issues", "--all", as_="ui", env={"COLUMNS": "80"}).out
     assert "\x1b" not in queen("issues", "--all", as_="ui", env={"TERM": "xterm"}).out
 
@@ -369,7 +369,7 @@ def test_json_is_the_same_on_a_terminal(crowded: Path, queen: Queen) -> None:
 
 
 @pytest.mark.slow
-def test_the_text_of_others_has_no_colour(quick: QuickQueen, repo: Path, beads: Path) -> None:
+def test_the_text_of_others_has_no_color(quick: QuickQueen, repo: Path, beads: Path) -> None:
     row = {"id": "qb-1", "title": "failed", "status": "open", "issue_type": "task"}
     write_lines(beads / "issues.jsonl", row)
     shown = on_a_terminal(repo, 80, "issues")

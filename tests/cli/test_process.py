@@ -208,17 +208,17 @@ def on_terminal(queen: Queen, *arguments: str, env: dict[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("env", "coloured"),
+    ("env", "colored"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)],
 )
 def test_only_a_terminal_that_wants_color_gets_it(
-    queen: Queen, quick: QuickQueen, env: dict[str, str], coloured: bool
+    queen: Queen, quick: QuickQueen, env: dict[str, str], colored: bool
 ) -> None:
     quick("reserve", "README.md", as_="ui-engineer")
-    assert ("\x1b[" in on_terminal(queen, "reserved", env=env)) is coloured
+    assert ("\x1b[" in on_terminal(queen, "reserved", env=env)) is colored
 
 
-def test_a_pipe_gets_no_colour(queen: Queen, quick: QuickQueen) -> None:
+def test_a_pipe_gets_no_color(queen: Queen, quick: QuickQueen) -> None:
     quick("reserve", "README.md", as_="ui-engineer")
     assert "\x1b" not in queen("reserved", as_="ui-engineer").out
 

@@ -16,7 +16,7 @@ def _tracked(beads: Path) -> None:
     write_lines(
         beads / "issues.jsonl",
         {**ROW, "issue_type": "feature", "description": "A button.", "dependencies": waits},
-        {"id": "qb-2", "title": "Colours", "status": "open", "priority": 1},
+        {"id": "qb-2", "title": "Colors", "status": "open", "priority": 1},
     )
 
 

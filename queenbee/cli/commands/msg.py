@@ -141,7 +141,7 @@ _limit = click.option(
 @click.option("--issue", "issue_id", metavar="ID", help="The issue it is about")
 @_importance
 @click.option("--reply-to", metavar="ID", help="The message to answer")
-@click.option("--new", is_flag=True, help="Also to a name that nobody here bears yet")
+@click.option("--new", is_flag=True, help="Also to a name that nobody uses yet")
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one within this time")
 @click.option("--batch", metavar="-", help="Send a message for each line of JSON on standard input")

@@ -216,7 +216,7 @@ def next_(
 ) -> Answer:
     """Take the next issue, and print all that you need to begin
 
-    It takes the ready issue that ends the plan soonest; two droids never get the same one. If you
+    It takes the ready issue on the critical path; two droids never get the same one. If you
     have an issue already, it prints that one again.
 
     Exit 0: you have an issue. Exit 1: there is none for you, and the output says why. Exit 6:

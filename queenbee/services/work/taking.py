@@ -1,4 +1,4 @@
-"""Taking the next issue: the one that ends the plan soonest, atomically, with all that is needed
+"""Taking the next issue: the one on the critical path, atomically, with all that is needed
 to begin.
 """
 

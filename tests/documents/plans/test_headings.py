@@ -22,7 +22,7 @@ MARKED = {
     "ticked box": ("### [x] Sprint 1.2: Login", "done"),
     "empty box": ("### [ ] Sprint 1.2: Login", None),
     "check mark": ("### ✅ Sprint 1.2: Login", "done"),
-    "check mark in colour": ("### ✔️ Sprint 1.2: Login", "done"),
+    "check mark in color": ("### ✔️ Sprint 1.2: Login", "done"),
     "shortcode": ("### :white_check_mark: Sprint 1.2: Login", "done"),
     "check mark behind": ("### Sprint 1.2: Login ✅", "done"),
     "DONE before": ("### DONE: Sprint 1.2: Login", "done"),

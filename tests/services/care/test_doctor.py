@@ -136,10 +136,10 @@ def test_attributes_that_are_missing_are_found_and_restored(hive: Hive, beads: P
 
 
 def test_a_setting_that_nobody_knows_is_noted(open_as: object, beads: Path, repo: Path) -> None:
-    (beads / "queen.toml").write_text('colour = "red"\n')
+    (beads / "queen.toml").write_text('color = "red"\n')
     finding = only(Hive.open(repo, env={}))
     assert (finding.code, finding.severity) == ("unknown_setting", "note")
-    assert "'colour'" in finding.message
+    assert "'color'" in finding.message
 
 
 def test_a_migration_is_noted(hive: Hive) -> None:
