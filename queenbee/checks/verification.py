@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from queenbee.checks.check import described
+from queenbee.core.text import shortened
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Unwritable
 from queenbee.store import safe_open
@@ -94,12 +95,12 @@ def result_record(
 ) -> ResultRecord:
     """Returns what a record keeps of one check; `chars` limits its name and reason."""
     return {
-        "name": shortened(result.name, chars[0]),
+        "name": _valid(result.name, chars[0]),
         "status": result.status,
         "severity": result.check.severity,
         "exit_code": result.exit_code,
         "duration_s": round(result.duration_s, 3),
-        "reason": shortened(result.reason, chars[1]),
+        "reason": _valid(result.reason, chars[1]),
         "evidence": evidence,
     }
 
@@ -114,10 +115,9 @@ def recorded_results(record: Mapping[str, object]) -> list[ResultRecord]:
     ]
 
 
-def shortened(text: str, limit: int) -> str:
+def _valid(text: str, most: int) -> str:
     """Returns the text, cut, as valid UTF-8: JSON may have half a surrogate pair."""
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    return cut.encode(errors="replace").decode()
+    return shortened(text, most).encode(errors="replace").decode()
 
 
 def _result_records(
@@ -194,7 +194,7 @@ def failures_text(results: Sequence[CheckResult]) -> str:
                 )
                 if stream.total_bytes
             ]
-    return shortened("\n".join(parts), FAILURES_MAX_CHARS)
+    return _valid("\n".join(parts), FAILURES_MAX_CHARS)
 
 
 def write_failures(evidence_dir: str, subject_id: str, failures: str) -> str:

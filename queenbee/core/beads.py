@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 DONE = ("closed", "tombstone")
 DEFAULT_PRIORITY = 2
-_ORDINARY = (None, "task", "bug", "feature", "chore", "epic", "decision", "docs", "question")
-"""Types of Beads that are work for droids."""
+NOT_WORK = frozenset({"merge-request", "gate", "molecule", "message", "agent", "role", "rig"})
+"""Types of issues that Beads keeps for itself."""
+WISP = "-wisp-"
+"""In the id of an issue that Beads throws away."""
 _LINKS = frozenset({"dependencies", "defer_until", "is_template"})
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.\w{1,8}(?![\w/-])", re.ASCII)
 _TEXTS = ("title", "description", "design", "acceptance_criteria", "notes")
@@ -159,11 +161,12 @@ def is_settled(row: Mapping[str, Any]) -> bool:
     one with a `conditional-blocks` on it.
     """
     # A deferred parent holds its children back, and a child can be a parent itself.
+    kind = row.get("issue_type")
     return (
         row.get("status") == "closed"
         and row.keys().isdisjoint(_LINKS)
-        and row.get("issue_type") in _ORDINARY
-        and "-wisp-" not in row["id"]
+        and (kind is None or (isinstance(kind, str) and kind not in NOT_WORK))
+        and WISP not in row["id"]
     )
 
 

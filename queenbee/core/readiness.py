@@ -10,6 +10,7 @@ import re
 from itertools import groupby, islice
 from math import fsum
 
+from queenbee.core.beads import NOT_WORK, WISP
 from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
@@ -29,12 +30,9 @@ PARENT = "parent-child"
 BLOCKING = frozenset({"blocks", "conditional-blocks", "waits-for"})
 STATES = ("done", "active", "ready", "waits", "on_hold")
 WORKABLE = frozenset({"open", "in_progress"})
-NOT_WORK = frozenset({"merge-request", "gate", "molecule", "message", "agent", "role", "rig"})
-"""Types of issues that Beads keeps for itself."""
 _MOST_MINUTES = 10**9
 _AT_ONCE = 32
 """Issues of which `in_order_to_take` asks at once whether somebody is in their files."""
-_WISP = "-wisp-"
 _FAILED = (
     "failed",
     "rejected",
@@ -204,7 +202,7 @@ def is_work(issue: Issue) -> bool:
         (isinstance(kind, str) and kind in NOT_WORK and not _is_document(issue))
         or fields.get("is_template") is True
         or fields.get("status") == "tombstone"
-        or _WISP in issue.id
+        or WISP in issue.id
     )
 
 

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.beads import DEFAULT_PRIORITY, read_rows
+from queenbee.core.beads import DEFAULT_PRIORITY, newest
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_ms, instant_ms
 
@@ -68,7 +68,7 @@ class RowImport:
 
 def current_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Row]:
     """Returns the current row of each id, the newest one."""
-    return {identifier: dict(issue.fields) for identifier, issue in read_rows(rows).items()}
+    return {identifier: dict(row) for identifier, row in newest(rows).items()}
 
 
 def new_row(

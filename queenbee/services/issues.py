@@ -159,8 +159,8 @@ class Issues:
         every digit. Raises `Unreadable`.
         """
         rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
-        issue = beads.read_rows(rows).get(issue_id)
-        return dict(issue.fields) if issue is not None else None
+        row = beads.newest(rows).get(issue_id)
+        return dict(row) if row is not None else None
 
     def tombstone(self, issue_id: str) -> Issue | None:
         """Returns an issue that the tracker has deleted, or None."""
@@ -199,9 +199,9 @@ class Issues:
         """Returns where the issues stand that are work for droids and not done, by id; and how many
         there are in each state, those that are done included.
         """
-        found = self.open()
-        known = self._read(()).values()
-        done = sum(1 for each in known if each.done and readiness.is_work(each))
+        issues = self._read_to_stand()
+        found = readiness.open_standings(issues, **self._circumstances(issues))
+        done = sum(1 for each in issues.values() if each.done and readiness.is_work(each))
         return found, readiness.counts(found.values(), done=done + len(self._settled))
 
     def behind(self, issue_id: str) -> list[Standing]:
@@ -345,7 +345,8 @@ class Issues:
     def _read_to_stand(self, ids: Iterable[str] = ()) -> dict[str, Issue]:
         """Returns the issues that decide where these stand, and all that are not done."""
         issues = self._read(ids)
-        return self._read(readiness.ends_that_matter(issues.values()))
+        ends = readiness.ends_that_matter(issues.values())
+        return self._read(ends) if ends else issues
 
     def _read(self, ids: Iterable[str] | None = None) -> dict[str, Issue]:
         """Returns the rows and the documents beside them; done in the hive is done. Which droid

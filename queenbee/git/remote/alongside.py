@@ -19,7 +19,6 @@ from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services import unasked
 from queenbee.store import safe_open
-from queenbee.store.files import stamp_of
 from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
@@ -202,11 +201,6 @@ def _wait(hive: Services, seen: object, most_s: float, stopped: Callable[[], boo
         time.sleep(_GATHER_S)
 
 
-def _files(hive: Services) -> list[str]:
-    ledgers = [hive.ledger(kind) for kind in hive.kinds()]
-    return [path for each in ledgers for path in (each.path, each.journal_path)]
-
-
 def _stamp(hive: Services) -> list[object]:
     """Returns what differs once something was written."""
-    return list(map(stamp_of, _files(hive)))
+    return [hive.ledger(kind).stamps() for kind in hive.kinds()]

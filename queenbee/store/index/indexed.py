@@ -36,7 +36,7 @@ _FAILURES = (sqlite.Error, OSError, Unfit)
 class Indexed:
     """The state of a large ledger: its index answers; once that cannot, the fold in memory does.
 
-    Implements `store.records.Records`: the questions are those of `Index` and of `Folded`. Raises
+    Implements `store.questions.Records`: the questions are those of `Index` and of `Folded`. Raises
     `sqlite3.Error`, `OSError` or `Unfit` if the index cannot be opened.
     """
 
@@ -120,7 +120,7 @@ def _answer(state: Index | Folded | None, name: str, *args: Any, **kwargs: Any) 
 
 
 class Index:
-    """The questions of `store.records.Records`, answered by an index. Raises `sqlite3.Error`,
+    """The questions of `store.questions.Records`, answered by an index. Raises `sqlite3.Error`,
     `OSError` or `Unfit` if it cannot.
     """
 

@@ -11,7 +11,7 @@ import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.beads import DONE, read_rows
+from queenbee.core.beads import DONE, newest
 from queenbee.core.names import checked_issue_id
 from queenbee.core.readiness import BLOCKING
 from queenbee.core.text import one_line, suggested
@@ -233,7 +233,7 @@ class Tracker:
 
     def _fresh_id(self, rows: Sequence[Row], title: str, asked: NewIssue) -> str:
         known = self._hive.issues.all()
-        taken = {*read_rows(rows), *known}
+        taken = {*newest(rows), *known}
         if asked.issue_id is None:
             usual = usual_prefix([row for row in rows if row.get("id")])
             # Random, unlike an import's: two clones may each have an issue of one title.
