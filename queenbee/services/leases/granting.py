@@ -153,9 +153,7 @@ class _Grant:
         self.queue = queue
         self.place = place
         live, now_ms = writer.live, writer.tx.now_ms
-        self.met = {
-            pattern: live.overlapping(writer.state, pattern, now_ms) for pattern in request.patterns
-        }
+        self.met = live.overlapping(writer.state, request.patterns, now_ms)
         self.conflicts = [
             (lease, pattern, live.witness(lease, pattern))
             for pattern, leased in self.met.items()

@@ -31,9 +31,15 @@ class LiveLeases:
         self._cache_path = cache_path
         self._verdicts: tuple[str, dict[str, str]] | None = None
 
-    def overlapping(self, state: Records, pattern: str, now_ms: int) -> list[Reservation]:
-        """Returns the live leases that overlap a pattern; `witness` says where."""
-        return self._live(state, scan_meeting(pattern, _patterns(state), self.fold_case), now_ms)
+    def overlapping(
+        self, state: Records, patterns: Iterable[str], now_ms: int
+    ) -> dict[str, list[Reservation]]:
+        """Returns for each pattern the live leases that overlap it; `witness` says where."""
+        held = _patterns(state)
+        return {
+            pattern: self._live(state, scan_meeting(pattern, held, self.fold_case), now_ms)
+            for pattern in patterns
+        }
 
     def witness(self, lease: Reservation, pattern: str) -> str:
         """Returns a path that an overlapping lease and the pattern both cover."""

@@ -254,19 +254,16 @@ class Reservations:
     def overlapping(self, pattern: str) -> list[Reservation]:
         """Returns the live leases that share a path with a pattern from the root."""
         state = self.store.state(KIND)
-        return self._live.overlapping(state, pattern, self.store.now_ms())
+        return self._live.overlapping(state, [pattern], self.store.now_ms())[pattern]
 
     def holders_against(self, want: Want, droid: str) -> list[str]:
         """Returns the other droids whose live leases exclude what this one wants."""
         state, now_ms = self.store.state(KIND), self.store.now_ms()
         asker = leases.Asker(droid, exclusive=want.exclusive, tree_id=want.tree_id)
+        met = self._live.overlapping(state, want.patterns, now_ms)
+        against = (lease for found in met.values() for lease in found)
         return list(
-            dict.fromkeys(
-                lease.droid
-                for pattern in want.patterns
-                for lease in self._live.overlapping(state, pattern, now_ms)
-                if leases.stand_against(lease, asker)
-            )
+            dict.fromkeys(lease.droid for lease in against if leases.stand_against(lease, asker))
         )
 
     def conflicts(self) -> list[tuple[Reservation, Reservation]]:
