@@ -215,6 +215,15 @@ def commit_file(tree: Path, name: str, text: str = "") -> None:
     git(tree, "commit", "-qm", f"add {name}")
 
 
+def add_submodule(repo: Path, library: Path, at: str, name: str = "z.py") -> None:
+    """Makes a repository with one file, and adds it to another one as a submodule."""
+    library.mkdir()
+    git(library, "init", "-q")
+    commit_file(library, name)
+    local = ("-c", "protocol.file.allow=always")
+    git(repo, *local, "submodule", "--quiet", "add", str(library), at)
+
+
 def snapshot(*folders: Path) -> dict[str, bytes]:
     """Returns every file below these folders with its bytes, but for those that say who came; and
     the lines of a hive that is kept in the database.

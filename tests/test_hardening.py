@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hives import commit_file, git, write_lines
+from hives import add_submodule, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.core.glob import pattern
@@ -25,12 +25,7 @@ def place(repo: Path, tmp_path: Path) -> Path:
         (repo / name).mkdir()
         dot_git = repo / name / ".git"
         dot_git.mkdir() if text is None else dot_git.write_text(text)
-    library = tmp_path / "library"
-    library.mkdir()
-    git(library, "init", "-q")
-    commit_file(library, "z.py")
-    local = ("-c", "protocol.file.allow=always")
-    git(repo, *local, "submodule", "--quiet", "add", str(library), "vendor/lib")
+    add_submodule(repo, tmp_path / "library", "vendor/lib")
     (repo / "other" / "deep").mkdir(parents=True)
     (repo / "link").symlink_to("other/deep")
     (tmp_path / "inc").write_text("[core]\n\tignorecase = true\n")

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hives import commit_file, git
+from hives import add_submodule, commit_file, git
 
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git import changes
@@ -111,11 +111,7 @@ def test_a_link_counts_by_its_own_name(repo: Path) -> None:
 def test_a_submodule_counts_by_its_path_even_where_git_is_told_to_ignore_it(
     repo: Path, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    git(other, "init", "-q")
-    commit_file(other, "a")
-    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "lib")
+    add_submodule(repo, tmp_path / "other", "lib", "a")
     assert staged(repo) == [".gitmodules", "lib"]
     git(repo, "commit", "-qm", "a submodule")
     git(repo, "config", "diff.ignoreSubmodules", "all")

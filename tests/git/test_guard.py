@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, commit_file, git, write_lines
+from hives import QuickQueen, add_submodule, commit_file, git, write_lines
 
 from queenbee import Hive, Reservation
 from queenbee.git import guard
@@ -260,12 +260,7 @@ def test_a_symbolic_link_and_a_submodule_are_guarded_as_paths(
     git(guarded, "add", "link")
     assert "link: held by" in try_git("commit", "-m", "link").stderr
     git(guarded, "rm", "-q", "--cached", "link")
-    other = tmp_path / "other"
-    other.mkdir()
-    git(other, "init", "-q")
-    commit_file(other, "a")
-    allow = ("-c", "protocol.file.allow=always")
-    git(guarded, *allow, "submodule", "--quiet", "add", str(other), "vendor/lib")
+    add_submodule(guarded, tmp_path / "other", "vendor/lib", "a")
     assert "vendor/lib: held by" in try_git("commit", "-m", "module").stderr
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import QuickQueen, commit_file, environment, git
+from hives import QuickQueen, add_submodule, commit_file, environment, git
 
 from queenbee import Hive
 from queenbee.hook.main import respond
@@ -142,12 +142,7 @@ def test_an_edit_that_cannot_have_all_of_its_files_has_none(
 @pytest.fixture
 def submodule(repo: Path, tmp_path: Path) -> Path:
     """A submodule without a hive, in a repository that has one."""
-    library = tmp_path / "library"
-    library.mkdir()
-    git(library, "init", "-q")
-    commit_file(library, "z.py")
-    local = ("-c", "protocol.file.allow=always")
-    git(repo, *local, "submodule", "--quiet", "add", str(library), "vendor/lib")
+    add_submodule(repo, tmp_path / "library", "vendor/lib")
     git(repo, "commit", "-q", "--no-verify", "-m", "a submodule")
     module = repo / "vendor" / "lib"
     (module / "z.py").write_text("z = 2\n")

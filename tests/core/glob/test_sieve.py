@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from glob_comparing import compared, is_pattern
 from glob_reference import PATHS, examples, real_patterns, texts
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,32 +12,16 @@ from queenbee.core.glob import pattern as globs
 from queenbee.core.glob import sieve as globsieve
 from queenbee.core.glob.by_folder import ByFolder
 from queenbee.core.glob.sieve import candidates, scan_covering, scan_meeting
-from queenbee.errors import BadPattern
 
 hives = st.lists(texts, max_size=12).map(
     lambda held: [(f"k{number}", text) for number, text in enumerate(held)]
 )
 
 
-def usable(text: str) -> bool:
-    try:
-        return bool(globs.compiled(text))
-    except BadPattern:
-        return False
-
-
-def compared(pattern: str, held: list[tuple[str, str]], fold_case: bool) -> list[str]:
-    return [
-        key
-        for key, text in held
-        if usable(text) and globs.overlap(pattern, text, fold_case=fold_case) is not None
-    ]
-
-
 class TestCandidates:
     @pytest.mark.slow
     @examples(400)
-    @given(texts.filter(usable), hives, st.booleans())
+    @given(texts.filter(is_pattern), hives, st.booleans())
     def test_hold_back_nothing_that_meets_the_pattern(
         self, pattern: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
@@ -69,7 +54,7 @@ class TestCandidates:
 class TestScans:
     @pytest.mark.slow
     @examples(200)
-    @given(texts.filter(usable), hives, st.booleans())
+    @given(texts.filter(is_pattern), hives, st.booleans())
     def test_find_what_a_comparison_with_each_finds(
         self, pattern: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
@@ -85,7 +70,7 @@ class TestScans:
         expected = [
             key
             for key, text in held
-            if usable(text) and globs.matches(text, path, fold_case=fold_case)
+            if is_pattern(text) and globs.matches(text, path, fold_case=fold_case)
         ]
         assert sorted(scan_covering(path, held, fold_case)) == sorted(expected)
 
