@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tomlkit
 
+from queenbee.core.names import nearest
 from queenbee.errors import InvalidInput, NotFound, Unreadable, Unwritable
 from queenbee.store.creating import make_state_dir
 from queenbee.store.lock import KernelLock
@@ -76,8 +77,6 @@ def setting_named(name: str) -> Setting:
     found = next((each for each in SETTINGS if each.name == name), None)
     if found is not None:
         return found
-    from queenbee.core.names import nearest  # noqa: PLC0415 - start-up
-
     close = nearest(name, [each.name for each in SETTINGS])
     hint = f"did you mean {close!r}?" if close else "queen config list"
     raise InvalidInput(f"there is no setting {name!r}", hint=hint)

@@ -23,8 +23,8 @@ VALUES = {"engine.kind": "postgres", "engine.hive": "shop"}
     [
         ("", '[engine]\nkind = "postgres"\nhive = "shop"\n'),
         (
-            '# ours\n[engine]\nhook = "warn"  # why\nkind = "files" # now\n[land]\n',
-            '# ours\n[engine]\nhook = "warn"  # why\nkind = "postgres" # now\nhive = "shop"\n[land]\n',
+            '# ours\n[engine]\nhook = "warn"  # a\nkind = "files" # b\n[land]\n',
+            '# ours\n[engine]\nhook = "warn"  # a\nkind = "postgres" # b\nhive = "shop"\n[land]\n',
         ),
         ('engine = {kind = "files"}\n', 'engine = {kind = "postgres", hive = "shop"}\n'),
         ('engine.kind = "files" # x\n', 'engine.kind = "postgres" # x\nengine.hive = "shop"\n'),
