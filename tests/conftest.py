@@ -47,6 +47,14 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("everything" if everything else "quick")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Returns one worker more than there are cores: for a third of their time, tests wait."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is for `make test-all`; skips what only Linux can show, elsewhere."""
     if not config.getoption(extent.EVERYTHING):

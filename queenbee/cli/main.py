@@ -66,6 +66,7 @@ _SECTIONS = {
     "Care": {
         "init": "care.hive",
         "setup": "care.setup",
+        "config": "care.config",
         "where": "care.hive",
         "whoami": "care.hive",
         "mcp": "care.for_agents",

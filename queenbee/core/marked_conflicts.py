@@ -6,8 +6,9 @@ the sides in the text.
 
 from __future__ import annotations
 
-import json
 import re
+
+from queenbee.core.text import suggested
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,16 +114,15 @@ def _lines(text: bytes) -> list[bytes]:
 
 
 def union_setting(paths: Iterable[str]) -> str:
-    """Returns the setting that names exactly these files; empty if none can be named.
+    """Returns the command that sets `land.union` to name exactly these files too; empty if none
+    can be named.
 
-    It is TOML, and its patterns are those of `.gitignore`: a name cannot end its string, and `*` in
-    it stands for itself.
+    Its patterns are those of `.gitignore`, each one word of a shell: `*` in a name stands for
+    itself.
     """
     patterns = [re.sub(r"([\\*?\[\]])|^(?=[!#])| (?= *$)", _escaped_glob, each) for each in paths]
-    listed = ", ".join(
-        json.dumps(each, ensure_ascii=False) for each in patterns if each.isprintable()
-    )
-    return f"[land] union = [{listed}]" if listed else ""
+    shown = [each for each in patterns if each.isprintable()]
+    return suggested("queen config set --add land.union", *shown) if shown else ""
 
 
 def _escaped_glob(found: re.Match[str]) -> str:

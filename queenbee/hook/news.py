@@ -35,14 +35,18 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
     if actor.name is None:
         return None
     now_ms = time.time_ns() // 1_000_000
-    if not Told(layout, actor.name).changed(now_ms):
+    # A database has to be asked: no file changes when somebody writes to it.
+    hive = None if layout.settings.engine_kind == "files" else open_as(layout, actor.name)
+    if not Told(layout, actor.name, hive.engine if hive else None).changed(now_ms):
         presence.note(layout, actor.name, now_ms)
         return None
     from queenbee.services.telling import news  # noqa: PLC0415 - start-up
 
     # After each of many tools, what cannot be remembered would be said again and again.
+    hive = hive or open_as(layout, actor.name)
+    hive.note_presence()
     text = news.take(
-        _opened(layout, actor),
+        hive,
         pass_as=actor.derived,
         only_once=event.kind == events.AFTER_EDIT,
     )

@@ -413,10 +413,14 @@ class Messages:
 
     def read_unread(self, *, limit: int | None = None) -> list[Message]:
         """Marks the actor's unread messages as read and returns them, oldest first; at most
-        `limit` of them, the oldest.
+        `limit` of them, the oldest. Of several readers at once, each message goes to one.
         """
-        unread = self.inbox(unread=True)[::-1][:limit]
-        return self.mark_read([message.id for message in unread]) if unread else []
+        if not self.inbox(unread=True, limit=1):
+            return []
+        with self._store.transaction() as tx:
+            # Only here, nobody else reads or deletes one of them meanwhile.
+            unread = self.inbox(unread=True)[::-1][:limit]
+            return [self._mark(tx, message, {READ: tx.now}) for message in unread]
 
     def delete(self, message_id: str) -> Message:
         """Hides a message for both sides; only its sender or recipient may. Repeating it

@@ -56,7 +56,11 @@ def template() -> str:
 
 def in_toml(value: object) -> str:
     """Returns the default of a setting as the file says it."""
-    return str(value).lower() if isinstance(value, bool | int) else json.dumps(value)
+    return (
+        str(value).lower()
+        if isinstance(value, bool | int)
+        else json.dumps(value, ensure_ascii=False)
+    )
 
 
 def _refuse_broken_locks(layout: Layout) -> None:

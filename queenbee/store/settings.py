@@ -225,7 +225,7 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
     that is not allowed: guessing at shared settings would let two processes disagree.
     """
     path = os.path.join(beads_dir, FILE_NAME)
-    values = _by_name(path, _read(path))
+    values = by_name(path, _read(path))
     said: dict[str, object] = {}
     for setting in SETTINGS:
         if setting.name in values:
@@ -234,7 +234,7 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
             if said[setting.attribute] is None:
                 raise Unreadable(
                     f"{path}: {setting.name} cannot be {value!r}",
-                    hint=f"set {setting.name} to {setting.type.allowed}",
+                    hint=f"queen config set {setting.name} VALUE, which is {setting.type.allowed}",
                     path=path,
                     setting=setting.name,
                 )
@@ -251,7 +251,7 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
     return Settings(said, unknown=tuple(sorted(values)))
 
 
-def _by_name(path: str, values: Mapping[str, object]) -> dict[str, object]:
+def by_name(path: str, values: Mapping[str, object]) -> dict[str, object]:
     """Returns the values by the names of settings: those of a table that has some, one by one."""
     tables = {setting.name.partition(".")[0] for setting in SETTINGS if "." in setting.name}
     found: dict[str, object] = {}
@@ -276,7 +276,7 @@ def _read(path: str) -> dict[str, object]:
     except NotFound:
         return {}
     except UnicodeDecodeError as error:
-        raise Unreadable(f"{path} is not UTF-8: {error}", path=path) from error
+        raise not_toml(path, error) from error
     # The file from `queen init` holds comments only: skipping tomllib then saves 10 ms.
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}
@@ -285,6 +285,17 @@ def _read(path: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # Also huge numbers and deep nesting.
-        raise Unreadable(
-            f"{path} is not TOML: {error}", hint="correct the file, or delete it", path=path
-        ) from error
+        raise not_toml(path, error) from error
+
+
+def not_toml(path: str, error: Exception) -> Unreadable:
+    """Returns the refusal of a text that is not TOML, with the line at fault if that is known."""
+    what = "UTF-8" if isinstance(error, UnicodeDecodeError) else "TOML"
+    _, _, after = str(error).partition("at line ")
+    digits = after[: len(after) - len(after.lstrip("0123456789"))]
+    return Unreadable(
+        f"{path} is not {what}: {error}",
+        hint="queen doctor --fix, or correct the file",
+        path=path,
+        line=int(digits) if digits else None,
+    )

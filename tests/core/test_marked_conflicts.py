@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -94,7 +94,7 @@ def test_a_text_without_conflicts_has_none() -> None:
 
 
 class TestTheSettingThatIsOffered:
-    """Others choose the names of files; what an agent copies into `queen.toml` names only them."""
+    """Others choose the names of files; what an agent copies into a shell names only them."""
 
     NAMES = (
         "CHANGELOG.md", "*", "[a-z]?.md", "!no.md", "#x", "a\\b", 'x"]\u00a0check="evil', "ends ",
@@ -103,15 +103,16 @@ class TestTheSettingThatIsOffered:
 
     @pytest.mark.parametrize("name", NAMES)
     def test_it_names_this_file_and_no_other(self, name: str) -> None:
-        section, _, line = union_setting([name]).partition(" ")
         if not name.isprintable():
-            assert not line
+            assert union_setting([name]) == ""
             return
-        assert list(tomllib.loads(f"{section}\n{line}")["land"]) == ["union"]
-        (pattern,) = tomllib.loads(line)["union"]
+        words = shlex.split(union_setting([name]))
+        assert words[:5] == ["queen", "config", "set", "--add", "land.union"]
+        assert words[5:-1] in ([], ["--"])
+        pattern = words[-1]
         spec = GitIgnoreSpec.from_lines([pattern])
         assert [each for each in (*self.NAMES, "other.md") if spec.match_file(each)] == [name]
 
     def test_a_name_that_cannot_be_shown_is_left_out(self) -> None:
         assert union_setting(["a\nb"]) == ""
-        assert union_setting(["a\nb", "c"]) == '[land] union = ["c"]'
+        assert union_setting(["a\nb", "c"]) == "queen config set --add land.union c"

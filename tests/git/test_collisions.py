@@ -276,7 +276,7 @@ class TestWhatIsSaid:
         (ui / "docs" / "log.md").write_text("# Changes\n- ui, a little later\n")
         assert compared(base).everybody_adds_to == ["docs/log.md"]
         said = queen("collisions").out
-        assert '[land] union = ["docs/log.md"]' in " ".join(said.split())
+        assert "queen config set --add land.union docs/log.md" in " ".join(said.split())
         (base / ".beads" / "queen.toml").write_text('[land]\nunion = ["log.md"]\n')
         assert compared(base).everybody_adds_to == []
 

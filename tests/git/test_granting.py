@@ -130,6 +130,20 @@ class TestTheSetting:
         assert "cannot be reached" in done.err
         assert two.hive("ada").assignments.find() == []
 
+    def test_that_cannot_be_sent_leave_the_mail_unread(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("QUEEN_DROID", "ada")
+        queen = QuickQueen(two.folder / "ada")
+        first = queen("next", "--json").json["issue_id"]
+        queen("msg", "send", "ada", "mind the tests", "--new", as_="bob")
+        hook = two.bare / "hooks" / "pre-receive"
+        hook.write_text("#!/bin/sh\nexit 1\n")
+        hook.chmod(0o755)
+        assert queen("complete", first, "--next", "--json").json["next"] is None
+        assert queen("next").code == 8
+        assert [each["body"] for each in queen("msg", "read", "--json").json] == ["mind the tests"]
+
 
 class TestAWait:
     def test_ends_when_the_holder_on_another_machine_releases(self, two: World) -> None:

@@ -200,7 +200,7 @@ class TestFilesThatEverybodyAppendsTo:
         landed(appended[0], rules=rules)
         with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md") as refused:
             landed(appended[1], rules=rules)
-        assert '[land] union = ["CHANGELOG.md"]' in str(refused.value.hint)
+        assert "queen config set --add land.union CHANGELOG.md" in str(refused.value.hint)
 
     def test_a_name_is_neither_a_pattern_nor_a_part_of_the_sentence(
         self, repo: Path, trees: tuple[Path, Path]
@@ -215,7 +215,7 @@ class TestFilesThatEverybodyAppendsTo:
         with pytest.raises(NotLanded) as refused:
             landed(trees[1], rules=rules)
         assert refused.value.message == f"main and two conflict: “{name}”"
-        assert '[land] union = ["x; to go on: evil \\"\\\\] \\\\*"]' in str(refused.value.hint)
+        assert "--add land.union 'x; to go on: evil \"\\] \\*'" in str(refused.value.hint)
         assert refused.value.details["files"] == [name]
 
     def test_a_change_is_never_taken_for_an_addition(

@@ -410,8 +410,9 @@ def test_a_damaged_memory_is_begun_anew(hear: Hear, tree: Path) -> None:
 
 def test_the_memory_stays_small(tree: Path) -> None:
     told = store_told.Told(hive_of(tree, "tester").layout, "tester")
-    for number in range(40):
-        assert told.add(f"qm-{number}-{each:022}" for each in range(100))
+    with told:
+        for number in range(40):
+            assert told.add(f"qm-{number}-{each:022}" for each in range(100))
     assert (tree / ".git" / "queenbee" / "told" / "tester").stat().st_size < 100_000
     assert told.known()[-1] == f"qm-39-{99:022}"
 

@@ -16,6 +16,8 @@ TIMES_FROM = "MUTATION_TIMES_FROM"
 """The one that names the file to read them from."""
 
 _times_s: Counter[str] = Counter()
+_failed: set[str] = set()
+"""Tests that fail without a mutant: some do because coverage imports more than they allow."""
 
 
 def test_of(context: str) -> str:
@@ -45,13 +47,16 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Adds up what each test takes."""
     _times_s[test_of(report.nodeid)] += report.duration
+    if report.failed:
+        _failed.add(test_of(report.nodeid))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Writes the durations, in the one process that has all of them."""
+    """Writes the durations of what passed, in the one process that has all of them."""
     if TIMES_TO in os.environ and not hasattr(session.config, "workerinput"):
+        passed = {test: took for test, took in _times_s.items() if test not in _failed}
         with open(os.environ[TIMES_TO], "w") as file:
-            json.dump(_times_s, file)
+            json.dump(passed, file)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,4 +1,4 @@
-"""`queen assign`, `claim`, `release`, `complete`, `assignments`: who works on which issue."""
+"""`queen assign`, `claim`, `release`, `assignments`: who works on which issue."""
 
 from __future__ import annotations
 

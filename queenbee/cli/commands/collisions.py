@@ -33,7 +33,7 @@ def _show(found: Collisions) -> None:
         paragraph(f"no conflicts among {count} {'side' if count == 1 else 'sides'}")
     for path in found.everybody_adds_to:
         setting = union_setting([path])
-        advice = f"; with {setting} in queen.toml, queen land keeps both" if setting else ""
+        advice = f"; to keep both when they land: {setting}" if setting else ""
         paragraph(f"both sides only add lines to {mentioned(printable(path))}{advice}")
     if found.order is not None:
         _show_order(found.order, found.target)

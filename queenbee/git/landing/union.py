@@ -35,7 +35,7 @@ def spec_of(patterns: Sequence[str]) -> GitIgnoreSpec:
         return GitIgnoreSpec.from_lines(patterns)
     except ValueError as error:
         raise InvalidInput(
-            f"[land] union: {error}", hint='write patterns as in .gitignore: ["CHANGELOG.md"]'
+            f"land.union: {error}", hint="queen config set land.union CHANGELOG.md"
         ) from error
 
 

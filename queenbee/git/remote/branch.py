@@ -113,15 +113,16 @@ class Branch:
         if self.remote.startswith("-") or f"remote.{self.remote}.url" not in said:
             raise InvalidInput(
                 f"this repository has no remote {printable(self.remote)!r}",
-                hint=f"git remote add {shell_word(self.remote)} URL, or set remote in [sync] of "
-                "queen.toml",
+                hint=f"git remote add {shell_word(self.remote)} URL, or "
+                "queen config set sync.remote NAME",
             )
         if (
             _ORDINARY.fullmatch(self.name) is None
             and self._line("check-ref-format", "--branch", self.name) != self.name
         ):
             raise InvalidInput(
-                f"{printable(self.name)!r} cannot be a branch", hint="set branch in [sync]"
+                f"{printable(self.name)!r} cannot be a branch",
+                hint="queen config set sync.branch NAME",
             )
         self.ref = f"refs/queenbee/{self.remote}/{self.name}"
         """Where the commit that was fetched last is kept: outside of the user's branches."""
@@ -306,7 +307,7 @@ class Branch:
             if read is None or _SUBJECT.fullmatch(read[1]) is None:
                 raise InvalidInput(
                     f"the branch {self.name} of {self.remote} has other files, and no records",
-                    hint="set another branch in [sync] of queen.toml",
+                    hint="use another branch: queen config set sync.branch NAME",
                 )
         folders = {name: list(entries) for name, entries in tree.others.items()}
         blobs = {key: each.oid for key, each in tree.files.items()}
@@ -357,7 +358,7 @@ class Branch:
             return False
         raise ExternalFailure(
             f"{self.remote} refuses {self.name}: {printable(why)}",
-            hint="let pushes to this branch pass there, or set another branch in [sync]",
+            hint="let pushes to this branch pass there, or: queen config set sync.branch NAME",
             program="git",
             status=status,
         )
@@ -428,7 +429,7 @@ class Branch:
     def _too_large(self, what: str) -> Unreadable:
         return Unreadable(
             f"the branch {self.name} of {self.remote} {printable(what)}: no hive is that large",
-            hint="look at what was pushed there, or set another branch in [sync]",
+            hint="look at what was pushed there, or: queen config set sync.branch NAME",
             path=self.ref,
         )
 

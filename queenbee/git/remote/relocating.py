@@ -11,12 +11,12 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.errors import InvalidInput, NotFound
+from queenbee.errors import NotFound
 from queenbee.git.remote.syncing import Synced, sync
 from queenbee.git.run import git, without_programs
 from queenbee.store import safe_open
 from queenbee.store.settings import FILE_NAME
-from queenbee.store.settings_text import with_values
+from queenbee.store.settings_file.editing import with_values
 from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ _RULES = b"""\
 /queen_*.jsonl
 /archive/queen_*.jsonl
 """
-_CODE = '"code"'
 _OURS = re.compile(r"queen_[^/]+\.jsonl|archive/queen_[^/]+\.jsonl")
 
 
@@ -60,7 +59,7 @@ def set_up(hive: Services) -> Moved:
     _replace(
         hive, moved, ".gitignore", lambda text: text if _RULES in text else _line(text) + _RULES
     )
-    _set(hive, moved, '"branch"')
+    _set(hive, moved, "branch")
     moved.untracked = _tracked(hive)
     if moved.untracked:
         names = "".join(f"{each}\0" for each in moved.untracked).encode(errors="surrogateescape")
@@ -146,16 +145,10 @@ def _replace(hive: Services, moved: Moved, name: str, change: Callable[[bytes], 
 
 
 def _set(hive: Services, moved: Moved, ledgers: str | None) -> None:
-    """Sets where the ledgers are. Raises `InvalidInput` where the settings cannot be changed."""
+    """Sets where the ledgers are."""
 
     def change(text: bytes) -> bytes:
-        changed = with_values(text.decode(), "sync", {"ledgers": ledgers})
-        if changed is None:
-            raise InvalidInput(
-                f"{FILE_NAME} has a [sync] that cannot be changed automatically",
-                hint=f"write ledgers = {ledgers or _CODE} into it by hand",
-            )
-        return changed.encode()
+        return with_values(text.decode(), {"sync.ledgers": ledgers}).encode()
 
     _replace(hive, moved, FILE_NAME, change)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from queenbee.errors import Busy, Taken, Unreachable
+from queenbee.errors import Busy, ExternalFailure, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,10 +102,9 @@ class Terms:
                 if attempt == _ATTEMPTS - 1:
                     raise
         taken = answers[-1]
-        # Mail is marked as read once: that of an attempt that came to nothing belongs here too.
-        taken.mail = [message for each in answers for message in each.mail]
         if isinstance(taken, Begin):
             taken.settle(given)
+        taken.take_mail(self.hive)
         return taken
 
     def take_following(self) -> Begin | Nothing | None:
@@ -114,7 +113,7 @@ class Terms:
         """
         try:
             return self.take_next()
-        except (Busy, Taken, Unreachable) as error:
+        except (Busy, ExternalFailure, Taken) as error:
             if not self.confirm:
                 raise
             self.tell(f"no next issue was taken: {error.message}; try: queen next")

@@ -56,7 +56,7 @@ def take(hive: Services, *, pass_as: bool = False, only_once: bool = False) -> s
     What does not fit comes the next time. `pass_as` says that the droid's commands have to name
     it. With `only_once`, nothing is told if that cannot be remembered. Raises `Unreadable`.
     """
-    told = Told(hive.layout, hive.actor)
+    told = Told(hive.layout, hive.actor, hive.engine)
     with told as mine:
         # Taken before anything is read: what comes in between is looked at again.
         stamps = told.changed(hive.now_ms()) if mine else {}
@@ -79,11 +79,10 @@ def take(hive: Services, *, pass_as: bool = False, only_once: bool = False) -> s
 def told_of_mail(hive: Services) -> None:
     """Remembers that the actor was told of all of its unread messages."""
     unread = hive.messages.inbox(unread=True, limit=MOST_UNREAD)
-    told = Told(hive.layout, hive.actor)
-    known = set(told.known())
-    fresh = [key for each in unread if (key := key_of(each.id)) not in known]
-    if fresh:
-        told.add(fresh)
+    if unread:
+        told = Told(hive.layout, hive.actor)
+        known = set(told.known())
+        told.add(key for each in unread if (key := key_of(each.id)) not in known)
 
 
 def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> Iterator[Item]:

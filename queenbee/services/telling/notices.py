@@ -72,7 +72,7 @@ def _unusable(hive: Services) -> Iterator[str]:
 
 def take(hive: Services) -> list[str]:
     """Returns what happened to what the actor has, as far as it has not seen it yet, and marks it
-    as seen.
+    as seen. While another process tells the droid something, it is left to the next command.
     """
     if hive.actor_or_none is None or not is_name(hive.actor):
         return []
@@ -82,18 +82,23 @@ def take(hive: Services) -> list[str]:
         if not ended and not waits:
             return []
         told = Told(hive.layout, hive.actor)
-        known = set(told.known())
-        fresh = [key for key in ended if key not in known]
-        waiting = [key for key in waits if key not in known]
-        lines = [ended[key]() for key in fresh[:_AT_MOST]]
-        if len(fresh) > _AT_MOST:
-            more = len(fresh) - _AT_MOST
-            lines.append(f"and {more} more leases of yours ended; see: queen reserved --all")
-        lines += [waits[key]() for key in waiting[:_AT_MOST]]
+        with told as mine:
+            return _untold(told, ended, waits) if mine else []
     except QueenError as error:
         if isinstance(error, Unreachable | Unwritable) and hive.engine.shared:
             return []  # The command needs the same database, and says what is wrong with it.
         return [f"{error.message}; cannot tell which of your leases ended"]
+
+
+def _untold(told: Told, ended: News, waits: News) -> list[str]:
+    known = set(told.known())
+    fresh = [key for key in ended if key not in known]
+    waiting = [key for key in waits if key not in known]
+    lines = [ended[key]() for key in fresh[:_AT_MOST]]
+    if len(fresh) > _AT_MOST:
+        more = len(fresh) - _AT_MOST
+        lines.append(f"and {more} more leases of yours ended; see: queen reserved --all")
+    lines += [waits[key]() for key in waiting[:_AT_MOST]]
     if fresh or waiting:
         told.add([*fresh, *waiting])
     return lines

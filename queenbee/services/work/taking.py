@@ -40,12 +40,12 @@ class _Answer:
         """How many more there are, up to a hundred."""
 
     def take_mail(self, hive: Services) -> None:
-        """Reads the actor's mail, and marks it as read."""
-        unread = hive.messages.inbox(unread=True, limit=MOST_UNREAD)[::-1]
-        self.mail = unread[:_MAIL]
-        self.unread = len(unread) - len(self.mail)
-        if self.mail:
-            hive.messages.mark_read([each.id for each in self.mail])
+        """Reads the actor's mail, and marks it as read: the last step, so that it is not lost
+        with an answer that is refused.
+        """
+        self.mail = hive.messages.read_unread(limit=_MAIL)
+        more = hive.messages.inbox(unread=True, limit=MOST_UNREAD) if self.mail else ()
+        self.unread = len(more)
 
 
 class Begin(_Answer):
@@ -175,12 +175,11 @@ def take_next(
     An issue that the actor has already comes first. Whoever waits longest is served first. With
     `wait_s`, waits until there is an issue or everything is done. Raises `Held` if somebody else
     holds one of the patterns, and `Busy` when that time runs out. While it waits, `on_progress` is
-    called about once a second; an exception that it raises ends the wait.
+    called about once a second; an exception that it raises ends the wait. Mail is left to
+    `take_mail`.
     """
     with hive.queue.place(Want(any_issue=True), wait_s) as place:
-        taken = _wait_and_take(hive, patterns, place, wait_s, on_progress)
-    taken.take_mail(hive)
-    return taken
+        return _wait_and_take(hive, patterns, place, wait_s, on_progress)
 
 
 def _wait_and_take(

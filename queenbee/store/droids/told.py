@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from queenbee.store.engines.engine import Engine
     from queenbee.store.layout import Layout
 
     Stamps = dict[str, object]
@@ -37,10 +38,12 @@ class Told:
     """The memory of one droid. Never raises: what cannot be read or written is not there.
 
     As a context manager, it gives the turn to tell the droid something: True, or False while
-    another process has it. Where nothing can be written, everybody has it.
+    another process has it. Where nothing can be written, everybody has it. `changed` needs the
+    `engine` of a hive whose lines are in no file.
     """
 
-    def __init__(self, layout: Layout, droid: str) -> None:
+    def __init__(self, layout: Layout, droid: str, engine: Engine | None = None) -> None:
+        self._engine = engine
         self._layout = layout
         self._usable = is_name(droid)
         self._path = os.path.join(layout.state_dir, "told", droid)
@@ -84,7 +87,8 @@ class Told:
         try:
             self._make(self._path)
             safe_open.append(self._path, lines.encode(errors="replace"))
-            if os.path.getsize(self._path) > _MOST_BYTES:
+            # Only in our turn: else it could lose what another process adds meanwhile.
+            if self._fd >= 0 and os.path.getsize(self._path) > _MOST_BYTES:
                 kept = "".join(f"{key}\n" for key in self.known()[-_KEPT:])
                 safe_open.write(self._path, kept.encode())
         except (OSError, QueenError):
@@ -93,7 +97,7 @@ class Told:
 
     def changed(self, now_ms: int) -> Stamps:
         """Returns the sources that changed since `saw`, or whose time has come, with their stamps
-        now. Raises `Unreadable`.
+        now. Raises `Unreadable`, and what the engine raises.
         """
         seen = self._seen()
         until_ms = seen.get(_UNTIL)
@@ -118,7 +122,7 @@ class Told:
             keep(self._seen_path, seen)
 
     def _stamps(self) -> Stamps:
-        layout = self._layout
+        layout, engine = self._layout, self._engine
         paths = {
             kind: [layout.ledger_path(kind), layout.journal_path(kind)]
             for kind in (MESSAGES, LEASES, ISSUES)
@@ -127,6 +131,10 @@ class Told:
         stamps: Stamps = {
             kind: [list(stamp_of(path)) for path in each] for kind, each in paths.items()
         }
+        if engine is not None and engine.shared:
+            with engine.reading(*paths):
+                ends = {kind: repr(engine.ledger(kind).stamp()) for kind in paths}
+            stamps.update({kind: [ends[kind], stamps[kind]] for kind in paths})
         try:
             stamps[QUEUE] = sorted(os.listdir(layout.queue_dir))
         except OSError:

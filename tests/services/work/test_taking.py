@@ -81,6 +81,8 @@ def test_all_that_is_needed_to_begin_is_there(
     taken = begun(hive)
     assert taken.issue is not None and taken.issue.id == "qb-3"
     assert taken.shared_files == {"reviewer": ["README.md"]}
+    assert taken.mail == []
+    taken.take_mail(hive)
     assert [each.body for each in taken.mail] == ["mind the tests"]
     assert hive.messages.inbox(unread=True) == []
     assert [each.droid for each in taken.others] == ["reviewer"]

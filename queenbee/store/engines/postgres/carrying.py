@@ -6,14 +6,13 @@ that nobody writes meanwhile, and can be repeated: only lines that are missing a
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from queenbee.errors import NotFound, StoreError, Unwritable
+from queenbee.errors import StoreError
 from queenbee.store import creating, safe_open
 from queenbee.store.engines.files_engine import FilesEngine
 from queenbee.store.engines.postgres import faults
@@ -24,9 +23,7 @@ from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.files import split_lines
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.lock import KernelLock
-from queenbee.store.settings import FILE_NAME
-from queenbee.store.settings_text import with_values
-from queenbee.store.whole_files import read_own, write_document
+from queenbee.store.settings_file.editing import replace, with_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -221,18 +218,5 @@ def _digest(line: bytes) -> bytes:
 
 
 def _write_settings(layout: Layout, kind: str, hive: str) -> None:
-    path = os.path.join(layout.beads_dir, FILE_NAME)
-    try:
-        text = read_own(path).decode()
-    except NotFound:
-        text = ""
-    said = {"kind": json.dumps(kind), "hive": json.dumps(hive, ensure_ascii=False)}
-    changed = with_values(text, "engine", said)
-    if changed is None:
-        raise Unwritable(
-            f"{path} has an [engine] that cannot be changed automatically",
-            hint=f'write kind = "{kind}" and hive = "{hive}" into its table [engine] by hand',
-            path=path,
-        )
-    if changed != text:
-        write_document(path, changed.encode())
+    said = {"engine.kind": kind, "engine.hive": hive}
+    replace(layout, lambda text: with_values(text, said))

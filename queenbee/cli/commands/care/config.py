@@ -1,0 +1,133 @@
+"""`queen config`: the settings in `.beads/queen.toml`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from queenbee.cli.app import Invocation, command, group
+from queenbee.cli.rendering import table
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
+from queenbee.errors import InvalidInput
+from queenbee.store import layout as layouts
+from queenbee.store.creating import in_toml
+from queenbee.store.settings import FILE_NAME, SETTINGS, Setting
+from queenbee.store.settings_file import editing
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.store.layout import Layout
+
+_NAME = click.argument("name", metavar="NAME")
+
+
+def _layout(call: Invocation) -> Layout:
+    return layouts.discover(layouts.working_directory(), os.environ, beads_dir=call.beads_dir)
+
+
+def _path(layout: Layout) -> str:
+    return os.path.join(layout.beads_dir, FILE_NAME)
+
+
+def _row(setting: Setting, said: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "name": setting.name,
+        "value": said.get(setting.name, setting.default),
+        "default": setting.default,
+        "is_set": setting.name in said,
+        "allowed": setting.type.allowed,
+        "sentence": setting.sentence,
+    }
+
+
+def _show_list(rows: Sequence[dict[str, object]]) -> None:
+    cells = [
+        [str(row["name"]), printable(in_toml(row["value"])), "" if row["is_set"] else "default"]
+        for row in rows
+    ]
+    table(["SETTING", "VALUE", ""], cells, empty="No settings.", text=["VALUE"])
+
+
+@command("list", show=_show_list, example="queen config list", opens_hive=False)
+def list_(call: Invocation) -> list[dict[str, object]]:
+    """List all settings with their values"""
+    said = editing.values_in(_path(_layout(call)))
+    return [_row(each, said) for each in SETTINGS]
+
+
+def _show_value(row: dict[str, object]) -> None:
+    value = row["value"]
+    for each in value if isinstance(value, list) else [value]:
+        say(printable(each if isinstance(each, str) else in_toml(each)))
+
+
+@command("get", show=_show_value, example="queen config get land.check", opens_hive=False)
+@_NAME
+def get(call: Invocation, name: str) -> dict[str, object]:
+    """Show the value of a setting"""
+    setting = editing.setting_named(name)
+    return _row(setting, editing.values_in(_path(_layout(call))))
+
+
+def _show_changed(value: dict[str, Any]) -> None:
+    what = f"{value['name']} = {printable(in_toml(value['value']))}"
+    if not value["changed"]:
+        by = f" ({value['by']})" if value["by"] else ""
+        say(f"{what} already{by}")
+        return
+    say(f"{what}{'' if value['is_set'] else ' again, by default'}")
+
+
+def _change(call: Invocation, name: str, value: object, *, add: bool = False) -> dict[str, object]:
+    """Sets a setting, or removes it with None; returns it as it is now, and who set it before."""
+    layout = _layout(call)
+    path = _path(layout)
+    setting = editing.setting_named(name)
+    changed = editing.set_value(layout, name, value, holder=call.actor or "queen config", add=add)
+    by = ""
+    if not changed and value is not None:
+        from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up
+
+        line = line_of(editing.text_of(path), name)
+        by = who(layout, line) if line is not None else ""
+    return {**_row(setting, editing.values_in(path)), "changed": changed, "by": by}
+
+
+@command(
+    "set",
+    show=_show_changed,
+    example="queen config set land.check 'make test'\nqueen config set --add land.union NEWS.md",
+    opens_hive=False,
+)
+@_NAME
+@click.argument("values", nargs=-1, metavar="VALUE...")
+@click.option("--add", is_flag=True, help="Add to the list that is set")
+def set_(call: Invocation, name: str, values: tuple[str, ...], add: bool) -> dict[str, object]:
+    """Set a setting for everybody who shares the hive
+
+    Comments and the order of the file stay. The next commit of .beads/queen.toml brings it to other
+    clones; the worktrees of this one have it at once.
+    """
+    setting = editing.setting_named(name)
+    if not values:
+        raise InvalidInput(f"{name} needs a value", hint=f"queen config unset {name}")
+    return _change(call, name, editing.parsed(setting, list(values)), add=add)
+
+
+@command("unset", show=_show_changed, example="queen config unset land.union", opens_hive=False)
+@_NAME
+def unset(call: Invocation, name: str) -> dict[str, object]:
+    """Remove a setting, so that its default counts"""
+    return _change(call, name, None)
+
+
+config = group(
+    "config",
+    [list_, get, set_, unset],
+    help="Show and change the settings of the hive",
+    example="queen config set land.check 'make test'",
+)

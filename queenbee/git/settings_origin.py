@@ -1,0 +1,49 @@
+"""Who brought a line of `queen.toml` in, as git knows it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from queenbee.core.text import printable
+from queenbee.errors import QueenError
+from queenbee.git.run import git
+from queenbee.store.settings import FILE_NAME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+_LIMIT_S = 2.0
+
+
+def line_of(text: str, name: str) -> int | None:
+    """Returns the line, from 1, on which a setting such as `land.check` is set, or None."""
+    table = ""
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := re.match(r"\s*\[\s*([\w.-]+)\s*\]", line):
+            table = f"{header[1]}."
+        key = re.match(r"\s*([\w.-]+)\s*=", line)
+        if key and f"{table}{key[1]}" == name:
+            return number
+    return None
+
+
+def who(layout: Layout, line: int) -> str:
+    """Returns who wrote a line of the settings, in words, or "" if git does not know. Never fails.
+
+    The author is the droid where commits are made under its name, else whoever git names.
+    """
+    if layout.common_dir is None:
+        return ""
+    asked = ("blame", "--porcelain", "-L", f"{line},{line}", "--", FILE_NAME)
+    try:
+        said = git(*asked, cwd=layout.beads_dir, repository={}, limit_s=_LIMIT_S)
+    except QueenError:
+        return ""
+    lines = os.fsdecode(said).splitlines()
+    commit = lines[0].split()[0] if lines else ""
+    if not commit.strip("0"):
+        return "not committed yet"
+    author = next((each[7:] for each in lines if each.startswith("author ")), "")
+    return f"{printable(author)} in {commit[:10]}"

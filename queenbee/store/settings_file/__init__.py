@@ -1,0 +1,1 @@
+"""`queen.toml` as a text that people and programs change."""

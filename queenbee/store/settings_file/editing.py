@@ -1,0 +1,170 @@
+"""Changing values in the text of `queen.toml`: comments and order stay. ADR 0035."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import tomlkit
+
+from queenbee.core.names import nearest
+from queenbee.errors import InvalidInput, NotFound, Unreadable, Unwritable
+from queenbee.store.creating import make_state_dir
+from queenbee.store.lock import KernelLock
+from queenbee.store.machine import CHOOSE
+from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, by_name, not_toml
+from queenbee.store.whole_files import read_own, write_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from queenbee.store.layout import Layout
+
+_OTHER_WAY = {
+    "state": f"{CHOOSE} beads, or {CHOOSE} git",
+    "engine.kind": "queen engine use",
+    "engine.hive": "queen engine use",
+    "sync.ledgers": "queen sync setup",
+}
+"""Settings that mean nothing, or lose records, without what the command does besides."""
+
+
+def with_values(text: str, values: Mapping[str, object]) -> str:
+    """Returns the settings with these values by name, such as `land.check`; None removes one.
+
+    Raises `Unreadable` for a text that is not TOML, and `Unwritable` if the text would say anything
+    else than what it said and these values.
+    """
+    wanted = by_name(FILE_NAME, _loaded(text))
+    document = tomlkit.parse(text)
+    for name, value in values.items():
+        _put(document, name, value)
+        wanted.pop(name, None)
+        if value is not None:
+            wanted[name] = value
+    changed = tomlkit.dumps(document)
+    if None in values.values() and changed.endswith("\n\n"):  # Of a table that is gone.
+        changed = changed.rstrip("\n") + "\n"
+    try:
+        found = by_name(FILE_NAME, tomllib.loads(changed))
+    except (ValueError, Unreadable):
+        found = {}
+    if found != wanted:
+        raise Unwritable(
+            f"{FILE_NAME} cannot be changed automatically", hint="change it by hand", path=FILE_NAME
+        )
+    return changed
+
+
+def _put(document: tomlkit.TOMLDocument, name: str, value: object) -> None:
+    table, _, key = name.rpartition(".")
+    within: Any = document
+    if table:
+        if value is not None and table not in document:
+            document[table] = tomlkit.table()
+        within = document.get(table, {})
+    if value is not None:
+        within[key] = value
+    elif key in within:
+        del within[key]
+        if table and not within:
+            del document[table]
+
+
+def setting_named(name: str) -> Setting:
+    """Returns a setting. Raises `InvalidInput`, with the one that was probably meant."""
+    found = next((each for each in SETTINGS if each.name == name), None)
+    if found is not None:
+        return found
+    close = nearest(name, [each.name for each in SETTINGS])
+    hint = f"did you mean {close!r}?" if close else "queen config list"
+    raise InvalidInput(f"there is no setting {name!r}", hint=hint)
+
+
+def values_in(path: str) -> dict[str, object]:
+    """Returns what a file says, by the names of settings. Raises `Unreadable`."""
+    return by_name(path, _loaded(text_of(path), path))
+
+
+def _loaded(text: str, path: str = FILE_NAME) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # Also huge numbers and deep nesting.
+        raise not_toml(path, error) from error
+
+
+def text_of(path: str) -> str:
+    """Returns the text of the settings, or "" without a file. Raises `Unreadable`."""
+    try:
+        return read_own(path).decode()
+    except NotFound:
+        return ""
+    except UnicodeDecodeError as error:
+        raise not_toml(path, error) from error
+
+
+def replace(layout: Layout, change: Callable[[str], str]) -> bool:
+    """Replaces the text of the settings by what `change` makes of it, for a caller that has the
+    hive's lock; returns whether it is another. Raises as `change` does, and `Unwritable`.
+    """
+    path = os.path.join(layout.beads_dir, FILE_NAME)
+    before = text_of(path)
+    after = change(before)
+    if after != before:
+        write_document(path, after.encode())
+    return after != before
+
+
+def changed_under_lock(layout: Layout, change: Callable[[str], str], *, holder: str) -> bool:
+    """Does as `replace`, under the hive's lock. Raises `Busy` too."""
+    with KernelLock(
+        layout.lock_path,
+        holder=holder,
+        timeout_s=layout.settings.lock_timeout_s,
+        prepare=lambda: make_state_dir(layout),
+    ):
+        return replace(layout, change)
+
+
+def set_value(layout: Layout, name: str, value: object, *, holder: str, add: bool = False) -> bool:
+    """Sets a setting, or removes it with None; returns whether that changed the file. With `add`,
+    a list keeps what it has.
+
+    Raises `InvalidInput` for a value that is not allowed, and for a setting that another command
+    writes; and as `changed_under_lock` does.
+    """
+    setting = setting_named(name)
+    if name in _OTHER_WAY:
+        raise InvalidInput(f"{name} is not set by itself", hint=_OTHER_WAY[name])
+    if value is not None and setting.type.read(value) is None:
+        raise InvalidInput(
+            f"{name} cannot be {value!r}", hint=f"set it to {setting.type.allowed}", setting=name
+        )
+    if add and not isinstance(setting.default, list):
+        raise InvalidInput(f"{name} is no list", hint=f"leave out --add: queen config set {name}")
+
+    def change(text: str) -> str:
+        before = by_name(FILE_NAME, _loaded(text)).get(name)
+        now = value
+        if add and isinstance(before, list) and isinstance(value, list):
+            now = [*before, *(each for each in value if each not in before)]
+        return text if now == before else with_values(text, {name: now})
+
+    return changed_under_lock(layout, change, holder=holder)
+
+
+def parsed(setting: Setting, words: list[str]) -> object:
+    """Returns the value that words of a command line say, as the file has it. Raises
+    `InvalidInput`.
+    """
+    if isinstance(setting.default, list):
+        return words
+    if len(words) != 1:
+        raise InvalidInput(f"{setting.name} takes one value", hint="put quotes around it")
+    (word,) = words
+    if isinstance(setting.default, bool):
+        return {"true": True, "false": False}.get(word, word)
+    if isinstance(setting.default, int):
+        return int(word) if word.isascii() and word.isdigit() else word
+    return word

@@ -1,0 +1,89 @@
+"""`queen config`: what it writes counts at once, and whoever set it already is named."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hives import Queen, QuickQueen, git
+
+from queenbee.store.settings import SETTINGS, load
+
+
+@pytest.fixture
+def toml(repo: Path) -> Path:
+    """The settings of the hive, with a comment."""
+    path = repo / ".beads" / "queen.toml"
+    path.write_text('# ours\nttl = "1h"  # short\n')
+    return path
+
+
+def test_a_setting_is_set_shown_and_removed(quick: QuickQueen, repo: Path, toml: Path) -> None:
+    assert quick("config", "set", "land.check", "make test", cwd=repo).out == (
+        'land.check = "make test"\n'
+    )
+    assert load(str(toml.parent), {}).land_check == "make test"
+    assert quick("config", "get", "land.check", cwd=repo).out == "make test\n"
+    assert toml.read_text().startswith('# ours\nttl = "1h"  # short\n')
+    assert quick("config", "unset", "land.check", cwd=repo).out == (
+        'land.check = "" again, by default\n'
+    )
+    assert toml.read_text() == '# ours\nttl = "1h"  # short\n'
+
+
+def test_all_settings_are_listed_with_what_the_file_says(
+    quick: QuickQueen, repo: Path, toml: Path
+) -> None:
+    rows = quick("config", "list", "--json", cwd=repo).json
+    assert [each["name"] for each in rows] == [each.name for each in SETTINGS]
+    assert {each["name"]: each["value"] for each in rows if each["is_set"]} == {"ttl": "1h"}
+
+
+def test_a_list_keeps_what_it_has_with_add(quick: QuickQueen, repo: Path, toml: Path) -> None:
+    for name in ("CHANGELOG.md", "NEWS.md", "NEWS.md"):
+        last = quick("config", "set", "--add", "land.union", name, "--json", cwd=repo).json
+    assert (last["value"], last["changed"]) == (["CHANGELOG.md", "NEWS.md"], False)
+    assert quick("config", "set", "--add", "ttl", "2h", cwd=repo).code == 2
+
+
+def test_what_is_set_already_says_so_and_by_whom(quick: QuickQueen, repo: Path, toml: Path) -> None:
+    git(repo, "add", ".beads/queen.toml")
+    git(repo, "commit", "-qm", "settings", "--author", "fern <fern@example.com>")
+    before = toml.stat().st_mtime_ns
+    commit = git(repo, "rev-parse", "HEAD")[:10]
+    said = quick("config", "set", "ttl", "1h", cwd=repo).out
+    assert said == f'ttl = "1h" already (fern in {commit})\n'
+    assert toml.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("set", "ttl", "soon"), "a duration"),
+        (("set", "gate_results", "-1"), "a number"),
+        (("set", "close_on_complete", "yes"), "true or false"),
+        (("set", "lnd.check", "x"), "did you mean 'land.check'"),
+        (("set", "land.check"), "queen config unset land.check"),
+        (("set", "engine.kind", "postgres"), "queen engine use"),
+    ],
+)
+def test_a_wrong_call_changes_nothing_and_names_the_way(
+    quick: QuickQueen, repo: Path, toml: Path, words: tuple[str, ...], named: str
+) -> None:
+    before = toml.read_bytes()
+    ran = quick("config", words[0], "--", *words[1:], cwd=repo)
+    assert (ran.code, toml.read_bytes()) == (2, before)
+    assert named in " ".join(ran.err.split())
+
+
+def test_settings_that_several_set_at_once_are_all_there(
+    queen: Queen, repo: Path, toml: Path
+) -> None:
+    names = [f"N{number}.md" for number in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        done = pool.map(
+            lambda name: queen("config", "set", "--add", "land.union", name, cwd=repo).code, names
+        )
+        assert list(done) == [0] * 6
+    assert sorted(load(str(toml.parent), {}).land_union) == names
