@@ -142,8 +142,10 @@ SETTINGS = (
     Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
     Setting("land.strategy", _choice("merge", "rebase", "squash"), "merge",
             "rebase: put your commits on top; squash: make one commit of them"),
+    Setting("land.join", _choice("on", "all", "off"), "on",
+            "which conflicts are joined without you; all: also of new definitions; off: none"),
     Setting("land.union", _PATTERNS, [],
-            "files that everybody appends to: where both sides only added lines, both are kept"),
+            "more files that everybody appends to, besides change logs: both additions are kept"),
     Setting("land.keep_turn", _duration("0s", "1d"), "10m",
             "how long your turn waits for you to resolve a conflict; 0s: not at all"),
     Setting("sync.remote", _text(255), "origin",
@@ -193,6 +195,7 @@ class Settings:
     land_check: str
     land_check_timeout_s: float
     land_strategy: str
+    land_join: str
     land_union: tuple[str, ...]
     land_keep_turn_s: float
     sync_remote: str

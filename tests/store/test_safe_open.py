@@ -42,7 +42,7 @@ ELSEWHERE = {
     ("git/landing/arrivals.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/joining.py", "open"): "a message in a temporary folder",
     ("git/landing/place.py", "open"): "reads the state of a rebase, in the git directory",
-    ("git/landing/union.py", "open"): "writes into a temporary folder",
+    ("git/landing/conflicts.py", "open"): "writes into a temporary folder",
     ("git/remote/branch.py", "os.unlink"): "git's lock of a ref, in the git directory",
     ("git/remote/leftovers.py", "os.unlink"): "git's unfinished packs, in the git directory",
     ("git/worktree_making.py", "os.rmdir"): "removes a folder that is empty",

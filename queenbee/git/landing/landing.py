@@ -27,6 +27,7 @@ from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import Incoming
 from queenbee.git.landing.commands import LAST_CHARS, Commands, git, line
+from queenbee.git.landing.conflicts import Joins
 from queenbee.git.landing.joining import MERGE, Joining
 from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
 from queenbee.git.landing.step_notes import Note, left_behind
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.git.landing.arrivals import Arrival
-    from queenbee.git.landing.union import Joined
+    from queenbee.git.landing.conflicts import Joined
     from queenbee.services.open_store import Store
 
 CHECK = "queenbee.check"
@@ -67,7 +68,7 @@ class Landing:
     check_said: str = ""
     """The last line that it printed."""
     joined: Sequence[Joined] = ()
-    """Where the merge kept the lines of both sides by itself."""
+    """The conflicts that needed nobody."""
     came_in: Sequence[Arrival] = ()
     """What others landed since the branch began, which came in now; the newest first."""
 
@@ -93,6 +94,8 @@ class Rules:
     strategy: str = MERGE
     union: Sequence[str] = ()
     """Patterns, as in `.gitignore`, of files in which what both sides added is kept."""
+    join: str = "on"
+    """Which conflicts are joined without anybody: `on`, `all` or `off`."""
     keep_turn_s: float = 600.0
     check_timeout_s: float = 3600.0
 
@@ -106,6 +109,7 @@ class Rules:
             check=own or said.land_check or None,
             strategy=said.land_strategy,
             union=said.land_union,
+            join=said.land_join,
             keep_turn_s=said.land_keep_turn_s,
             check_timeout_s=said.land_check_timeout_s,
         )
@@ -157,6 +161,7 @@ def land(  # noqa: PLR0913 - by name
     """
     with Interrupts() as interrupts:
         one = _One(store, interrupts, rules or Rules.of(store), work or Work(), tell)
+        one.joining.joins.is_checked = bool(check or one.rules.check)
         done = one.done_before()
         if done is not None:
             one.work.landed(done)
@@ -199,7 +204,8 @@ class _One:
         self.work = work
         self.commands = Commands(interrupts)
         self.place = Place(store, self.commands)
-        self.joining = Joining(self.place, rules.strategy, rules.union, work.subject())
+        joins = Joins(rules.union, rules.join)
+        self.joining = Joining(self.place, rules.strategy, joins, work.subject())
         self._check_s: float | None = None
         self._check_said = ""
         self._told = 0
@@ -342,7 +348,8 @@ class _One:
 
     def _tell_joined(self) -> None:
         for each in self.joining.joined[self._told :]:
-            self._tell(each.sentence())
+            for said in each.shown():
+                self._tell(said)
         self._told = len(self.joining.joined)
 
     def _fails(self, check: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from queenbee.core.marked_conflicts import union_setting
+from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import Conflict, InvalidInput
 from queenbee.git.landing.commands import git, line
