@@ -10,6 +10,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
+from queenbee.git.landing import settings_merge
 from queenbee.git.landing.commands import git, line
 from queenbee.git.landing.place import NotLanded
 from queenbee.git.landing.union import Unmerged, spec_of
@@ -53,6 +54,7 @@ class Joining:
         else:
             if place.behind():
                 self._merge(target, note)
+            settings_merge.mend(self._commands, place.tree, target)
             if self._strategy == SQUASH:
                 self._squash(target)
             elif not self._is_on_first_parents(target):
@@ -136,6 +138,11 @@ class Joining:
         unmerged = Unmerged(self._place.tree, target_stage)
         left = unmerged.keep_both(self._commands, self._union)
         self.joined += unmerged.joined
+        settings = settings_merge.PATH
+        if settings in left and settings_merge.resolve(
+            self._commands, self._place.tree, target_stage
+        ):
+            left.remove(settings)
         if left:
             if note is not None:
                 note.write(step="conflict", tree=self._place.tree)

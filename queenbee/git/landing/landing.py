@@ -300,6 +300,7 @@ class _One:
             self._tell_joined()
         changed = place.changed()
         place.refuse_without_hive()
+        place.refuse_unreadable(changed)
         _refuse_held(self.work.held(changed))
         self.commands.stop_if_asked()
         failed = self._fails(check) if check else None

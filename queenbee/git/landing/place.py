@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.core.marked_conflicts import union_setting
 from queenbee.core.text import named, shell_word
-from queenbee.errors import Conflict, InvalidInput
+from queenbee.errors import Conflict, InvalidInput, Unreadable
+from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import git, line
 from queenbee.git.run import names_in
 from queenbee.store.git_files.worktrees import current_branch
@@ -161,6 +162,16 @@ class Place:
         # A `.gitmodules` may ask git not to show that a submodule has moved.
         wanted = ("diff", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
         return names_in(git(*wanted, self.target_ref, "HEAD", "--", cwd=self.tree))
+
+    def refuse_unreadable(self, changed: Sequence[str]) -> None:
+        """Raises `NotLanded` if the commit would leave the target settings or ledgers that nobody
+        can read.
+        """
+        try:
+            refuse_unreadable(self.tree, "HEAD", changed)
+        except Unreadable as error:
+            hint = f"correct it here, git commit, then queen land again: {error.hint}"
+            raise NotLanded(f"{error.message}; nothing was landed", hint=hint) from error
 
     def refuse_without_hive(self) -> None:
         """Raises `NotLanded` if the commit would replace or remove the hive of the target, or put
