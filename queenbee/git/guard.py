@@ -163,7 +163,7 @@ def _look(
     """
     hive: Hive | None = None
     with suppress(NoHive):
-        verdict.hive = hive = open_hive()
+        verdict.hive = hive = _sure(open_hive())
     tree = hive.layout.tree if hive is not None else _tree()
     if tree is None or _is_off(verdict):
         return
@@ -190,6 +190,11 @@ def _look(
     if change.is_next_commit and hive is not None:
         refuse_unreadable(tree, "", changed)
         verdict.left_out = left_out_of(hive, changed)
+
+
+def _sure(hive: Hive) -> Hive:
+    hive.layout.settings.refuse_guesses()
+    return hive
 
 
 def _is_off(verdict: Verdict) -> bool:

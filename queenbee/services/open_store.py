@@ -208,9 +208,7 @@ class Store:
         from queenbee.services.writing.transaction import Transaction  # noqa: PLC0415 - start-up
 
         self._reopen_after_fork()
-        settings = self.layout.settings
-        if settings.problem is not None and not settings.is_known:
-            raise settings.problem
+        self.layout.settings.refuse_guesses()
         return Transaction(self, self._writing)
 
     def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:

@@ -10,6 +10,7 @@ import os
 from queenbee._light import suppress
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open, settings
+from queenbee.store.whole_files import take_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ def keep(state_dir: str, text: bytes) -> None:
     with suppress(OSError, QueenError):
         if _kept(path) == text or not os.path.isdir(state_dir):
             return
-        from queenbee.store.whole_files import take_name  # noqa: PLC0415 - start-up
-
         take_name(path, text, durable=False)
 
 

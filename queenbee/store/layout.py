@@ -340,6 +340,8 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
     try:
         settings = settings_file.load(beads, env)
     except Unreadable as error:
+        if not os.path.isdir(beads):
+            raise
         problem = error
     home = git_tree(os.path.dirname(beads))
     own = os.path.join(beads, ".queenbee")

@@ -221,7 +221,14 @@ class Settings:
         self.problem: Unreadable | None = None
         """Why the file cannot be read, while the last good settings count in its place."""
         self.is_known = True
-        """Whether they are what the team set, now or last: nothing is written by guessed ones."""
+        """Whether they are what the team set, now or last."""
+
+    def refuse_guesses(self) -> None:
+        """Raises `Unreadable` if these are defaults in place of settings that were never readable
+        here: a guess could write, or look for leases, where the team does not.
+        """
+        if self.problem is not None and not self.is_known:
+            raise self.problem
 
 
 def load(beads_dir: str, env: Mapping[str, str]) -> Settings:

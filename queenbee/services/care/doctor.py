@@ -33,6 +33,7 @@ from queenbee.store.ledger.codec import (
 )
 from queenbee.store.lock import excludes, no_lock
 from queenbee.store.settings import load
+from queenbee.store.settings_file.editing import changed_under_lock
 from queenbee.store.state import Folded
 
 if TYPE_CHECKING:
@@ -119,7 +120,6 @@ def _mend_settings(hive: Services) -> bool:
     layout = hive.layout
     if layout.settings.problem is None:
         return True
-    from queenbee.store.settings_file.editing import changed_under_lock  # noqa: PLC0415 - start-up
     from queenbee.store.settings_file.merging import mended  # noqa: PLC0415 - start-up
 
     holder = hive.actor_or_none or "queen doctor"
