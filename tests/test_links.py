@@ -236,7 +236,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
 
     def issue() -> None:
         with hive.transaction() as tx:
-            tx.append_issue({"id": "bd-1", "title": "x"})
+            tx.put_issue({"id": "bd-1", "title": "x"})
 
     def indexed() -> None:
         from queenbee.store.index.tables import Tables

@@ -1,8 +1,7 @@
 """Rows for `issues.jsonl` as Beads writes them, and what an import of a document does to them.
 
-Pure. An import is a list of rows to append: a new row for a new bead, a newer whole row for a
-changed one, nothing for the rest. Beads and QueenBee both use the newest row of an id, so
-existing rows never change. `docs/format.md`, section "Issues".
+Pure. An import is a list of rows: a new row for a new bead, the whole row as it is to be for a
+changed one, nothing for the rest. `docs/format.md`, section "Issues".
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class RowImport:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows to append to `issues.jsonl`."""
+        """The rows to put into `issues.jsonl`."""
         return [change.row for change in self.changes if change.kind != "keep"]
 
 

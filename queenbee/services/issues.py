@@ -8,6 +8,7 @@ from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
 from queenbee.core.names import checked_issue_id, nearest
 from queenbee.core.readiness import Standing, by_urgency, missing_blockers
+from queenbee.core.row_edits import with_changes
 from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
 from queenbee.store import issues_file
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from queenbee.services.assignments import Assignments
     from queenbee.services.document_questions import Documents
     from queenbee.services.open_store import Store
+    from queenbee.services.writing.transaction import Transaction
     from queenbee.store.files import Mark
     from queenbee.store.questions import Cursor
 
@@ -58,6 +60,8 @@ class Issues:
         self._seen: tuple[Mapping[str, Issue], Mapping[str, Issue]] = ({}, {})
         """The rows and the documents that `_issues` was made of."""
         self._issues: dict[str, Issue] = {}
+        self._exact: dict[str, Mapping[str, object]] = {}
+        """The rows that were read last for writing back."""
         self.unusable_lines: list[int] = []
         """The numbers of the lines of the file that are neither an issue nor known bookkeeping."""
 
@@ -112,19 +116,32 @@ class Issues:
         self._stamp, self._settled = stamp, {}
         return self._tracked
 
-    def rows(self) -> list[Fields]:
-        """Returns the tracker's rows for writing back, with a closed row for each issue that was
-        completed here: a newer row that said `open` would open it again. Raises `Unreadable`.
+    def rows(self) -> dict[str, Fields]:
+        """Returns the tracker's rows by id for writing back; what was completed here is closed: a
+        newer row that said `open` would open it again. Raises `Unreadable`.
         """
         rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
+        self._exact = beads.newest(rows)
         tracked = self.tracked()
         closed = {
-            key: one
+            key: one.ending()
             for key, one in self._completed(self._read()).items()
             if one.completion is not None and not tracked[key].done
         }
-        newest = {str(row.get("id")): row for row in rows if row.get("id") in closed}
-        return [*rows, *({**newest[key], **closed[key].ending()} for key in newest)]
+        return {key: {**row, **closed.get(key, {})} for key, row in self._exact.items()}
+
+    def put(self, tx: Transaction, row: Fields) -> None:
+        """Writes a row that was made from one of `rows` or `exact_row`, or a new one: at the end of
+        the transaction, on the version of the row that is there then.
+
+        An `external_ref` that another row has already is left out: Beads refuses a file with two.
+        """
+        was = self._exact.get(str(row["id"]), {})
+        ref = row.get("external_ref")
+        others = self._exact.values() if ref and ref != was.get("external_ref") else ()
+        if any(each.get("external_ref") == ref for each in others):
+            row = with_changes(row, {"external_ref": was.get("external_ref")})
+        tx.put_issue(row, was)
 
     def ids(self) -> Collection[str]:
         """Returns the ids of all issues, without tombstones. Raises `Unreadable`."""
@@ -159,7 +176,8 @@ class Issues:
         every digit. Raises `Unreadable`.
         """
         rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
-        row = beads.newest(rows).get(issue_id)
+        self._exact = beads.newest(rows)
+        row = self._exact.get(issue_id)
         return dict(row) if row is not None else None
 
     def tombstone(self, issue_id: str) -> Issue | None:

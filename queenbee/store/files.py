@@ -9,7 +9,7 @@ import zlib
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.whole_files import write_document
+from queenbee.store.whole_files import write_document, write_unless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -270,11 +270,37 @@ class Original:
         write_document(self.path, data)
         late = self._from(self.size_bytes)
         if late:
-            file = Appender(self.path)
-            try:
-                file.append(late)
-            finally:
-                file.close()
+            self._add(late)
+
+    def replace_if_current(self, data: bytes) -> bool:
+        """Replaces the content as `replace_by` does, and returns True; or returns False if another
+        program has written the file since it was read. Only the instant in which the new version
+        gets the name is not looked at.
+        """
+        if not write_unless(self.path, data, self._was_written):
+            return False
+        late = self._from(self.size_bytes)
+        if late:
+            self._add(late)
+        return True
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there was a file."""
+        return self._fd is not None
+
+    def _was_written(self) -> bool:
+        stamp = stamp_of(self.path)
+        if self._fd is None or not stamp:
+            return bool(stamp) or self._fd is not None
+        return stamp[0] != os.fstat(self._fd).st_ino or self._from(0) != self.data
+
+    def _add(self, late: bytes) -> None:
+        file = Appender(self.path)
+        try:
+            file.append(late)
+        finally:
+            file.close()
 
     def read_at(self, begin: int, size: int) -> bytes:
         """Returns some of the bytes it had when it was opened. Raises `Unreadable`."""

@@ -1,8 +1,5 @@
-"""Beads' `issues.jsonl`: reads it as it is, and appends rows to it.
-
-The file is the tracker's. QueenBee never rewrites a row: a change is a newer whole row,
-since Beads and QueenBee both take the newest row of an id. It has no journal: the tracker keeps
-its own copy. `docs/format.md`, section "Issues".
+"""Beads' `issues.jsonl`, read as it is; `issues_write` replaces rows. If an earlier version or a
+merge left several rows of an id, the newest one counts. `docs/format.md`, section "Issues".
 """
 
 from __future__ import annotations
@@ -12,17 +9,7 @@ import os
 import re
 
 from queenbee.core.beads import is_settled, newest, supersedes
-from queenbee.errors import Busy
-from queenbee.store.files import (
-    START,
-    Appender,
-    Mark,
-    open_regular,
-    read_after,
-    read_open,
-    split_lines,
-    stamp_of,
-)
+from queenbee.store.files import START, Mark, open_regular, read_after, read_open, split_lines
 from queenbee.store.ledger.codec import (
     CONFLICT_MARKERS,
     MAX_DEPTH,
@@ -35,11 +22,10 @@ from queenbee.store.ledger.codec import (
     loads_for,
     lost_precision,
 )
-from queenbee.store.ledger.journal import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from queenbee.core.fold import Fields, Stated
@@ -198,34 +184,31 @@ def read_rows_exactly(path: str) -> list[Fields]:
     decode = decoder(len(chunk.lines))
     for line in split_lines(chunk.lines + chunk.rest):
         try:
-            row = decode(line)
+            rows.append(exactly(line, decode))
         except Unusable:
             continue
-        rows.append(decode_exactly(line) if lost_precision(row) else row)
     return rows
 
 
-def append_rows(path: str, lines: Sequence[bytes]) -> Appender:
-    """Adds the lines, given without their ends, in one write: all of them or none.
+def exactly(line: bytes, decode: Callable[[bytes], Fields]) -> Fields:
+    """Returns the row in a line for writing back. Raises `Unusable`."""
+    row = decode(line)
+    return decode_exactly(line) if lost_precision(row) else row
 
-    A torn last line keeps its bytes and gets its newline. Needs the hive's lock, which the
-    tracker does not know. Raises `Unwritable`, or `Busy` if the tracker replaced the file in
-    between: the new one then has none of these lines.
+
+_DOLT = frozenset({"dolt", "embeddeddolt"})
+_CONFIGURATION = frozenset({"metadata.json", "config.yaml"})
+
+
+def owner_in(beads_dir: str) -> str | None:
+    """Returns what shows that Beads' `bd` or `br` owns the tracker: `dolt`, or `files` for a
+    database or a configuration beside it; None if nobody owns it.
     """
-    file = Appender(path)
     try:
-        torn = b"" if file.ends_with_newline() else b"\n"
-        file.append(torn + joined(lines))
-        if stamp_of(path)[:1] != (file.end().inode,):
-            raise Busy(
-                f"{path} was replaced by another program during the write",
-                hint="try again; nothing was written",
-                path=path,
-            )
-    except BaseException:
-        try:
-            file.take_back()
-        finally:
-            file.close()
-        raise
-    return file
+        names = set(os.listdir(beads_dir))
+    except OSError:
+        return None
+    if names & _DOLT:
+        return "dolt"
+    found = names & _CONFIGURATION or any(name.endswith(".db") for name in names)
+    return "files" if found else None

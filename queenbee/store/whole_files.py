@@ -72,6 +72,17 @@ def write_document(path: str, data: bytes) -> None:
     _put(path, data, _replace, mode=_mode(path))
 
 
+def write_unless(path: str, data: bytes, refused: Callable[[], bool]) -> bool:
+    """Writes a document as `write_document` does, unless `refused()` right before the new version
+    gets its name; returns whether it did.
+    """
+
+    def change_hands(temporary: str, name: str) -> bool:
+        return not refused() and _replace(temporary, name)
+
+    return _put(path, data, change_hands, mode=_mode(path))
+
+
 def create_document(path: str, data: bytes) -> bool:
     """Makes a new file in one step, on disk when it returns; False if the name is taken.
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.readiness import blockers_of
 from queenbee.core.text import suggested
-from queenbee.documents.issue_rows import current_rows
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.sprints.executions import (
     record_dev_execution,
@@ -102,7 +101,7 @@ def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
         if current != row:
             changed = _changed(current, what, entry, tx.now_ms)
         if changed != current:
-            tx.append_issue(changed)
+            hive.issues.put(tx, changed)
     return changed
 
 
@@ -115,7 +114,7 @@ def _changed(row: Row, what: What, entry: dict[str, Any], now_ms: int) -> Row:
 
 def _row(hive: Hive, bead_id: str) -> Row:
     hive.issues.get(bead_id)
-    row = current_rows(hive.issues.rows()).get(bead_id)
+    row = hive.issues.rows().get(bead_id)
     if row is None:
         raise InvalidInput(
             f"{bead_id} is a Ralph bead: only queen run and queen verify write its history",

@@ -176,7 +176,7 @@ def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -
     row = hive.issues.exact_row(issue_id)
     if row is not None and row.get("status") not in DONE:
         closed = close_row(row, tx.now_ms)
-        tx.append_issue({**closed, "close_reason": reason} if reason else closed)
+        hive.issues.put(tx, {**closed, "close_reason": reason} if reason else closed)
 
 
 def _was_imported(issue: Issue) -> bool:

@@ -32,7 +32,7 @@ from queenbee.store.git_trees import git_tree
 from queenbee.workflows.validation import agents_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from queenbee.documents.issue_rows import Row, RowImport
     from queenbee.documents.plans.plan import Plan
@@ -109,7 +109,7 @@ def import_plan_file(
             plan_file=plan_file,
             repository=hive.layout.root,
             rig=options.rig or os.path.basename(hive.layout.root),
-            prefix=options.prefix or usual_prefix(rows),
+            prefix=options.prefix or usual_prefix(row["id"] for row in rows),
             actor=actor,
             source_branch=options.source_branch or default_branch(tree),
             branch_prefix=options.branch_prefix or usual_branch_prefix(tree),
@@ -137,7 +137,7 @@ def import_session_folder(
     session = replace(session, path=os.path.realpath(path) if outside else relative)
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
-        first = prefix or usual_prefix(rows)
+        first = prefix or usual_prefix(row["id"] for row in rows)
         return import_session(session, rows, prefix=first, actor=actor, now_ms=now_ms)
 
     return _imported(hive, make, dry_run=dry_run)
@@ -216,9 +216,9 @@ def with_progress(hive: Hive, session: Session) -> SessionProgress:
     return SessionProgress(merged, beads, set(completed) - set(session.completed))
 
 
-def usual_prefix(rows: Sequence[Mapping[str, object]]) -> str:
+def usual_prefix(ids: Iterable[str]) -> str:
     """Returns the most common prefix of the tracker's ids, or `bd` if there is none."""
-    prefixes = Counter(str(row.get("id")).rpartition("-")[0] for row in rows)
+    prefixes = Counter(each.rpartition("-")[0] for each in ids)
     del prefixes[""]
     return prefixes.most_common(1)[0][0] if prefixes else DEFAULT_PREFIX
 
@@ -256,16 +256,16 @@ def _other_plans(hive: Hive, rows: Sequence[Row], plan_file: str) -> frozenset[s
 def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     path = hive.layout.issues_path
     seen = stamp_of(path), _claimed(hive)
-    found = make(hive.issues.rows(), hive.now_ms())
+    found = make([*hive.issues.rows().values()], hive.now_ms())
     if dry_run or not found.rows:
         return found
     hive.look({"plan": found.rows})
     with hive.transaction() as tx:
         if (stamp_of(path), _claimed(hive)) != seen:
-            found = make(hive.issues.rows(), tx.now_ms)
+            found = make([*hive.issues.rows().values()], tx.now_ms)
             hive.look({"plan": found.rows})
         for row in found.rows:
-            tx.append_issue(row)
+            hive.issues.put(tx, row)
     return found
 
 

@@ -136,14 +136,14 @@ class TestCompletingWithMore:
         before = snapshot(beads)
 
         def fails(tx: Transaction) -> None:
-            tx.append_issue({"id": "qb-1", "status": "closed"})
+            tx.put_issue({"id": "qb-1", "status": "closed"})
             raise ZeroDivisionError
 
         with pytest.raises(ZeroDivisionError):
             joined.assignments.complete("qb-1", also=fails)
         assert snapshot(beads) == before
         joined.assignments.complete(
-            "qb-1", also=lambda tx: tx.append_issue({"id": "qb-1", "status": "closed"})
+            "qb-1", also=lambda tx: tx.put_issue({"id": "qb-1", "status": "closed"})
         )
         assert joined.issues.get("qb-1").done
         assert records(beads / "queen_assignments.jsonl")[-1]["status"] == "completed"

@@ -1,4 +1,4 @@
-"""Rows are added to the tracker's file as a whole, and no other byte of it is touched."""
+"""A row of the tracker's file is replaced in place, and no other byte of it is touched."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,15 +17,14 @@ from hypothesis import strategies as st
 from queenbee import Hive
 from queenbee.core.beads import Issue, read_rows
 from queenbee.core.readiness import ends_that_matter, is_work, open_standings
+from queenbee.core.row_edits import Edit
 from queenbee.errors import Busy, InvalidInput, Unreadable, Unwritable
-from queenbee.store import issues_file
-from queenbee.store.issues_file import (
-    append_rows,
-    read,
-    read_rows_exactly,
-    read_unsettled,
-    rows_at,
-)
+from queenbee.store import issues_file, safe_open
+from queenbee.store.issues_file import read, read_rows_exactly, read_unsettled, rows_at
+from queenbee.store.issues_write import edited, replace_rows
+from queenbee.store.whole_files import unfinished
+
+Row = dict[str, object]
 
 ROW = {"id": "qb-1", "title": "One", "status": "open"}
 
@@ -34,95 +34,218 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "issues.jsonl")
 
 
-def added(path: str, *lines: bytes) -> bytes:
-    append_rows(path, lines).close()
+def put(path: str, *rows: dict[str, object]) -> bytes:
+    replace_rows(path, [Edit(row) for row in rows]).close()
     return Path(path).read_bytes()
 
 
-class TestAppending:
-    def test_makes_the_file(self, path: str) -> None:
-        assert added(path, b'{"id":"a"}', b'{"id":"b"}') == b'{"id":"a"}\n{"id":"b"}\n'
+ROWS = st.fixed_dictionaries(
+    {"id": st.sampled_from(["qb-1", "qb-2", "qb/3"])},
+    optional={
+        "title": st.text(max_size=3),
+        "updated_at": st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"]),
+        "dependencies": st.just([{"issue_id": "qb-2", "depends_on_id": "qb-1"}]),
+    },
+)
+LINES = st.one_of(
+    ROWS.map(lambda row: json.dumps(row).encode()),
+    ROWS.map(
+        lambda row: json.dumps(row).replace("qb/3", "qb\\/3").replace("-1", "\\u002d1").encode()
+    ),
+    st.sampled_from([b"", b"<<<<<<< HEAD", b'{"_type":"memory"}', b'{"id":"qb-1","ti', b"\xff"]),
+)
 
-    def test_comes_after_existing_rows(self, path: str) -> None:
+
+class TestReplacing:
+    def test_makes_the_file(self, path: str) -> None:
+        assert put(path, {"id": "a"}, {"id": "b"}) == b'{"id":"a"}\n{"id":"b"}\n'
+
+    def test_adds_a_new_row_after_the_others(self, path: str) -> None:
         Path(path).write_bytes(b"whatever\r\n")
-        assert added(path, b"x") == b"whatever\r\nx\n"
+        assert put(path, {"id": "x"}) == b'whatever\r\n{"id":"x"}\n'
 
     def test_ends_a_torn_last_line_and_keeps_its_bytes(self, path: str) -> None:
         Path(path).write_bytes(b'{"id":"a"}\n{"id":"to')
-        assert added(path, b"x") == b'{"id":"a"}\n{"id":"to\nx\n'
+        assert put(path, {"id": "x"}) == b'{"id":"a"}\n{"id":"to\n{"id":"x"}\n'
 
-    def test_is_one_write(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        Path(path).write_bytes(b"torn")
-        written: list[bytes] = []
-        write = os.write
+    @given(
+        st.lists(LINES, max_size=8), st.sampled_from([b"\n", b"\r\n"]), st.booleans(), ROWS, ROWS
+    )
+    def test_leaves_one_row_of_the_id_and_every_other_byte(
+        self, lines: list[bytes], ending: bytes, torn: bool, row: Row, was: Row
+    ) -> None:
+        data = ending.join(lines) + (b"" if torn else ending)
+        before = [one.removesuffix(b"\r") for one in data.split(b"\n")]
+        edit = Edit({**was, **row}, was)
+        after = [one.removesuffix(b"\r") for one in edited(data, [edit]).split(b"\n")]
+        known = read_rows(rows_in(before))
+        others = [one for one in before if not is_row_of(one, edit.issue_id)]
+        kept = [one for one in after if not is_row_of(one, edit.issue_id)]
+        assert [one for one in kept if one] == [one for one in others if one]
+        (now,) = (one for one in rows_in(after) if one["id"] == edit.issue_id)
+        old = known.get(edit.issue_id)
+        assert now == ({**edit.row} if old is None else edit.made_on(dict(old.fields)))
 
-        def watched(fd: int, data: bytes) -> int:
-            written.append(bytes(data))
-            return write(fd, data)
+    def test_keeps_every_digit_and_the_order_of_the_fields(self, path: str) -> None:
+        row = '{"z": 123456789012345678901234567890, "id": "qb-1", "title": "One", "a": 1}\n'
+        Path(path).write_text(row, encoding="utf-8")
+        changed = put(path, {"id": "qb-1", "title": "Two"})
+        assert changed == (
+            b'{"z":123456789012345678901234567890,"id":"qb-1","title":"Two","a":1}\n'
+        )
 
-        monkeypatch.setattr(os, "write", watched)
-        added(path, b"x", b"y")
-        assert written == [b"\nx\ny\n"]
+    def test_takes_a_field_away(self, path: str) -> None:
+        write_lines(Path(path), {"id": "qb-1", "status": "closed", "closed_at": "now"})
+        was = {"id": "qb-1", "status": "closed", "closed_at": "now"}
+        replace_rows(path, [Edit({"id": "qb-1", "status": "open"}, was)]).close()
+        assert Path(path).read_bytes() == b'{"id":"qb-1","status":"open"}\n'
 
-    @given(st.integers(0, 11))
-    def test_leaves_nothing_when_the_disk_is_full_at_any_byte(self, room: int) -> None:
-        import tempfile
+    def test_changes_nothing_where_the_row_is_already_so(self, path: str) -> None:
+        write_lines(Path(path), ROW)
+        before = os.stat(path)
+        assert put(path, dict(ROW)) == Path(path).read_bytes()
+        assert os.stat(path).st_ino == before.st_ino
 
+    def test_keeps_the_mode_of_the_file(self, path: str) -> None:
+        write_lines(Path(path), ROW)
+        os.chmod(path, 0o640)
+        put(path, {"id": "x"})
+        assert os.stat(path).st_mode & 0o777 == 0o640
+
+    @given(st.integers(0, 30))
+    def test_leaves_the_old_file_when_the_disk_is_full_at_any_byte(self, room: int) -> None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "issues.jsonl")
             file.write_bytes(b"old\n")
-            write = os.write
 
-            def full(fd: int, data: bytes) -> int:
-                nonlocal room
-                if room <= 0:
-                    raise OSError(errno.ENOSPC, "No space left on device")
-                count = write(fd, bytes(data)[:room])
-                room -= count
-                return count
+            def full(fd: int) -> None:
+                os.ftruncate(fd, min(room, os.fstat(fd).st_size))
+                raise OSError(errno.ENOSPC, "No space left on device")
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(os, "write", full)
-                with pytest.raises(Unwritable, match="nothing was recorded"):
-                    append_rows(str(file), [b"first", b"second"])
+                patch.setattr(os, "fsync", full)
+                with pytest.raises(Unwritable, match="No space left"):
+                    replace_rows(str(file), [Edit({"id": "a"}), Edit({"id": "b"})])
             assert file.read_bytes() == b"old\n"
+            assert os.listdir(folder) == ["issues.jsonl"]
 
     def test_is_taken_back_as_a_whole(self, path: str) -> None:
         Path(path).write_bytes(b"torn")
-        receipt = append_rows(path, [b"x", b"y"])
+        receipt = replace_rows(path, [Edit({"id": "x"}), Edit({"id": "y"})])
         receipt.take_back()
         receipt.close()
         assert Path(path).read_bytes() == b"torn"
+
+    def test_takes_the_file_back_that_it_made(self, path: str) -> None:
+        replace_rows(path, [Edit({"id": "x"})]).take_back()
+        assert not Path(path).exists()
+
+    def test_takes_nothing_back_that_another_program_wrote(self, path: str) -> None:
+        receipt = replace_rows(path, [Edit({"id": "x"})])
+        Path(path).write_bytes(b"theirs\n")
+        receipt.take_back()
+        assert Path(path).read_bytes() == b"theirs\n"
 
     def test_does_not_follow_a_link_out_of_the_hive(self, path: str, tmp_path: Path) -> None:
         other = tmp_path / "other"
         other.write_bytes(b"mine\n")
         Path(path).symlink_to(other)
         with pytest.raises((Unreadable, Unwritable)):
-            append_rows(path, [b"x"])
+            replace_rows(path, [Edit({"id": "x"})])
         assert other.read_bytes() == b"mine\n"
+        assert Path(path).is_symlink()
 
-    def test_is_refused_if_the_tracker_replaced_the_file_in_between(
+    def test_removes_what_a_writer_left_that_was_killed(self, path: str, tmp_path: Path) -> None:
+        Path(unfinished(path)).write_bytes(b"half")
+        put(path, {"id": "x"})
+        assert os.listdir(tmp_path) == ["issues.jsonl"]
+
+    @pytest.mark.parametrize("in_place", [True, False], ids=["in-place", "by-name"])
+    def test_makes_the_edit_again_on_what_another_program_wrote_meanwhile(
+        self, path: str, in_place: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        Path(path).write_bytes(b'{"id":"qb-1","title":"old","notes":"old"}\n')
+        theirs = b'{"id":"qb-1","title":"old","notes":"new"}\n{"id":"qb-2"}\n'
+        written_during_a_write(path, theirs, in_place, monkeypatch)
+        ours = {"id": "qb-1", "title": "NEW", "notes": "old"}
+        replace_rows(path, [Edit(ours, {**ours, "title": "old"})]).close()
+        assert Path(path).read_bytes() == theirs.replace(b'"title":"old"', b'"title":"NEW"')
+
+    def test_notices_another_content_of_the_same_size_and_time(
         self, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        Path(path).write_bytes(b"old\n")
-        replaced_during_a_write(path, monkeypatch)
-        with pytest.raises(Busy, match="was replaced by another program"):
-            append_rows(path, [b"x"])
-        assert Path(path).read_bytes() == b"new\n"
+        Path(path).write_bytes(b'{"id":"qb-1","n":1}\n')
+        theirs = b'{"id":"qb-1","n":2}\n'
+        written_during_a_write(path, theirs, True, monkeypatch, time_ns=os.stat(path).st_mtime_ns)
+        replace_rows(path, [Edit({"id": "qb-1", "t": 1}, {"id": "qb-1"})]).close()
+        assert Path(path).read_bytes() == b'{"id":"qb-1","n":2,"t":1}\n'
+
+    def test_keeps_what_another_program_adds_at_the_last_moment(
+        self, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        Path(path).write_bytes(b'{"id":"a"}\n')
+        replace = safe_open.replace
+
+        def late(source: str, target: str) -> None:
+            with open(target, "ab") as file:
+                file.write(b'{"id":"late"}\n')
+            replace(source, target)
+
+        monkeypatch.setattr(safe_open, "replace", late)
+        put(path, {"id": "x"})
+        assert Path(path).read_bytes() == b'{"id":"a"}\n{"id":"x"}\n{"id":"late"}\n'
+
+    def test_gives_up_on_a_file_that_never_stops_changing(
+        self, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        count = iter(range(1000))
+        Path(path).write_bytes(b"")
+        fsync = os.fsync
+
+        def rewritten(fd: int) -> None:
+            Path(path).write_bytes(b"%d\n" % next(count))
+            fsync(fd)
+
+        monkeypatch.setattr(os, "fsync", rewritten)
+        with pytest.raises(Busy, match="again and again"):
+            replace_rows(path, [Edit({"id": "x"})])
+        assert b"x" not in Path(path).read_bytes()
 
 
-def replaced_during_a_write(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets the file be replaced, as Beads does, at the moment of the next write to it."""
-    write = os.write
+def is_row_of(line: bytes, issue_id: str) -> bool:
+    return any(row["id"] == issue_id for row in rows_in([line]))
 
-    def replacing(fd: int, data: bytes) -> int:
+
+def rows_in(lines: list[bytes]) -> list[Row]:
+    found = []
+    for line in lines:
+        with suppress(ValueError):
+            row = json.loads(line)
+            found += [row] if "id" in row else []
+    return found
+
+
+def written_during_a_write(
+    path: str,
+    data: bytes,
+    in_place: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    time_ns: int | None = None,
+) -> None:
+    """Lets another program write the file once, right before its new version is on disk."""
+    fsync = os.fsync
+
+    def writing(fd: int) -> None:
         monkeypatch.undo()
-        Path(path + ".new").write_bytes(b"new\n")
-        os.replace(path + ".new", path)
-        return write(fd, data)
+        other = path if in_place else f"{path}.new"
+        Path(other).write_bytes(data)
+        if time_ns is not None:
+            os.utime(other, ns=(time_ns, time_ns))
+        os.replace(other, path)
+        fsync(fd)
 
-    monkeypatch.setattr(os, "write", replacing)
+    monkeypatch.setattr(os, "fsync", writing)
 
 
 class TestReading:
@@ -172,7 +295,7 @@ class TestReading:
 class TestATransaction:
     def test_adds_a_row_when_it_ends(self, hive: Hive, beads: Path) -> None:
         with hive.transaction() as tx:
-            tx.append_issue(ROW)
+            tx.put_issue(ROW)
             assert not (beads / "issues.jsonl").exists()
         assert (beads / "issues.jsonl").read_bytes() == (
             b'{"id":"qb-1","title":"One","status":"open"}\n'
@@ -181,7 +304,7 @@ class TestATransaction:
 
     def test_that_fails_adds_none(self, hive: Hive, beads: Path) -> None:
         with pytest.raises(ZeroDivisionError), hive.transaction() as tx:
-            tx.append_issue(ROW)
+            tx.put_issue(ROW)
             raise ZeroDivisionError
         assert not (beads / "issues.jsonl").exists()
 
@@ -192,29 +315,14 @@ class TestATransaction:
         before = (beads / "issues.jsonl").read_bytes()
         (beads / "queen_verifications.jsonl").mkdir()
         with pytest.raises((Unreadable, Unwritable)), hive.transaction() as tx:
-            tx.append_issue({**ROW, "title": "Two"})
+            tx.put_issue({**ROW, "title": "Two"})
             tx.create("verifications", {"subject_id": "qb-1"})
         assert (beads / "issues.jsonl").read_bytes() == before
 
     def test_refuses_a_row_that_no_reader_takes(self, hive: Hive, beads: Path) -> None:
         with pytest.raises(InvalidInput, match="a line holds at most"), hive.transaction() as tx:
-            tx.append_issue({**ROW, "description": "x" * 2**20})
+            tx.put_issue({**ROW, "description": "x" * 2**20})
         assert not (beads / "issues.jsonl").exists()
-
-    @pytest.mark.linux
-    @pytest.mark.parametrize(("durability", "waits"), [("synced", 1), ("buffered", 0)])
-    def test_waits_for_the_disk_as_the_hive_is_set(
-        self, repo: Path, durability: str, waits: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        hive = Hive.open(repo, droid="ui", env={"QUEEN_DURABILITY": durability})
-        synced: list[str] = []
-        monkeypatch.setattr(
-            os, "fdatasync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}"))
-        )
-        with hive.transaction() as tx:
-            tx.append_issue(ROW)
-            assert synced == []
-        assert synced == [hive.layout.issues_path] * waits
 
 
 IDS = st.sampled_from(["qb-1", "qb-2", "qb-3", "qb-wisp-4"])

@@ -208,7 +208,7 @@ def show_import(done: Imported) -> None:
 def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
     """Make a bead for each sprint, or update the beads
 
-    Importing the same plan again changes nothing. Rows are added to issues.jsonl, never rewritten.
+    Importing the same plan again changes nothing. Only rows of its beads change.
     """
     from queenbee.documents.plans.plan_import import InvalidPlan  # noqa: PLC0415 - start-up
     from queenbee.workflows.imports import PlanImport, import_plan_file  # noqa: PLC0415 - start-up

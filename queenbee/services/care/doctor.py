@@ -6,13 +6,14 @@ It reads the files themselves and reports file and line. It is also the oracle o
 from __future__ import annotations
 
 import os
+from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ulid import ULID
 
 from queenbee.core import glob
-from queenbee.core.beads import DEFAULT_PRIORITY
+from queenbee.core.beads import DEFAULT_PRIORITY, newest
 from queenbee.core.kinds import kind_of
 from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.readiness import missing_blockers
@@ -37,10 +38,12 @@ from queenbee.store.settings_file.editing import changed_under_lock
 from queenbee.store.state import Folded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
+    from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
     from queenbee.services.hive import Services
+    from queenbee.services.writing.transaction import Transaction
 
 
 def examine(hive: Services) -> list[Diagnosis]:
@@ -87,8 +90,9 @@ def repair(hive: Services) -> list[Diagnosis]:
     gone marked as fixed.
 
     Heals journal and ledgers, ends torn lines, removes conflict markers (and nothing else),
-    restores `.gitattributes`, and rebuilds an index that differs from its ledger. Ends leases that
-    a wrong clock granted, and adds lines that give a sensible end to what ended in the future.
+    restores `.gitattributes`, and rebuilds an index that differs from its ledger. Of several rows
+    of an issue, keeps the newest, unless another program owns the tracker. Ends leases that a wrong
+    clock granted, and adds lines that give a sensible end to what ended in the future.
     """
     before = examine(hive)
     if not _mend_settings(hive):
@@ -104,6 +108,7 @@ def repair(hive: Services) -> list[Diagnosis]:
                 for path in _tracked_files(hive, kind):
                     _without_markers(path)
             tx.touch(kind)
+        _stage_without_doubles(hive, tx)
         if any(each.code == "clock" for each in before):
             hive.reservations.stage_repair(tx, by=hive.actor_or_none or "queen")
             hive.assignments.stage_repair(tx)
@@ -357,6 +362,7 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
             text = "not an issue; it is left alone, and what waits for it stays blocked"
             hint = "correct or delete the line; git diff shows what it was"
             yield Diagnosis("unusable_line", path, text, line=number, hint=hint)
+    yield from _not_unique(hive, issues)
     for issue_id, blocker in missing_blockers({**hive.documents.issues(), **issues}):
         if issue_id not in issues:
             continue
@@ -366,6 +372,39 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
     if absent:
         text = f"{absent} issues have no priority, which means {DEFAULT_PRIORITY}"
         yield Diagnosis("absent_priority", path, text, severity="note")
+
+
+def _not_unique(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:
+    """Returns what makes Beads' programs refuse the file or read another state in it."""
+    path, doubled = hive.layout.issues_path, _doubled(hive)
+    if doubled:
+        text = (
+            f"{len(doubled)} issues have several rows, first {next(iter(doubled))}: the newest "
+            "counts, but other programs use another one or refuse the file"
+        )
+        is_owned = issues_file.owner_in(hive.layout.beads_dir) is not None
+        yield Diagnosis("doubled_row", path, text, hint=None if is_owned else "queen doctor --fix")
+    having: dict[object, list[str]] = {}
+    for key, issue in issues.items():
+        if isinstance(ref := issue.fields.get("external_ref"), str) and ref:
+            having.setdefault(ref, []).append(key)
+    for ref, ids in having.items():
+        if len(ids) > 1:
+            text = f"{', '.join(ids)} have one external_ref, {ref}: Beads refuses such a file"
+            yield Diagnosis("doubled_ref", path, text)
+
+
+def _doubled(hive: Services) -> dict[str, Mapping[str, object]]:
+    """Returns the row that counts of each issue that has several."""
+    rows = issues_file.read_rows_exactly(hive.layout.issues_path)
+    counts = Counter(row.get("id") for row in rows)
+    return {key: row for key, row in newest(rows).items() if counts[key] > 1}
+
+
+def _stage_without_doubles(hive: Services, tx: Transaction) -> None:
+    if not issues_file.owner_in(hive.layout.beads_dir):
+        for row in _doubled(hive).values():
+            tx.put_issue(row, row)
 
 
 def _clocks(hive: Services) -> Iterator[Diagnosis]:

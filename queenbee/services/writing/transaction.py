@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from queenbee.core.kinds import kind_of
+from queenbee.core.row_edits import Edit
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
 from queenbee.store.ledger import codec
@@ -44,7 +45,7 @@ class Transaction:
         self._store = store
         self._mutex = mutex
         self._lines: dict[str, list[bytes]] = {}
-        self._rows: list[bytes] = []
+        self._rows: list[Edit] = []
         self._long: list[str] = []
         self._write: Write | None = None
         self.now_ms = 0
@@ -68,13 +69,14 @@ class Transaction:
             self._long.append(str(line.get("id")))
         return line
 
-    def append_issue(self, row: Mapping[str, object]) -> None:
-        """Adds a row to the tracker's file, to be written at the end of the block.
+    def put_issue(self, row: Mapping[str, object], was: Mapping[str, object] | None = None) -> None:
+        """Replaces a row of the tracker's file, or adds it, at the end of the block; no other row
+        is touched. `was` is the row that the change was made on.
 
-        It replaces the row with its id; no other row is touched. Whoever makes the row from
-        somebody's text looks at that before: `Store.look`.
+        Whoever makes the row from somebody's text looks at that before: `Store.look`.
         """
-        self._rows.append(codec.encode(row))
+        codec.encode(row)
+        self._rows.append(Edit(row, was))
 
     def mint(self, kind: str) -> str:
         """Returns an id for a record to create in this write."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from queenbee.core.row_edits import Edit
 from queenbee.store.engines.fault import Fault
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.questions import Progress, Records
@@ -24,8 +25,10 @@ class Write(Protocol):
     def begin(self) -> None:
         """Waits for the turn. Raises `Busy` and `Unwritable`; the turn has then not begun."""
 
-    def record(self, lines: Lines, rows: Sequence[bytes], state: Callable[[str], Records]) -> None:
-        """Records the lines, and the tracker's rows: all or none, once. `state` is the store's."""
+    def record(self, lines: Lines, rows: Sequence[Edit], state: Callable[[str], Records]) -> None:
+        """Records the lines, and the edits of the tracker's rows: all or none, once. `state` is the
+        store's.
+        """
 
     def end(self) -> None:
         """Ends the turn: others may write. Call it exactly once after `begin`."""

@@ -12,8 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.core.row_edits import Edit
     from queenbee.store.engines.engine import Lines
-    from queenbee.store.files import Appender
+    from queenbee.store.issues_write import Replaced
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Receipt
     from queenbee.store.questions import Records
@@ -30,7 +31,7 @@ class FilesWrite:
             timeout_s=layout.settings.lock_timeout_s,
             prepare=self._make_folders,
         )
-        self._receipts: list[Receipt | Appender] = []
+        self._receipts: list[Receipt | Replaced] = []
 
     def begin(self) -> None:
         try:
@@ -45,16 +46,16 @@ class FilesWrite:
             add_hint(error, self._layout)
             raise
 
-    def record(self, lines: Lines, rows: Sequence[bytes], state: Callable[[str], Records]) -> None:
+    def record(self, lines: Lines, rows: Sequence[Edit], state: Callable[[str], Records]) -> None:
         try:
             self._lock.confirm()
             # The issues first: after a crash in between, an assignment is still active and can be
             # ended again. The other way round, an open issue would have no assignment.
             if rows:
                 creating.make_beads_dir(self._layout)
-                from queenbee.store.issues_file import append_rows  # noqa: PLC0415 - start-up
+                from queenbee.store.issues_write import replace_rows  # noqa: PLC0415 - start-up
 
-                self._receipts.append(append_rows(self._layout.issues_path, rows))
+                self._receipts.append(replace_rows(self._layout.issues_path, rows))
             for kind, each in lines.items():
                 self._receipts.append(state(kind).append(each))
         except BaseException as error:

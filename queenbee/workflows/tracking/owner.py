@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import one_line, shell_word
 from queenbee.errors import ExternalFailure
 from queenbee.store.git_trees import git_tree
+from queenbee.store.issues_file import owner_in
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 30
 _LAST_CHARS = 300
 _PROGRAMS = ("bd", "br")
-_DOLT = frozenset({"dolt", "embeddeddolt"})
-_CONFIGURATION = frozenset({"metadata.json", "config.yaml"})
 
 
 class Owner:
@@ -35,14 +34,11 @@ class Owner:
         Both programs leave a database or a configuration beside the file. Dolt is `bd`'s;
         otherwise it is the one of the two that is installed.
         """
-        try:
-            names = set(os.listdir(layout.beads_dir))
-        except OSError:
+        kind = owner_in(layout.beads_dir)
+        if kind is None:
             return None
-        if names & _DOLT:
+        if kind == "dolt":
             return cls("bd", layout)
-        if not names & _CONFIGURATION and not any(name.endswith(".db") for name in names):
-            return None
         installed = [name for name in _PROGRAMS if _path_of(name, layout.tree)]
         return cls((installed or _PROGRAMS)[0], layout)
 

@@ -1,7 +1,7 @@
 """The tracker's issues, written: by Beads' own program where there is one, else by us.
 
 A repository whose `.beads/` has Beads' database or configuration belongs to `bd` or `br`: these are
-called, or the refusal says which. In any other, changed rows are appended to `issues.jsonl` in
+called, or the refusal says which. In any other, rows of `issues.jsonl` are replaced or added in
 Beads' format. `docs/format.md`, section "Issues".
 """
 
@@ -11,19 +11,19 @@ import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.beads import DONE, newest
+from queenbee.core.beads import DONE
 from queenbee.core.names import checked_issue_id
 from queenbee.core.readiness import BLOCKING
 from queenbee.core.text import one_line, suggested
 from queenbee.core.timestamps import format_ms, instant_ms, parse_ms
-from queenbee.documents.issue_rows import close_row, current_rows, later_than, new_row
+from queenbee.documents.issue_rows import close_row, later_than, new_row
 from queenbee.documents.reconcile import fresh_id, hashed_id
 from queenbee.errors import Conflict, InvalidInput, Taken
 from queenbee.workflows.imports import usual_prefix
 from queenbee.workflows.tracking.owner import Owner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.beads import Issue
     from queenbee.documents.issue_rows import Row
@@ -89,7 +89,7 @@ class Tracker:
             row["dependencies"] = [
                 _dependency(identifier, target, kind, actor, tx.now) for target, kind in asked.needs
             ]
-            tx.append_issue(row)
+            self._hive.issues.put(tx, row)
         return identifier
 
     def edit(self, issue_id: str, **changes: object) -> Issue:
@@ -196,7 +196,7 @@ class Tracker:
     def _change(self, issue_id: str, change: Callable[[Row, int], Row]) -> None:
         _ = self._hive.actor  # A change has an author, also where the row does not name one.
         with self._hive.transaction() as tx:
-            row = current_rows(self._hive.issues.rows()).get(issue_id)
+            row = self._hive.issues.rows().get(issue_id)
             if row is None:
                 raise InvalidInput(
                     f"{issue_id} is a bead in a file of its own, not a row of the tracker",
@@ -209,7 +209,8 @@ class Tracker:
             ended_ms = instant_ms(done.updated_at) if done is not None else None
             now_ms = max(tx.now_ms, (ended_ms or 0) + 1)
             if changed != row:
-                tx.append_issue({**changed, "updated_at": later_than(row, now_ms)})
+                stamped = {**changed, "updated_at": later_than(row, now_ms)}
+                self._hive.issues.put(tx, stamped)
 
     def _check_no_circle(self, issue_id: str, on: Sequence[str], kind: str) -> None:
         if kind not in BLOCKING:
@@ -231,11 +232,11 @@ class Tracker:
                     seen.add(target)
                     todo.append(target)
 
-    def _fresh_id(self, rows: Sequence[Row], title: str, asked: NewIssue) -> str:
+    def _fresh_id(self, rows: Mapping[str, Row], title: str, asked: NewIssue) -> str:
         known = self._hive.issues.all()
-        taken = {*newest(rows), *known}
+        taken = {*rows, *known}
         if asked.issue_id is None:
-            usual = usual_prefix([row for row in rows if row.get("id")])
+            usual = usual_prefix(rows)
             # Random, unlike an import's: two clones may each have an issue of one title.
             seed = f"{title}\0{os.urandom(8).hex()}"
             return fresh_id(asked.prefix or usual, seed, taken, hashed_id)

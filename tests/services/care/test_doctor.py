@@ -219,6 +219,45 @@ def test_a_note_says_what_an_absent_priority_means(hive: Hive, beads: Path, othe
     assert finding.message.endswith("no priority, which means 2")
 
 
+ROW = {"title": "x", "priority": 1, "status": "open", "updated_at": "2026-01-01T00:00:00Z"}
+DOUBLED = (
+    {"id": "qb-1", **ROW},
+    {"id": "qb-2", **ROW, "external_ref": "gh-1"},
+    {"id": "qb-1", **ROW, "status": "closed", "updated_at": "2026-01-02T00:00:00Z"},
+)
+
+
+def test_doubled_rows_are_counted_and_the_newest_of_each_is_kept(hive: Hive, beads: Path) -> None:
+    path = beads / "issues.jsonl"
+    write_lines(path, *DOUBLED)
+    finding = only(hive)
+    assert (finding.code, finding.hint) == ("doubled_row", "queen doctor --fix")
+    assert finding.message.startswith("1 issues have several rows, first qb-1")
+    assert [each.fixed for each in repair(hive)] == [True]
+    assert records(path) == [*DOUBLED[1:]]
+    assert examine(hive) == []
+
+
+def test_doubled_rows_of_another_program_are_left_to_it(hive: Hive, beads: Path) -> None:
+    write_lines(beads / "issues.jsonl", *DOUBLED)
+    (beads / "metadata.json").write_text("{}")
+    before = (beads / "issues.jsonl").read_bytes()
+    assert [(each.code, each.hint, each.fixed) for each in repair(hive)] == [
+        ("doubled_row", None, False)
+    ]
+    assert (beads / "issues.jsonl").read_bytes() == before
+
+
+def test_two_issues_with_one_reference_are_found(hive: Hive, beads: Path) -> None:
+    row = {"title": "x", "priority": 1, "external_ref": "gh-1"}
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", **row}, {"id": "qb-2", **row})
+    finding = only(hive)
+    assert (finding.code, finding.message) == (
+        "doubled_ref",
+        "qb-1, qb-2 have one external_ref, gh-1: Beads refuses such a file",
+    )
+
+
 def test_lines_of_the_tracker_that_are_not_issues_are_named(hive: Hive, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", "<<<<<<< HEAD", '{"_type":"memory"}', "", "{torn")
     found = [(each.code, each.line, each.severity) for each in examine(hive)]

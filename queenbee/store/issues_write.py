@@ -1,0 +1,146 @@
+"""Rows of the tracker's file, replaced in place: one row for each id.
+
+The other lines keep their bytes and their order. The tracker does not know the hive's lock, so the
+file is compared once more right before the new version gets its name; if another program has
+written it, the edits are made again on that version. `docs/format.md`, section "Issues".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from queenbee.core.beads import supersedes
+from queenbee.errors import Busy
+from queenbee.store import safe_open
+from queenbee.store.files import Original, stamp_of
+from queenbee.store.issues_file import exactly
+from queenbee.store.ledger.codec import Unusable, decoder, encode
+from queenbee.store.whole_files import sweep, write_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from queenbee.core.fold import Fields
+    from queenbee.core.row_edits import Edit
+
+_ATTEMPTS = 20
+_ESCAPES = (b"\\u", b"\\/")
+"""An id may be written with these, and is then not found as it is."""
+_FEW = 16
+"""For so many ids, looking for them in a line takes less time than decoding it."""
+
+
+class Replaced:
+    """Rows that are in the file now. The caller must `close` it."""
+
+    __slots__ = ("_after", "_before", "path")
+
+    def __init__(self, path: str, before: bytes | None, *, changed: bool) -> None:
+        self.path = path
+        self._before = before
+        """What the file held; None if there was none."""
+        self._after = stamp_of(path) if changed else None
+
+    def take_back(self) -> None:
+        """Undoes the edits, unless another program has written the file since. Call it only under
+        the lock that they were made under.
+        """
+        if self._after is None or stamp_of(self.path) != self._after:
+            return
+        if self._before is None:
+            safe_open.unlink(self.path)
+        else:
+            write_document(self.path, self._before)
+
+    def sync(self) -> None:
+        """Does nothing: a version is on disk before it gets the file's name."""
+
+    def close(self) -> None:
+        """Forgets the old version."""
+        self._before = None
+
+
+def replace_rows(path: str, edits: Sequence[Edit]) -> Replaced:
+    """Makes the edits, all of them or none; on disk when it returns. Needs the hive's lock.
+
+    Raises `Unwritable`, `Unreadable`, and `Busy` if another program does not stop writing the file.
+    """
+    folder, name = os.path.split(path)
+    sweep(folder, f".{name}.")  # Of writers that were killed: nobody else writes now.
+    for _ in range(_ATTEMPTS):
+        original = Original(path)
+        try:
+            data = edited(original.data, edits)
+            before = original.data if original.is_there else None
+            if data == original.data or original.replace_if_current(data):
+                return Replaced(path, before, changed=data != original.data)
+        finally:
+            original.close()
+    raise Busy(
+        f"another program rewrites {path} again and again",
+        hint="try again; nothing was written",
+        path=path,
+    )
+
+
+def edited(data: bytes, edits: Sequence[Edit]) -> bytes:
+    """Returns the content of the file with the edits.
+
+    If it has several rows of an id, the one that counts is replaced, and the others go. A row that
+    is not there is added at the end.
+    """
+    lines = data.split(b"\n")
+    found = _found(lines, len(data), {edit.issue_id for edit in edits})
+    added: dict[str, Fields] = {}
+    gone = set[int]()
+    for edit in edits:
+        known = found.get(edit.issue_id)
+        if known is None:
+            row = added.get(edit.issue_id)
+            added[edit.issue_id] = dict(edit.row) if row is None else edit.made_on(row)
+            continue
+        place, row, others = known
+        gone.update(others)
+        changed = edit.made_on(row)
+        if changed != row:
+            ending = b"\r" if lines[place].endswith(b"\r") else b""
+            lines[place] = encode(changed) + ending
+            found[edit.issue_id] = place, changed, others
+    kept = [line for number, line in enumerate(lines) if number not in gone]
+    if added:
+        # A torn last line keeps its bytes and gets its newline.
+        end = [b""] if not kept[-1] else [kept[-1], b""]
+        kept[-1:] = [*end[:-1], *map(encode, added.values()), b""]
+    return b"\n".join(kept)
+
+
+def _found(
+    lines: Sequence[bytes], size_bytes: int, ids: Collection[str]
+) -> dict[str, tuple[int, Fields, list[int]]]:
+    """Returns the row that counts of each id that is there: the number of its line, its fields, and
+    the numbers of the other lines with that id.
+    """
+    quoted = [json.dumps(each, ensure_ascii=False).encode(errors="replace") for each in ids]
+    decode = decoder(size_bytes)
+    found: dict[str, tuple[int, Fields, list[int]]] = {}
+    for number, raw in enumerate(lines):
+        if len(quoted) <= _FEW and not any(each in raw for each in (*quoted, *_ESCAPES)):
+            continue
+        try:
+            row = exactly(raw.removesuffix(b"\r"), decode)
+        except Unusable:
+            continue
+        identifier = row.get("id")
+        if not isinstance(identifier, str) or identifier not in ids:
+            continue
+        if identifier not in found:
+            found[identifier] = number, row, []
+        else:
+            place, known, others = found[identifier]
+            is_newer = supersedes(row, known)
+            found[identifier] = (
+                (number, row, [*others, place]) if is_newer else (place, known, [*others, number])
+            )
+    return found
