@@ -1,4 +1,4 @@
-"""How work lands: strategies, conflicts that need nobody, and a conflict's turn."""
+"""How work lands: strategies, conflicts that need nobody, and a conflict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hives import QuickQueen, commit_file, git
 
 from queenbee import Hive
-from queenbee.errors import Busy, InvalidInput
+from queenbee.errors import InvalidInput
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.services.waiting.landing_turn import landers
 
@@ -187,7 +187,7 @@ class TestConflictsThatNeedNobody:
         landed(appended[0])
         told: list[str] = []
         with pytest.raises(NotLanded, match=r"conflict: README\.md"):
-            landed(appended[1], rules=Rules(keep_turn_s=0), tell=told.append)
+            landed(appended[1], rules=Rules(), tell=told.append)
         assert told[0] == "joined CHANGELOG.md lines 4-6: both kept"
         assert told[-1].startswith("came in: ")
         (appended[1] / "README.md").write_text("both\n")
@@ -205,7 +205,7 @@ class TestConflictsThatNeedNobody:
     def test_off_leaves_all_of_them(self, repo: Path, appended: tuple[Path, Path]) -> None:
         landed(appended[0])
         with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md"):
-            landed(appended[1], rules=Rules(join="off", keep_turn_s=0))
+            landed(appended[1], rules=Rules(join="off"))
 
     @pytest.fixture
     def listed(self, repo: Path, trees: tuple[Path, Path]) -> tuple[Path, Path]:
@@ -220,7 +220,7 @@ class TestConflictsThatNeedNobody:
     ) -> None:
         landed(listed[0])
         with pytest.raises(NotLanded, match=r"conflict: lib\.py"):
-            landed(listed[1], rules=Rules(keep_turn_s=0))
+            landed(listed[1], rules=Rules())
         abort(opened(listed[1]))
         landed(listed[1], check="true")
         wanted = 'names = [\n    "first",\n    "two",\n    "one",\n]\n'
@@ -233,7 +233,7 @@ class TestConflictsThatNeedNobody:
         for tree in trees:
             git(tree, "merge", "-q", "--no-edit", "main")
             commit_file(tree, "log.md", f"- first\n- {tree.name}\n")
-        rules = Rules(union=("NEWS.md",), keep_turn_s=0)
+        rules = Rules(union=("NEWS.md",))
         landed(trees[0], rules=rules)
         with pytest.raises(NotLanded, match=r"conflict: log\.md") as refused:
             landed(trees[1], rules=rules)
@@ -250,7 +250,7 @@ class TestConflictsThatNeedNobody:
         for tree in trees:
             git(tree, "merge", "-q", "main")
             commit_file(tree, name, f"first\n{tree.name}\n")
-        rules = Rules(keep_turn_s=0)
+        rules = Rules()
         landed(trees[0], rules=rules)
         with pytest.raises(NotLanded) as refused:
             landed(trees[1], rules=rules)
@@ -261,7 +261,7 @@ class TestConflictsThatNeedNobody:
     def test_a_change_is_never_taken_for_an_addition(
         self, repo: Path, appended: tuple[Path, Path]
     ) -> None:
-        rules = Rules(keep_turn_s=0)
+        rules = Rules()
         text = (appended[1] / "CHANGELOG.md").read_text()
         commit_file(appended[1], "CHANGELOG.md", text.replace("- begun\n", "- begun, at last\n"))
         landed(appended[0], rules=rules)
@@ -273,7 +273,7 @@ class TestConflictsThatNeedNobody:
 class TestAConflict:
     @pytest.fixture
     def conflict(self, repo: Path, trees: tuple[Path, Path]) -> Path:
-        """A worktree in which landing found a conflict, and so kept the turn."""
+        """A worktree in which landing found a conflict."""
         one, two = trees
         for tree in trees:
             commit_file(tree, "README.md", f"{tree.name}\n")
@@ -286,19 +286,17 @@ class TestAConflict:
         (tree / "README.md").write_text("both\n")
         git(tree, "add", "README.md")
 
-    def test_keeps_the_turn_and_continues(
+    def test_stops_nobody_and_continues(
         self, repo: Path, trees: tuple[Path, Path], conflict: Path
     ) -> None:
         assert [each.state for each in landers(opened(repo))] == ["resolving"]
         commit_file(trees[0], "next.txt", "x\n")
-        with pytest.raises(Busy, match="two resolves a conflict with main"):
-            landed(trees[0], wait_s=0.2)
+        assert landed(trees[0], wait_s=0) == head(repo, "main")
         with pytest.raises(NotLanded, match=r"conflict: README\.md"):
             landed(conflict, "two", go_on=True)
         self.resolve(conflict)
         assert landed(conflict, "two", go_on=True) == head(repo, "main")
         assert landers(opened(repo)) == []
-        assert landed(trees[0]) == head(repo, "main")
 
     def test_is_taken_back(self, repo: Path, trees: tuple[Path, Path], conflict: Path) -> None:
         abort(opened(conflict, "two"))
@@ -306,13 +304,6 @@ class TestAConflict:
         assert landers(opened(repo)) == []
         with pytest.raises(InvalidInput, match="no unfinished landing"):
             abort(opened(conflict, "two"))
-
-    def test_ends_by_itself(self, repo: Path, trees: tuple[Path, Path], conflict: Path) -> None:
-        abort(opened(conflict, "two"))
-        with pytest.raises(NotLanded, match="conflict"):
-            landed(conflict, "two", rules=Rules(keep_turn_s=1))
-        commit_file(trees[0], "next.txt", "x\n")
-        assert landed(trees[0], wait_s=30) == head(repo, "main")
 
     def test_of_a_rebase_continues(self, repo: Path, trees: tuple[Path, Path]) -> None:
         one, two = trees
@@ -342,10 +333,9 @@ class TestAConflict:
 def test_the_settings_say_how(repo: Path, beads: Path, trees: tuple[Path, Path]) -> None:
     (beads / "queen.toml").write_text(
         '[land]\ncheck = "exit 1"\nstrategy = "squash"\nunion = ["*.md"]\njoin = "all"\n'
-        'keep_turn = "5m"\n'
     )
     rules = Rules.of(opened(trees[0]))
-    assert rules == Rules("exit 1", "squash", ("*.md",), "all", 300, 3600)
+    assert rules == Rules("exit 1", "squash", ("*.md",), "all", 3600)
     assert land(opened(trees[0]), check=None, wait_s=5).commit is None
     git(repo, "config", "queenbee.check", "true")
     assert land(opened(trees[0]), check=None, wait_s=5).commit is not None

@@ -53,8 +53,8 @@ class Joins:
         return self._which != OFF and (is_appended(path) or self._union.match_file(path))
 
     def rules_for(self, path: str) -> Mapping[str, Rule]:
-        """Returns the rules that count for a file."""
-        if self._which == OFF:
+        """Returns the rules that count for a file; those of the hive have their own."""
+        if self._which == OFF or path.startswith(".beads/"):
             return {}
         if self.everybody_appends_to(path):
             return APPENDED
