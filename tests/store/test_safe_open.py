@@ -57,6 +57,7 @@ ELSEWHERE = {
     ("hook/session_events.py", "open"): "the file that CLAUDE_ENV_FILE names",
     ("report/page.py", "open"): "reads a file of this package",
     ("tui/web.py", "open"): "reads files of this package",
+    ("services/waiting/landing_steps.py", "os.rename"): "sets aside what is no file there",
     ("services/writing/credentials.py", "open"): "reads a file of this package",
     ("store/whole_files.py", "os.link"): "by the handle of the folder",
     (
