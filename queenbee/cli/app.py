@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from queenbee.core.records import Record
+    from queenbee.store.layout import Layout
     from queenbee.workflows.hive import Hive
 
 
@@ -41,6 +42,12 @@ class Answer:
 
 _NOTED = ("reservations", "assignments")
 """What the notices read after every command."""
+
+
+def _removed_rows(layout: Layout, issue_ids: Sequence[str]) -> set[str]:
+    from queenbee.git.removed_rows import removed_rows  # noqa: PLC0415 - start-up
+
+    return removed_rows(layout, issue_ids)
 
 
 class Invocation:
@@ -61,6 +68,7 @@ class Invocation:
             from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
+            self._hive.asks_git = _removed_rows
             if not self.json and sys.stderr.isatty():
                 self._hive.progress = Bar()
         return self._hive
