@@ -69,6 +69,7 @@ class Invocation:
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
             self._hive.asks_git = _removed_rows
+            self.tell_problem(self._hive.layout)
             if not self.json and sys.stderr.isatty():
                 self._hive.progress = Bar()
         return self._hive
@@ -79,6 +80,13 @@ class Invocation:
             self.notices.append(text)
         else:
             aside(f"queen: {printable(text)}")
+
+    def tell_problem(self, layout: Layout) -> None:
+        """Says why the settings cannot be read, if that is so, and which ones count instead."""
+        if layout.settings.problem is not None:
+            from queenbee.git.settings_origin import problem_sentence  # noqa: PLC0415 - start-up
+
+            self.tell(problem_sentence(layout) or "")
 
     def freshen(self, command: str | None) -> None:
         """Takes in what others pushed, before a command reads, if the settings say so."""

@@ -3,7 +3,7 @@
 The ledger `issues` has a line for each change that `queen` made of a row. `settling` compares the
 rows that it folds to with the file, whenever one of the two has changed; a note says of what they
 were when they were last in step. Where `bd` or `br` owns the tracker, none of this applies.
-`docs/format.md`, section "Issues"; ADR 0035.
+`docs/format.md`, section "Issues"; ADR 0037.
 """
 
 from __future__ import annotations

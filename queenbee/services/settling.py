@@ -2,7 +2,7 @@
 
 What another program wrote to the file since it was last compared goes to the ledger; what git took
 away, or another clone changed, goes to the file. A reader sees the result, and writes nothing but a
-note of what it compared. `docs/format.md`, section "Issues"; ADR 0035.
+note of what it compared. `docs/format.md`, section "Issues"; ADR 0037.
 """
 
 from __future__ import annotations

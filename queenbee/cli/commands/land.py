@@ -69,7 +69,7 @@ def _show(value: dict[str, Any]) -> None:
     default="10m",
     callback=seconds,
     metavar="10m",
-    help="How long to wait for your turn, including while others resolve conflicts",
+    help="How long to wait for your turn",
     show_default=True,
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
@@ -93,7 +93,7 @@ def land(  # noqa: PLR0913 - the options of a command
     main worktree. Then it completes ISSUE (default: the one that you have), and tells those who
     work on files that changed.
 
-    If the merge has conflicts, it leaves them to you, and keeps your turn for a while: resolve
+    If the merge has conflicts, it leaves them to you, and others land meanwhile: resolve
     them, git add, and --continue, or --abort. If a check fails (exit 1), nothing is landed. It
     refuses files that another droid holds.
 

@@ -10,17 +10,18 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
+from queenbee.git.landing import settings_merge
 from queenbee.git.landing.commands import git, line
-from queenbee.git.landing.place import NotLanded
-from queenbee.git.landing.union import Unmerged, spec_of
+from queenbee.git.landing.conflicts import Unmerged
+from queenbee.git.landing.refusals import NotLanded
+from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.landing.commands import Commands, Done
+    from queenbee.git.landing.conflicts import Joined, Joins
     from queenbee.git.landing.place import Place
-    from queenbee.git.landing.step_notes import Note
-    from queenbee.git.landing.union import Joined
 
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
 _MERGE_TARGET = 3
@@ -31,16 +32,16 @@ _REBASE_TARGET = 2
 class Joining:
     """One way to bring a branch and its target together."""
 
-    def __init__(self, place: Place, strategy: str, union: Sequence[str], subject: str | None):
+    def __init__(self, place: Place, strategy: str, joins: Joins, subject: str | None):
         self._place = place
         self._commands: Commands = place.commands
         self._strategy = strategy
-        self._union = spec_of(union)
+        self.joins = joins
         self._subject = subject
         self.joined: list[Joined] = []
-        """Where both sides of a conflict were kept, in the order in which it was done."""
+        """The conflicts that needed nobody, in the order in which they were met."""
 
-    def join(self, note: Note) -> str:
+    def join(self) -> str:
         """Returns the commit to land: the branch's own, on top of the target.
 
         Raises `Unresolved` for a conflict, which it leaves to be resolved, and `NotLanded`.
@@ -49,10 +50,11 @@ class Joining:
         target = place.tip()
         if self._strategy == REBASE:
             if place.behind() or not self._is_linear(target):
-                self._rebase(target, note)
+                self._rebase(target)
         else:
             if place.behind():
-                self._merge(target, note)
+                self._merge(target)
+            settings_merge.mend(self._commands, place.tree, target)
             if self._strategy == SQUASH:
                 self._squash(target)
             elif not self._is_on_first_parents(target):
@@ -86,62 +88,74 @@ class Joining:
             raise _refused(f"the {what} cannot be taken back", done)
         return True
 
-    def _merge(self, target: str, note: Note) -> None:
+    def _merge(self, target: str) -> None:
         place = self._place
         place.refuse_overwriting(target)
         self._commands.wait_for_index(place.git_dir)
-        note.write(step="merge", tree=place.tree, before=place.head(), after=target)
+        self._commands.step.write("merge", before=place.head(), after=target)
         message = self._subject or f"Merge branch '{place.branch}'"
         how = ("--no-edit", "--ff", "--commit", "--no-squash", "--no-stat", "-m", message)
-        done = self._commands("merge", *how, target, cwd=place.tree, note=note)
+        done = self._commands("merge", *how, target, cwd=place.tree)
         if done.status == 0:
             return
-        if self._resolve(_MERGE_TARGET, note):
-            done = self._commit_merge(note)
+        if self._resolve(_MERGE_TARGET):
+            done = self._commit_merge()
             if done.status == 0:
                 return
         if place.is_merging:  # A hook refused it: nothing is left half merged.
-            self._commands("merge", "--abort", cwd=place.tree, to_the_end=True, note=note)
+            self._commands("merge", "--abort", cwd=place.tree, to_the_end=True)
         self._commands.stop_if_asked()
         raise _refused(f"{place.target} cannot be merged", done)
 
-    def _commit_merge(self, note: Note | None = None) -> Done:
+    def _commit_merge(self) -> Done:
         # Without an editor, git keeps its comments on the conflicts in the message.
         how = ("commit", "--no-edit", "--cleanup=strip")
-        return self._commands(*how, cwd=self._place.tree, note=note)
+        return self._commands(*how, cwd=self._place.tree)
 
-    def _rebase(self, target: str, note: Note) -> None:
+    def _rebase(self, target: str) -> None:
         place = self._place
         place.refuse_overwriting(target, replays=True)
         self._commands.wait_for_index(place.git_dir)
-        note.write(step="rebase", tree=place.tree, before=place.head(), after=target)
-        done = self._commands("rebase", target, cwd=place.tree, note=note)
-        self._go_on_rebasing(done, note)
+        self._commands.step.write("rebase", before=place.head(), after=target)
+        done = self._commands("rebase", target, cwd=place.tree)
+        self._go_on_rebasing(done)
 
-    def _go_on_rebasing(self, done: Done, note: Note | None = None) -> None:
+    def _go_on_rebasing(self, done: Done) -> None:
         """Resolves what can be resolved, commit by commit, until the rebase is done."""
         place = self._place
         while done.status != 0:
-            if not place.is_rebasing or not self._resolve(_REBASE_TARGET, note):
+            if not place.is_rebasing or not self._resolve(_REBASE_TARGET):
                 if place.is_rebasing:  # Something else stopped it.
-                    self._commands("rebase", "--abort", cwd=place.tree, to_the_end=True, note=note)
+                    self._commands("rebase", "--abort", cwd=place.tree, to_the_end=True)
                 self._commands.stop_if_asked()
                 raise _refused(f"the branch cannot be rebased on {place.target}", done)
-            done = self._commands("rebase", "--continue", cwd=place.tree, note=note)
+            done = self._commands("rebase", "--continue", cwd=place.tree)
 
-    def _resolve(self, target_stage: int, note: Note | None) -> bool:
+    def _resolve(self, target_stage: int) -> bool:
         """Returns whether git stopped at conflicts, which are resolved now. Raises `Unresolved` for
         those that are left to the actor.
         """
         unmerged = Unmerged(self._place.tree, target_stage)
-        left = unmerged.keep_both(self._commands, self._union)
+        left = unmerged.join(self._commands, self.joins)
         self.joined += unmerged.joined
+        self._say_in_message(unmerged.joined)
+        settings = settings_merge.PATH
+        if settings in left and settings_merge.resolve(
+            self._commands, self._place.tree, target_stage
+        ):
+            left.remove(settings)
         if left:
-            if note is not None:
-                note.write(step="conflict", tree=self._place.tree)
+            self._commands.step.write("conflict")
             offered = [path for path in unmerged.only_added() if path in left]
             raise self._place.conflict(left, union=offered)
         return bool(unmerged.files)
+
+    def _say_in_message(self, joined: Sequence[Joined]) -> None:
+        """Adds to the message of the commit that git is about to make what was joined."""
+        name = "rebase-merge/message" if self._place.is_rebasing else "MERGE_MSG"
+        path = os.path.join(self._place.git_dir, name)
+        if joined and os.path.exists(path):
+            safe_open.write(path, _paragraph(joined).encode(errors="surrogateescape"), os.O_APPEND)
 
     def _is_linear(self, target: str) -> bool:
         merges = git("rev-list", "--count", "--merges", f"{target}..HEAD", cwd=self._place.tree)
@@ -190,10 +204,11 @@ class Joining:
     def _squashed(self, commits: Sequence[str]) -> str:
         tree = self._place.tree
         if len(commits) == 1:
-            return git("show", "-s", "--format=%B", commits[0], cwd=tree).decode(errors="replace")
+            said = git("show", "-s", "--format=%B", commits[0], cwd=tree).decode(errors="replace")
+            return said.rstrip("\n") + _paragraph(self.joined)
         subjects = git("show", "-s", "--format=* %s", *commits, "--", cwd=tree)
         subject = self._subject or f"Squash branch '{self._place.branch}'"
-        return f"{subject}\n\n{subjects.decode(errors='replace')}"
+        return f"{subject}\n\n{subjects.decode(errors='replace')}{_paragraph(self.joined)}"
 
     def _by_hook(self, message: str) -> str:
         """Returns a message as the repository's hook leaves it. Raises `NotLanded` if that refuses
@@ -238,10 +253,15 @@ class Joining:
             raise _refused(f"{self._place.branch} cannot be moved", done)
 
 
+def _paragraph(joined: Sequence[Joined]) -> str:
+    said = [f"- {sentence}" for each in joined for sentence in each.sentences()]
+    return "\n".join(["", "", *said, ""]) if said else ""
+
+
 def _author(tree: str, commit: str) -> dict[str, str]:
     said = git("show", "-s", "--format=%an%x00%ae%x00%ad", "--date=raw", commit, cwd=tree)
     name, email, date = said.decode(errors="surrogateescape").rstrip("\n").split("\0")
-    return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": date}
+    return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"@{date}"}
 
 
 def _refused(what: str, done: Done) -> NotLanded:
