@@ -303,7 +303,7 @@ def take_next(
 
 
 def _keeper(hive: Services) -> Keeper:
-    from queenbee.git.worktrees.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
+    from queenbee.git.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
 
     return WorktreeKeeper(hive)
 

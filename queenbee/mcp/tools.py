@@ -18,7 +18,7 @@ from queenbee.git import touched
 from queenbee.git.landed import complete as complete_issue
 from queenbee.git.remote.alongside import freshen, send
 from queenbee.git.remote.terms import Terms
-from queenbee.git.worktrees.unfinished import WorktreeKeeper
+from queenbee.git.unfinished import WorktreeKeeper
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
 from queenbee.services import governing, unasked, work
 from queenbee.services.leases.edits import notes_on_checked

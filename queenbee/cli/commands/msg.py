@@ -362,7 +362,7 @@ def nudge(hive: Hive, droid: str) -> Message:
     within a minute, anybody may take over from it without another reason. Any command, edit or
     commit of it is an answer. Whoever waits in queen next --wait asks, and takes over, by itself.
     """
-    from queenbee.git.worktrees.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
+    from queenbee.git.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
 
     WorktreeKeeper(hive).note_signs(droid)
     return hive.nudges.nudge(droid)

@@ -409,6 +409,6 @@ def status(hive: Hive) -> Status:
 
 
 def _keeper(hive: Services) -> Keeper:
-    from queenbee.git.worktrees.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
+    from queenbee.git.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
 
     return WorktreeKeeper(hive)

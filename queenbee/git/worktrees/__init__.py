@@ -1,1 +1,1 @@
-"""Worktrees of droids: made, looked after, and what is left in them."""
+"""Worktrees of droids: made, looked after and removed."""
