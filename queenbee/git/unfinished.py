@@ -154,8 +154,7 @@ def _commit(hive: Services, place: Worktree, assignment: Assignment) -> str:
     It is made with an index of its own. Raises `ExternalFailure` and `OSError`.
     """
     droid, issue_id = assignment.droid, assignment.issue_id
-    folder = tempfile.mkdtemp(prefix="queen-unfinished-")
-    try:
+    with tempfile.TemporaryDirectory(prefix="queen-unfinished-") as folder:
         index = os.path.join(folder, "index")
         shutil.copyfile(os.path.join(place.git_dir, "index"), index)
         repository = {
@@ -186,8 +185,6 @@ def _commit(hive: Services, place: Worktree, assignment: Assignment) -> str:
         about = f"{issue_id}: what {droid} had not committed"
         commit = run("commit-tree", tree, *parents, "-m", about)
         return _branch(run, _plain(f"{issue_id}-{droid}"), commit)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _branch(run: Callable[..., str], name: str, commit: str) -> str:
