@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.services.work import Begin, Nothing
+    from queenbee.services.work.relief import Keeper
     from queenbee.services.work.waiting import OnProgress
     from queenbee.store.git_files.worktrees import Worktree
 
@@ -299,7 +300,13 @@ def take_next(
     """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others;
     or, if everything is done, the records that are not committed.
     """
-    taken = loop.take_next(hive, patterns=patterns, wait_s=wait_s, on_progress=on_progress)
+    taken = loop.take_next(
+        hive,
+        patterns=patterns,
+        wait_s=wait_s,
+        on_progress=on_progress,
+        keeper=_keeper,
+    )
     if isinstance(taken, loop.Begin):
         _add_work(hive, taken)
     elif taken.state == "done":
@@ -326,6 +333,12 @@ def _add_work(hive: Services, begin: Begin) -> None:
     begin.touched_by = [each for each in seen.touches if each.path in begin.files]
     begin.changing = seen.touches
     begin.unlooked = seen.unlooked
+
+
+def _keeper(hive: Services) -> Keeper:
+    from queenbee.git.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
+
+    return WorktreeKeeper(hive)
 
 
 def _seen(hive: Services, found: Neighbours, met: Sequence[tuple[Worktree, str]]) -> Seen:
