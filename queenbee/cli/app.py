@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from queenbee.core.records import Record
+    from queenbee.store.layout import Layout
     from queenbee.workflows.hive import Hive
 
 
@@ -61,6 +62,7 @@ class Invocation:
             from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
+            self.tell_problem(self._hive.layout)
             if not self.json and sys.stderr.isatty():
                 self._hive.progress = Bar()
         return self._hive
@@ -71,6 +73,13 @@ class Invocation:
             self.notices.append(text)
         else:
             aside(f"queen: {printable(text)}")
+
+    def tell_problem(self, layout: Layout) -> None:
+        """Says why the settings cannot be read, if that is so, and which ones count instead."""
+        if layout.settings.problem is not None:
+            from queenbee.git.settings_origin import problem_sentence  # noqa: PLC0415 - start-up
+
+            self.tell(problem_sentence(layout) or "")
 
     def freshen(self, command: str | None) -> None:
         """Takes in what others pushed, before a command reads, if the settings say so."""

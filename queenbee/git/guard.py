@@ -14,6 +14,7 @@ from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreachable, Unreadable
 from queenbee.git.changes import staged
+from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
@@ -162,7 +163,7 @@ def _look(
     """
     hive: Hive | None = None
     with suppress(NoHive):
-        verdict.hive = hive = open_hive()
+        verdict.hive = hive = _sure(open_hive())
     tree = hive.layout.tree if hive is not None else _tree()
     if tree is None or _is_off(verdict):
         return
@@ -187,7 +188,13 @@ def _look(
     if verdict.hive is not None:
         verdict.paths, verdict.nameless = len(changed), verdict.hive.actor_or_none is None
     if change.is_next_commit and hive is not None:
+        refuse_unreadable(tree, "", changed)
         verdict.left_out = left_out_of(hive, changed)
+
+
+def _sure(hive: Hive) -> Hive:
+    hive.layout.settings.refuse_guesses()
+    return hive
 
 
 def _is_off(verdict: Verdict) -> bool:
@@ -212,6 +219,7 @@ def _unchecked(verdict: Verdict, error: QueenError) -> Verdict:
         if isinstance(error, (StoreError, Unreachable)):
             way = f"to proceed anyway: {BYPASS}"
             error.hint = f"{error.hint}; {way}" if error.hint else way
+        error.message = f"{verdict.what} refused: {error.message}"
         raise error
     verdict.notes.append(f"{error.message}; {verdict.what} not checked")
     _log(verdict, f"{verdict.what}: not checked, {VARIABLE}={verdict.mode}: {error.message}")

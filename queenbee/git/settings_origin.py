@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 
+from queenbee._light import suppress
 from queenbee.core.text import printable
 from queenbee.errors import QueenError
 from queenbee.git.run import git
 from queenbee.store.settings import FILE_NAME
+from queenbee.store.settings_file.editing import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +29,25 @@ def line_of(text: str, name: str) -> int | None:
         if key and f"{table}{key[1]}" == name:
             return number
     return None
+
+
+def problem_sentence(layout: Layout) -> str | None:
+    """Returns why the settings cannot be read, on which line, who wrote it, and what counts in
+    their place; None while they can be.
+    """
+    settings = layout.settings
+    problem = settings.problem
+    if problem is None:
+        return None
+    line, name = problem.details.get("line"), problem.details.get("setting")
+    if line is None and isinstance(name, str):
+        with suppress(QueenError):
+            line = line_of(text_of(os.path.join(layout.beads_dir, FILE_NAME)), name)
+    at = f", line {line}" if isinstance(line, int) and isinstance(name, str) else ""
+    by = who(layout, line) if isinstance(line, int) else ""
+    counts = "the last good settings count" if settings.is_known else "nothing can be written"
+    way = problem.hint or "queen doctor --fix"
+    return f"{problem.message}{at}{f' ({by})' if by else ''}; until it is mended, {counts}: {way}"
 
 
 def who(layout: Layout, line: int) -> str:

@@ -202,11 +202,13 @@ class Store:
         """Returns a context manager in which nobody else writes: read, check, then append.
 
         All appends are recorded together when the block ends without an error, and are on disk
-        when the `with` statement returns. Raises `Busy` and `Unwritable`.
+        when the `with` statement returns. Raises `Busy`, `Unwritable`, and `Unreadable` while the
+        settings cannot be read and were never known here.
         """
         from queenbee.services.writing.transaction import Transaction  # noqa: PLC0415 - start-up
 
         self._reopen_after_fork()
+        self.layout.settings.refuse_guesses()
         return Transaction(self, self._writing)
 
     def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:

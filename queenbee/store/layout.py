@@ -10,7 +10,7 @@ import os
 
 from queenbee.core.text import suggested
 from queenbee.errors import NoHive, StoreError, Unreadable
-from queenbee.store import machine, safe_open
+from queenbee.store import last_good, machine, safe_open
 from queenbee.store import settings as settings_file
 from queenbee.store.git_trees import GitTree, config_value, git_tree, name_in_index, upward, whole
 
@@ -336,7 +336,13 @@ def _follow_redirect(
 
 
 def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | None) -> Layout:
-    settings = settings_file.load(beads, env)
+    settings: Settings | None = None
+    try:
+        settings = settings_file.load(beads, env)
+    except Unreadable as error:
+        if not os.path.isdir(beads):
+            raise
+        problem = error
     home = git_tree(os.path.dirname(beads))
     own = os.path.join(beads, ".queenbee")
     state_dir = own
@@ -348,13 +354,17 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
         how = [*how, f"as {machine.CHOOSE} says, the state is kept in .beads/.queenbee/"]
     else:
         state_dir = _shared_state(beads, home)
+    if settings is None:
+        settings = last_good.instead(state_dir, env, problem)
+    else:
+        last_good.keep(state_dir, settings.text)
     return Layout(beads, state_dir, settings, how, home=home, here=here)
 
 
-def _keeps_state_in_beads(beads: str, home: GitTree, settings: Settings) -> bool:
+def _keeps_state_in_beads(beads: str, home: GitTree, settings: Settings | None) -> bool:
     """Returns whether this machine chose that. Raises `Unreadable` if only the clone did."""
     chosen = machine.chosen_state(home.common_dir)
-    if chosen is None and settings.state == "beads":
+    if chosen is None and settings is not None and settings.state == "beads":
         path = os.path.join(beads, settings_file.FILE_NAME)
         raise Unreadable(
             f'{path} says state = "beads", which only this machine may choose',

@@ -144,8 +144,10 @@ SETTINGS = (
             "rebase: put your commits on top; squash: make one commit of them"),
     Setting("land.batch", _number(100), 16,
             "how many branches may land with one check; 1: each alone"),
+    Setting("land.join", _choice("on", "all", "off"), "on",
+            "which conflicts are joined without you; all: also of new definitions; off: none"),
     Setting("land.union", _PATTERNS, [],
-            "files that everybody appends to: where both sides only added lines, both are kept"),
+            "more files that everybody appends to, besides change logs: both additions are kept"),
     Setting("sync.remote", _text(255), "origin",
             "the git remote that queen sync exchanges records with"),
     Setting("sync.branch", _text(255), "queenbee/hive",
@@ -194,6 +196,7 @@ class Settings:
     land_check_timeout_s: float
     land_strategy: str
     land_batch: int
+    land_join: str
     land_union: tuple[str, ...]
     sync_remote: str
     sync_branch: str
@@ -216,6 +219,19 @@ class Settings:
         vars(self).update(said or {})
         self.unknown = unknown
         """Settings that this version does not know: kept, ignored, reported by doctor."""
+        self.text = b""
+        """What they were read from."""
+        self.problem: Unreadable | None = None
+        """Why the file cannot be read, while the last good settings count in its place."""
+        self.is_known = True
+        """Whether they are what the team set, now or last."""
+
+    def refuse_guesses(self) -> None:
+        """Raises `Unreadable` if these are defaults in place of settings that were never readable
+        here: a guess could write, or look for leases, where the team does not.
+        """
+        if self.problem is not None and not self.is_known:
+            raise self.problem
 
 
 def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
@@ -225,7 +241,24 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
     that is not allowed: guessing at shared settings would let two processes disagree.
     """
     path = os.path.join(beads_dir, FILE_NAME)
-    values = by_name(path, _read(path))
+    try:
+        text = read_own(path)
+    except NotFound:
+        text = b""
+    return loaded(path, text, env)
+
+
+def loaded(path: str, text: bytes, env: Mapping[str, str]) -> Settings:
+    """Returns the settings that a text says, as `load` does. Raises as it does."""
+    found = Settings(*_said(path, text, env))
+    found.text = text
+    return found
+
+
+def _said(
+    path: str, text: bytes, env: Mapping[str, str]
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    values = by_name(path, _parsed(path, text))
     said: dict[str, object] = {}
     for setting in SETTINGS:
         if setting.name in values:
@@ -248,7 +281,7 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
     if said.get("engine_kind") == "postgres" or env.get("QUEEN_DATABASE_URL"):
         service = env.get("PGSERVICE")
         said["database"] = env.get("QUEEN_DATABASE_URL") or (service and f"service={service}") or ""
-    return Settings(said, unknown=tuple(sorted(values)))
+    return said, tuple(sorted(values))
 
 
 def by_name(path: str, values: Mapping[str, object]) -> dict[str, object]:
@@ -270,11 +303,9 @@ def by_name(path: str, values: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
-def _read(path: str) -> dict[str, object]:
+def _parsed(path: str, data: bytes) -> dict[str, object]:
     try:
-        text = read_own(path).decode()
-    except NotFound:
-        return {}
+        text = data.decode()
     except UnicodeDecodeError as error:
         raise not_toml(path, error) from error
     # The file from `queen init` holds comments only: skipping tomllib then saves 10 ms.

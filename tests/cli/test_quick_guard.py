@@ -66,6 +66,7 @@ def torn(repo: Path) -> None:
 def unreadable(repo: Path) -> None:
     stage(repo, "src/a.py")
     (repo / ".beads" / "queen.toml").write_text("[[[")
+    (repo / ".git" / "queenbee" / "last-good.toml").unlink(missing_ok=True)
 
 
 def no_hive(repo: Path) -> None:

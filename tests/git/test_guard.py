@@ -577,11 +577,24 @@ def test_a_hive_that_cannot_be_read_blocks_and_names_the_way_past(
         assert f"QUEEN_GUARD={mode}" in log_of(guarded)
 
 
-def test_settings_that_cannot_be_read_block_too(guarded: Path, try_git: Git) -> None:
+def test_settings_that_were_never_readable_block_too(guarded: Path, try_git: Git) -> None:
+    (guarded / ".beads" / "queen.toml").write_text("state = [")
+    (guarded / ".git" / "queenbee" / "last-good.toml").unlink(missing_ok=True)
+    stage(guarded, "a.py")
+    refused = try_git("commit", "-m", "x")
+    assert refused.returncode == 1
+    assert "commit refused" in refused.stderr
+    assert try_git("commit", "-m", "x", QUEEN_GUARD="warn").returncode == 0
+
+
+def test_while_settings_cannot_be_read_leases_hold(guarded: Path, try_git: Git, hold: Hold) -> None:
+    hold("a.py")
+    stage(guarded, "b.py")
+    assert try_git("commit", "-m", "x").returncode == 0
     (guarded / ".beads" / "queen.toml").write_text("state = [")
     stage(guarded, "a.py")
     assert try_git("commit", "-m", "x").returncode == 1
-    assert try_git("commit", "-m", "x", QUEEN_GUARD="warn").returncode == 0
+    assert try_git("commit", "-m", "y", "--allow-empty", "--only").returncode == 0
 
 
 def test_a_torn_ledger_still_guards(guarded: Path, try_git: Git, hold: Hold) -> None:

@@ -152,7 +152,7 @@ class TestWhatCameIn:
                 "issue_id": "qb-1",
                 "droid": "api",
                 "commit": landed,
-                "subject": "add two.txt",
+                "subject": "qb-1: x",
                 "files": ["README.md"],
             },
         ]
@@ -243,7 +243,7 @@ class TestTheGuard:
     ) -> None:
         done = queen("land", as_="ui", cwd=conflict)
         assert done.code == 0, done
-        assert (repo / "README.md").read_text().endswith("from main\nfrom one\n")
+        assert (repo / "README.md").read_text().endswith("from one\nfrom main\n")
 
     def test_asks_whether_the_turn_is_under_way(
         self, queen: Queen, repo: Path, conflict: Path

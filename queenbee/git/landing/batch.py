@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.core.fold import Fields
+    from queenbee.git.landing.conflicts import Joined
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.place import Place
-    from queenbee.git.landing.union import Joined
 
 _REMEMBERED = 12
 """So many branches tell how often a check fails."""

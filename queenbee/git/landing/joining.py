@@ -10,16 +10,18 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
+from queenbee.git.landing import settings_merge
 from queenbee.git.landing.commands import git, line
+from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded
-from queenbee.git.landing.union import Unmerged, spec_of
+from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.landing.commands import Commands, Done
+    from queenbee.git.landing.conflicts import Joined, Joins
     from queenbee.git.landing.place import Place
-    from queenbee.git.landing.union import Joined
 
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
 _MERGE_TARGET = 3
@@ -30,14 +32,14 @@ _REBASE_TARGET = 2
 class Joining:
     """One way to bring a branch and its target together."""
 
-    def __init__(self, place: Place, strategy: str, union: Sequence[str], subject: str | None):
+    def __init__(self, place: Place, strategy: str, joins: Joins, subject: str | None):
         self._place = place
         self._commands: Commands = place.commands
         self._strategy = strategy
-        self._union = spec_of(union)
+        self.joins = joins
         self._subject = subject
         self.joined: list[Joined] = []
-        """Where both sides of a conflict were kept, in the order in which it was done."""
+        """The conflicts that needed nobody, in the order in which they were met."""
 
     def join(self) -> str:
         """Returns the commit to land: the branch's own, on top of the target.
@@ -52,6 +54,7 @@ class Joining:
         else:
             if place.behind():
                 self._merge(target, self._subject or f"Merge branch '{place.branch}'")
+            settings_merge.mend(self._commands, place.tree, target)
             if self._strategy == SQUASH:
                 self._squash(target)
             elif not self._is_one_step(target):
@@ -62,7 +65,7 @@ class Joining:
         """Merges another branch into the commit of this worktree, as a commit of its own; returns
         False, and leaves nothing, where that cannot be done.
         """
-        place, before = self._place, self._place.head()
+        place, before, known = self._place, self._place.head(), len(self.joined)
         subject = subject or f"Merge branch '{branch}'"
         try:
             self._merge(head, subject, stage=_REBASE_TARGET)
@@ -77,7 +80,7 @@ class Joining:
             )
             commits = listed.decode().split()
             if commits:
-                message = self._by_hook(self._squashed(commits, subject))
+                message = self._by_hook(self._squashed(commits, subject, self.joined[known:]))
                 commit = self.commit("HEAD", [before], message, author_of=commits[0])
                 self._commands("update-ref", "--no-deref", "HEAD", commit, cwd=place.tree)
         return True
@@ -157,14 +160,27 @@ class Joining:
         those that are left to the actor.
         """
         unmerged = Unmerged(self._place.tree, target_stage)
-        left = unmerged.keep_both(self._commands, self._union)
+        left = unmerged.join(self._commands, self.joins)
         self.joined += unmerged.joined
+        self._say_in_message(unmerged.joined)
+        settings = settings_merge.PATH
+        if settings in left and settings_merge.resolve(
+            self._commands, self._place.tree, target_stage
+        ):
+            left.remove(settings)
         if left:
             if self._commands.step.name != "try":
                 self._commands.step.write("conflict")
             offered = [path for path in unmerged.only_added() if path in left]
             raise self._place.conflict(left, union=offered)
         return bool(unmerged.files)
+
+    def _say_in_message(self, joined: Sequence[Joined]) -> None:
+        """Adds to the message of the commit that git is about to make what was joined."""
+        name = "rebase-merge/message" if self._place.is_rebasing else "MERGE_MSG"
+        path = os.path.join(self._place.git_dir, name)
+        if joined and os.path.exists(path):
+            safe_open.write(path, _paragraph(joined).encode(errors="surrogateescape"), os.O_APPEND)
 
     def _is_linear(self, target: str) -> bool:
         merges = git("rev-list", "--count", "--merges", f"{target}..HEAD", cwd=self._place.tree)
@@ -174,7 +190,8 @@ class Joining:
         """Returns whether the branch's last commit follows the target by first parents: a commit
         between them would be a step of the target that nobody checked.
         """
-        return line("rev-parse", "HEAD^1", cwd=self._place.tree) in (target, None)
+        last = line("rev-parse", "HEAD", "HEAD^1", cwd=self._place.tree)
+        return last is None or target in last.split()
 
     def _put_first(self, target: str) -> None:
         """Makes the target the first parent of the branch's last commit.
@@ -206,16 +223,19 @@ class Joining:
         parents = git("rev-list", "--parents", "-n", "1", head, cwd=place.tree).decode().split()[1:]
         if not commits or parents == [target]:
             return
-        message = self._by_hook(self._squashed(commits, self._subject))
+        message = self._by_hook(self._squashed(commits, self._subject, self.joined))
         self._commit(head, [target], message, author_of=commits[0])
 
-    def _squashed(self, commits: Sequence[str], subject: str | None) -> str:
+    def _squashed(
+        self, commits: Sequence[str], subject: str | None, joined: Sequence[Joined]
+    ) -> str:
         tree = self._place.tree
         if len(commits) == 1:
-            return git("show", "-s", "--format=%B", commits[0], cwd=tree).decode(errors="replace")
+            said = git("show", "-s", "--format=%B", commits[0], cwd=tree).decode(errors="replace")
+            return said.rstrip("\n") + _paragraph(joined)
         subjects = git("show", "-s", "--format=* %s", *commits, "--", cwd=tree)
         subject = subject or f"Squash branch '{self._place.branch}'"
-        return f"{subject}\n\n{subjects.decode(errors='replace')}"
+        return f"{subject}\n\n{subjects.decode(errors='replace')}{_paragraph(joined)}"
 
     def _by_hook(self, message: str) -> str:
         """Returns a message as the repository's hook leaves it. Raises `NotLanded` if that refuses
@@ -265,6 +285,11 @@ class Joining:
         if done.status != 0:
             raise _refused("git cannot make the commit", done)
         return done.said.split()[-1]
+
+
+def _paragraph(joined: Sequence[Joined]) -> str:
+    said = [f"- {sentence}" for each in joined for sentence in each.sentences()]
+    return "\n".join(["", "", *said, ""]) if said else ""
 
 
 def _author(tree: str, commit: str) -> dict[str, str]:

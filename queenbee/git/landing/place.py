@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.marked_conflicts import union_setting
+from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import named, shell_word
-from queenbee.errors import InvalidInput
+from queenbee.errors import InvalidInput, Unreadable
+from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import git, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
@@ -194,6 +195,16 @@ class Place:
         # A `.gitmodules` may ask git not to show that a submodule has moved.
         wanted = ("diff", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
         return names_in(git(*wanted, self.target_ref, "HEAD", "--", cwd=self.tree))
+
+    def refuse_unreadable(self, changed: Sequence[str]) -> None:
+        """Raises `NotLanded` if the commit would leave the target settings or ledgers that nobody
+        can read.
+        """
+        try:
+            refuse_unreadable(self.tree, "HEAD", changed)
+        except Unreadable as error:
+            hint = f"correct it here, git commit, then queen land again: {error.hint}"
+            raise NotLanded(f"{error.message}; nothing was landed", hint=hint) from error
 
     def refuse_without_hive(self) -> None:
         """Raises `NotLanded` if the commit would replace or remove the hive of the target, or put

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ulid import ULID
@@ -32,6 +33,8 @@ from queenbee.store.ledger.codec import (
     decoder,
 )
 from queenbee.store.lock import excludes, no_lock
+from queenbee.store.settings import load
+from queenbee.store.settings_file.editing import changed_under_lock
 from queenbee.store.state import Folded
 
 if TYPE_CHECKING:
@@ -92,6 +95,8 @@ def repair(hive: Services) -> list[Diagnosis]:
     clock granted, and adds lines that give a sensible end to what ended in the future.
     """
     before = examine(hive)
+    if not _mend_settings(hive):
+        return _with_fixed(hive, before)
     damaged = any(each.code == "cache" for each in before)
     if damaged:
         hive.engine.repair()
@@ -110,6 +115,29 @@ def repair(hive: Services) -> list[Diagnosis]:
     if damaged or any(each.code == "index" for each in before):
         hive.rebuild_indexes()
     hive.documents.repair()
+    return _with_fixed(hive, before)
+
+
+def _mend_settings(hive: Services) -> bool:
+    """Merges the parts of a table that is in the settings twice; returns whether the rest of the
+    hive can be repaired: not by guessed settings, nor in another engine than the settings say now.
+    """
+    layout = hive.layout
+    if layout.settings.problem is None:
+        return True
+    from queenbee.store.settings_file.merging import mended  # noqa: PLC0415 - start-up
+
+    holder = hive.actor_or_none or "queen doctor"
+    before = layout.settings
+    with suppress(QueenError):
+        changed_under_lock(layout, lambda text: mended(text) or text, holder=holder)
+        layout.settings = load(layout.beads_dir, {})
+        layout.settings.database = before.database
+    now = layout.settings
+    return now.is_known and now.engine_kind == before.engine_kind
+
+
+def _with_fixed(hive: Services, before: list[Diagnosis]) -> list[Diagnosis]:
     left = {_key(finding) for finding in examine(hive)}
     for finding in before:
         finding.fixed = _key(finding) not in left
@@ -138,6 +166,15 @@ def _without_markers(path: str) -> None:
 
 def _settings(hive: Services) -> Iterator[Diagnosis]:
     layout = hive.layout
+    if (problem := layout.settings.problem) is not None:
+        path, line = os.path.join(layout.beads_dir, "queen.toml"), problem.details.get("line")
+        yield Diagnosis(
+            problem.code,
+            path,
+            problem.message.removeprefix(f"{path}: ").removeprefix(f"{path} "),
+            line=line if isinstance(line, int) else None,
+            hint=problem.hint,
+        )
     path = os.path.join(layout.beads_dir, ".gitattributes")
     lines = [line.strip() for line in creating.read_attributes(layout).splitlines()]
     if creating.ATTRIBUTES not in lines:

@@ -12,6 +12,7 @@ from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput
+from queenbee.store import last_good
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
 from queenbee.store.settings import FILE_NAME, SETTINGS, Setting
@@ -26,11 +27,20 @@ _NAME = click.argument("name", metavar="NAME")
 
 
 def _layout(call: Invocation) -> Layout:
-    return layouts.discover(layouts.working_directory(), os.environ, beads_dir=call.beads_dir)
+    found = layouts.discover(layouts.working_directory(), os.environ, beads_dir=call.beads_dir)
+    call.tell_problem(found)
+    return found
 
 
 def _path(layout: Layout) -> str:
     return os.path.join(layout.beads_dir, FILE_NAME)
+
+
+def _values(layout: Layout) -> dict[str, object]:
+    """Returns what counts: what the file says or, while it cannot be read, what it said last."""
+    if layout.settings.problem is None:
+        return editing.values_in(_path(layout))
+    return editing.values_in(last_good.path_in(layout.state_dir))
 
 
 def _row(setting: Setting, said: Mapping[str, object]) -> dict[str, object]:
@@ -55,7 +65,7 @@ def _show_list(rows: Sequence[dict[str, object]]) -> None:
 @command("list", show=_show_list, example="queen config list", opens_hive=False)
 def list_(call: Invocation) -> list[dict[str, object]]:
     """List all settings with their values"""
-    said = editing.values_in(_path(_layout(call)))
+    said = _values(_layout(call))
     return [_row(each, said) for each in SETTINGS]
 
 
@@ -70,7 +80,7 @@ def _show_value(row: dict[str, object]) -> None:
 def get(call: Invocation, name: str) -> dict[str, object]:
     """Show the value of a setting"""
     setting = editing.setting_named(name)
-    return _row(setting, editing.values_in(_path(_layout(call))))
+    return _row(setting, _values(_layout(call)))
 
 
 def _show_changed(value: dict[str, Any]) -> None:
