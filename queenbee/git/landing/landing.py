@@ -383,7 +383,8 @@ class _One:
             done = self._try(turn, check)
             if done is not None:
                 return done
-            self._tell(f"{self.place.target} was moved meanwhile; merging it again")
+            target = self.place.target
+            self._tell(f"{target} was moved, or somebody left the line; merging it again")
         raise NotLanded(
             f"{self.place.target} was moved {_TRIES} times while this worktree was being landed",
             hint="try again; nothing was landed",
