@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,11 @@ from queenbee.cli.terminal import Bar, aside
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
 from queenbee.errors import NoHive, Unwritable
+from queenbee.store.droids.presence import Beat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from click.shell_completion import CompletionItem
 
@@ -40,6 +42,8 @@ class Answer:
         self.no = no
 
 
+_ASIDE = ("mcp", "notify", "prompt", "sync", "watch")
+"""Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _NOTED = ("reservations", "assignments")
 """What the notices read after every command."""
 
@@ -120,6 +124,10 @@ class Invocation:
         if self._hive is not None:
             self._hive.note_presence()
 
+    def beat(self, command: str | None) -> AbstractContextManager[object]:
+        """Returns a context in which the actor is at work, however long the command takes."""
+        return nullcontext() if command in _ASIDE else Beat(self.arrive)
+
     def tell_notes(self) -> None:
         """Prints the notices that the hive has collected, if it was opened."""
         for note in self._hive.notes() if self._hive is not None else ():
@@ -197,7 +205,8 @@ class QueenCommand(click.Command):
         if self.opens_hive:
             call.freshen(self.name)
         try:
-            result = ctx.invoke(self.callback, given, **ctx.params)
+            with call.beat(self.name):
+                result = ctx.invoke(self.callback, given, **ctx.params)
             call.arrive()
         finally:
             call.tell_notes()
