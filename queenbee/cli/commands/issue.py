@@ -14,6 +14,7 @@ from queenbee.cli.rendering import entry, print_json
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.text import printable
+from queenbee.store.whole_files import read_document
 
 if TYPE_CHECKING:
     from typing import Any
@@ -142,7 +143,6 @@ def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool) -> Importe
     external_ref. Importing a list again updates what changed there, and never opens what is closed
     here.
     """
-    from queenbee.store.whole_files import read_document  # noqa: PLC0415 - start-up
     from queenbee.workflows.imports import import_issues  # noqa: PLC0415 - start-up
 
     data = body_or_stdin(file).encode() if file == "-" else read_document(file)
