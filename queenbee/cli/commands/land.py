@@ -34,7 +34,9 @@ def _show(value: dict[str, Any]) -> None:
         block(landing.output, most=40)
         return
     checked = "" if landing.checked else ", unchecked"
-    say(f"landed on {printable(landing.target)} as {landing.commit[:10]}{checked}")
+    beside = f", together with {printable(', '.join(landing.landed_with))}"
+    end = checked + (beside if landing.landed_with else "")
+    say(f"landed on {printable(landing.target)} as {landing.commit[:10]}{end}")
     for each in landing.came_in[:_SHOWN]:
         say(f"came in: {each.sentence()}")
     if len(landing.came_in) > _SHOWN:
@@ -72,6 +74,7 @@ def _show(value: dict[str, Any]) -> None:
     help="How long to wait for your turn",
     show_default=True,
 )
+@click.option("--alone", is_flag=True, help="In a step of its own, with a check of its own")
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
 @click.option("--abort", "abort", is_flag=True, help="Take the unfinished merge back")
@@ -82,6 +85,7 @@ def land(  # noqa: PLR0913 - the options of a command
     reason: str | None,
     take_next: bool,
     wait: int,
+    alone: bool,
     go_on: bool,
     confirm: bool,
     abort: bool,
@@ -91,7 +95,7 @@ def land(  # noqa: PLR0913 - the options of a command
     For a worktree of its own: it waits for its turn, merges the main branch into yours, runs the
     check and those of the issue, and moves the main branch to yours by fast-forward, also in the
     main worktree. Then it completes ISSUE (default: the one that you have), and tells those who
-    work on files that changed.
+    work on files that changed. Those who wait for their turn land with you, with one check.
 
     If the merge has conflicts, it leaves them to you, and others land meanwhile: resolve
     them, git add, and --continue, or --abort. If a check fails (exit 1), nothing is landed. It
@@ -103,13 +107,13 @@ def land(  # noqa: PLR0913 - the options of a command
     from queenbee.git import landing as landings  # noqa: PLC0415 - start-up
 
     if abort:
-        if issue_id or check or reason or take_next or go_on or confirm:
+        if issue_id or check or reason or take_next or go_on or confirm or alone:
             raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
         landings.abort(hive, tell=tell)
         return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
     from queenbee.git.landing.landed_issue import Request, land_issue  # noqa: PLC0415 - start-up
 
-    asked = Request(issue_id, check, reason, wait, go_on, confirm)
+    asked = Request(issue_id, check, reason, wait, go_on, confirm, alone)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
     following = (
         confirmation(hive, confirm=confirm).take_following() if take_next and done.done else None

@@ -72,6 +72,7 @@ class Request:
     wait_s: float = 0
     go_on: bool = False
     confirm: bool = False
+    alone: bool = False
 
 
 def land_issue(
@@ -96,6 +97,7 @@ def land_issue(
         env=env,
         on_progress=on_progress,
         is_confirmed=terms.confirm,
+        alone=asked.alone,
     )
     if terms.confirm:
         _confirm(terms, work.issue_id)
@@ -140,6 +142,7 @@ class _IssueWork(Work):
     env: Mapping[str, str]
     on_progress: Callable[[Progress], None] | None
     is_confirmed: bool
+    alone: bool = False
     record: VerificationRecord | None = None
     completion: Completion | None = None
     told: Sequence[str] = ()
@@ -166,6 +169,17 @@ class _IssueWork(Work):
             for lease in each.leases[:1]
             if lease.exclusive
         ]
+
+    def held_from(self, droid: str, paths: Sequence[str]) -> bool:
+        """Returns whether somebody else holds files that another droid changed."""
+        leases = self.hive.reservations.covering(paths)
+        return any(each.exclusive and each.droid != droid for of in leases.values() for each in of)
+
+    @property
+    def is_alone(self) -> bool:  # type: ignore[override]
+        """Whether it has to land in a step of its own: its checks are about it alone."""
+        bead = self.issue_id and self.hive.documents.find_bead(self.issue_id)
+        return self.alone or self.is_confirmed or bool(bead)
 
     def verify(self) -> str | None:
         """Runs the checks of the issue; returns what failed, or None."""
