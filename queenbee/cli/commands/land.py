@@ -10,7 +10,6 @@ import click
 from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.commands import work as views
 from queenbee.cli.confirming import confirmation
-from queenbee.cli.options import seconds
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block
 from queenbee.cli.terminal import say
@@ -52,25 +51,23 @@ def _show(value: dict[str, Any]) -> None:
 @command(
     "land",
     show=_show,
-    example="queen land --check 'make test' --next\n"
-    "queen land qb-42 --reason 'tax is in' --next\n"
+    example="queen land --next\n"
+    "queen land qb-42 --reason 'tax is in' --check 'make slow' --next\n"
     "queen land --continue",
 )
 @click.argument("issue_id", required=False, metavar="[ISSUE]")
 @click.option(
     "--check",
     metavar="COMMAND",
-    help="Command that must succeed (default: land.check)",
+    help="Command that must succeed too, after land.check",
 )
+@click.option("--unchecked", is_flag=True, help="Land although there is no check at all")
 @click.option("--reason", help="What was done")
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
 @click.option(
     "--wait",
-    default="10m",
-    callback=seconds,
     metavar="10m",
-    help="How long to wait for your turn, including while others resolve conflicts",
-    show_default=True,
+    help="How long to wait for your turn, including while others resolve conflicts  [default: 10m]",
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
@@ -79,9 +76,10 @@ def land(  # noqa: PLR0913 - the options of a command
     hive: Hive,
     issue_id: str | None,
     check: str | None,
+    unchecked: bool,
     reason: str | None,
     take_next: bool,
-    wait: int,
+    wait: str | None,
     go_on: bool,
     confirm: bool,
     abort: bool,
@@ -89,13 +87,13 @@ def land(  # noqa: PLR0913 - the options of a command
     """Bring your commits to the main branch, and complete the issue
 
     For a worktree of its own: it waits for its turn, merges the main branch into yours, runs the
-    check and those of the issue, and moves the main branch to yours by fast-forward, also in the
-    main worktree. Then it completes ISSUE (default: the one that you have), and tells those who
-    work on files that changed.
+    check that is set (land.check), yours and those of the issue, and moves the main branch to yours
+    by fast-forward, also in the main worktree. Then it completes ISSUE (default: the one that you
+    have), and tells those who work on files that changed. Without any check, it refuses.
 
     If the merge has conflicts, it leaves them to you, and keeps your turn for a while: resolve
-    them, git add, and --continue, or --abort. If a check fails (exit 1), nothing is landed. It
-    refuses files that another droid holds.
+    them, git add, and --continue, which does what was asked before, or --abort. If a check fails
+    (exit 1), nothing is landed. It refuses files that another droid holds.
 
     With --confirm, the git remote confirms first that the issue is yours, and files that others
     hold on other machines count too. Exit 6: it cannot be reached, and nothing was landed.
@@ -103,16 +101,21 @@ def land(  # noqa: PLR0913 - the options of a command
     from queenbee.git import landing as landings  # noqa: PLC0415 - start-up
 
     if abort:
-        if issue_id or check or reason or take_next or go_on or confirm:
+        if issue_id or check or reason or take_next or go_on or confirm or unchecked:
             raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
         landings.abort(hive, tell=tell)
         return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
-    from queenbee.git.landing.landed_issue import Request, land_issue  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.requests import Request  # noqa: PLC0415 - start-up
 
-    asked = Request(issue_id, check, reason, wait, go_on, confirm)
+    asked = Request(issue_id, check, reason, wait, go_on, confirm, unchecked, take_next)
+    if go_on:
+        asked = asked.resumed(hive.layout, tell)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
     following = (
-        confirmation(hive, confirm=confirm).take_following() if take_next and done.done else None
+        confirmation(hive, confirm=asked.confirm).take_following()
+        if asked.take_next and done.done
+        else None
     )
     value = {
         "landing": done.landing,

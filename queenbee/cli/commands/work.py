@@ -78,8 +78,7 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
     if begin.assignment.worktree is not None:
-        land = suggested("queen land", check=begin.lands_with, next=True)
-        paragraph(f"when it is committed: {land}")
+        paragraph("when it is committed: queen land --next")
     else:
         paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 

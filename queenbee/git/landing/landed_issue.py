@@ -11,8 +11,9 @@ from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git import touched
 from queenbee.git.landed import end_landed
-from queenbee.git.landing.landing import Work, land
+from queenbee.git.landing.landing import Rules, Work, land
 from queenbee.git.landing.place import SHOWN
+from queenbee.git.landing.requests import forget, no_check, whole_check
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import taken
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.records import Assignment
     from queenbee.git.landing.landing import Landing
+    from queenbee.git.landing.requests import Request
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
@@ -57,23 +59,6 @@ class Landed:
         return self.landing.landed and (self.completion is None or self.completion.completed)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked of a landing: for which issue, with which check, and how long to wait.
-
-    The issue is the one that the actor has, by default. With `confirm`, or the setting
-    `sync.confirm`, the remote first confirms that the actor has the issue, and what it has of
-    others' reservations is taken in before the target moves.
-    """
-
-    issue_id: str | None = None
-    check: str | None = None
-    reason: str | None = None
-    wait_s: float = 0
-    go_on: bool = False
-    confirm: bool = False
-
-
 def land_issue(
     hive: Hive,
     asked: Request,
@@ -85,9 +70,12 @@ def land_issue(
     """Lands the branch of this worktree, and completes the issue with the commit as its reason.
 
     Its own checks run before anything lands, on the commit that lands. Raises as `land` and
-    `complete` do; `InvalidInput` if the actor has several issues; `Taken` if another machine's
+    `complete` do; `InvalidInput` if the actor has several issues, or there is neither a check nor
+    the wish to do without; `Taken` if another machine's
     droid has the issue, and `Unreachable`: nothing is landed then.
     """
+    rules = Rules.of(hive)
+    check = whole_check(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
     work = _IssueWork(
         hive,
@@ -96,13 +84,23 @@ def land_issue(
         env=env,
         on_progress=on_progress,
         is_confirmed=terms.confirm,
+        is_unchecked=check is None and not asked.unchecked,
     )
     if terms.confirm:
         _confirm(terms, work.issue_id)
     hive.look({"reason": asked.reason})
+    asked.keep(hive.layout)
     landing = land(
-        hive, check=asked.check, wait_s=asked.wait_s, work=work, tell=tell, go_on=asked.go_on
+        hive,
+        check=check,
+        wait_s=asked.wait_s,
+        rules=rules,
+        work=work,
+        tell=tell,
+        go_on=asked.go_on,
     )
+    if landing.landed:
+        forget(hive.layout)
     if terms.confirm and landing.landed:
         try:
             sync(hive)
@@ -140,9 +138,17 @@ class _IssueWork(Work):
     env: Mapping[str, str]
     on_progress: Callable[[Progress], None] | None
     is_confirmed: bool
+    is_unchecked: bool
+    """Whether no check is set or given, and nobody said that none is needed."""
     record: VerificationRecord | None = None
     completion: Completion | None = None
     told: Sequence[str] = ()
+
+    def ready(self) -> None:
+        """Raises `InvalidInput` if nothing would be checked."""
+        bead = self.hive.documents.find_bead(self.issue_id) if self.issue_id is not None else None
+        if self.is_unchecked and bead is None:
+            raise no_check(self.hive.layout.tree)
 
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""
@@ -172,6 +178,8 @@ class _IssueWork(Work):
         if self.issue_id is None:
             return None
         self.record = check(self.hive, self.issue_id, env=self.env, on_progress=self.on_progress)
+        if self.is_unchecked and (self.record is None or self.record["verdict"] == "not_verified"):
+            raise no_check(self.hive.layout.tree)
         if self.record is None or self.record["verdict"] in GOOD:
             return None
         failed = [each for each in self.record["results"] if each["status"] != "passed"]

@@ -29,6 +29,7 @@ from queenbee.git.landing.arrivals import Incoming
 from queenbee.git.landing.commands import LAST_CHARS, Commands, git, line
 from queenbee.git.landing.joining import MERGE, Joining
 from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
+from queenbee.git.landing.requests import forget
 from queenbee.git.landing.step_notes import Note, left_behind
 from queenbee.git.run import user_git
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
@@ -114,6 +115,9 @@ class Rules:
 class Work:
     """What lands besides commits, and who else has a say in it: here nothing, and nobody."""
 
+    def begin(self) -> None:
+        """Called before the turn is waited for; refuses what must not land."""
+
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""
         return None
@@ -162,6 +166,7 @@ def land(  # noqa: PLR0913 - by name
             one.work.landed(done)
             one.forget()
             return done
+        one.work.begin()
         one.incoming = Incoming(one.place)
         if go_on:
             one.joining.finish()
@@ -181,6 +186,7 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
         if not one.joining.abort():
             raise InvalidInput("there is no unfinished landing here", hint="queen land")
         LandingTurn(store, one.place.target, 0, tell).drop()
+        forget(store.layout)
 
 
 class _One:

@@ -74,8 +74,6 @@ class Begin(_Answer):
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(hive, tree)
         """The files of this issue that others are in, by droid."""
-        self.lands_with: str | None = None if hive.layout.has_land_check else "YOUR TESTS"
-        """What to give to `queen land` as the check; None if it knows one itself."""
         self.touched_by: Sequence[Any] = ()
         """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
         self.unlooked: Sequence[str] = ()
