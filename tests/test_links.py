@@ -37,6 +37,7 @@ from queenbee.hook import neighbours
 from queenbee.report.saving import save
 from queenbee.report.words import GENERATOR
 from queenbee.services.care import doctor, indexes
+from queenbee.services.waiting.landing_steps import Promises, Step
 from queenbee.services.waiting.landing_turn import LandingTurn
 from queenbee.store import creating, safe_open, whole_files
 from queenbee.store.droids import agent_sessions as at_work
@@ -98,7 +99,6 @@ PLACES = {
     ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
     ".beads/.queenbee/index/messages.sqlite3-journal": "refused",
     ".beads/.queenbee/index/leases.verdicts.json": "the link is replaced",
-    ".beads/.queenbee/landing/main/kept": "the link is replaced",
     ".beads/.queenbee/droids": "not written",
     ".beads/.queenbee/droids/ui": "not written",
     ".beads/.queenbee/sessions": "not written",
@@ -124,6 +124,8 @@ PLACES = {
 """Every file of the tree that is opened for writing, and what happens if it is a link."""
 
 ALSO = (
+    ".beads/.queenbee/landing/main/step-*",
+    ".beads/.queenbee/landing/main/promised-*",
     ".beads/queen_*.idx.json",
     ".beads/archive/queen_*.jsonl",
     ".beads/evidence/gt-1/*-2/01-tests.log",
@@ -258,9 +260,11 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
         with Cache(layout, str(repo / ".git")):
             pass
 
-    def keep_turn() -> None:
+    def land_in_turn() -> None:
         with LandingTurn(hive, "main", 0, lambda _: None) as turn:
-            turn.keep(1)
+            with Step.of(turn.folder, layout.tree) as step:
+                step.write("merge")
+            Promises(turn.folder, layout.tree).add(commit="x")
 
     def session() -> None:
         folder = repo / "sessions" / f"at-{clock.now_ms}"
@@ -311,7 +315,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
         "report",
         lambda: save(str(repo / "docs" / "report.html"), f"{GENERATOR} {clock.now_ms}"),
     )
-    do("turn", keep_turn)
+    do("turn", land_in_turn)
     do("session", session)
     layout.identity_path = str(state / "droid")
     do("name", lambda: remember(layout, "ui"))

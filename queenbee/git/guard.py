@@ -257,9 +257,9 @@ def _lands(hive: Services, env: Mapping[str, str]) -> bool:
     token = env.get("QUEEN_LANDING")
     if not token:
         return False
-    from queenbee.services.waiting.landing_turn import is_turn  # noqa: PLC0415 - start-up
+    from queenbee.services.waiting.landing_turn import is_landing  # noqa: PLC0415 - start-up
 
-    return is_turn(hive, token)
+    return is_landing(hive, token)
 
 
 def _mode(env: Mapping[str, str]) -> str:

@@ -144,8 +144,6 @@ SETTINGS = (
             "rebase: put your commits on top; squash: make one commit of them"),
     Setting("land.union", _PATTERNS, [],
             "files that everybody appends to: where both sides only added lines, both are kept"),
-    Setting("land.keep_turn", _duration("0s", "1d"), "10m",
-            "how long your turn waits for you to resolve a conflict; 0s: not at all"),
     Setting("sync.remote", _text(255), "origin",
             "the git remote that queen sync exchanges records with"),
     Setting("sync.branch", _text(255), "queenbee/hive",
@@ -194,7 +192,6 @@ class Settings:
     land_check_timeout_s: float
     land_strategy: str
     land_union: tuple[str, ...]
-    land_keep_turn_s: float
     sync_remote: str
     sync_branch: str
     sync_ledgers: str

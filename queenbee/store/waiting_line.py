@@ -62,8 +62,10 @@ class Entry:
         os.close(fd)
 
 
-def enter(folder: str, fields: Mapping[str, object], now_ms: int) -> Entry:
-    """Takes the last place in the line. Raises `Unwritable`.
+def enter(
+    folder: str, fields: Mapping[str, object], now_ms: int, *, is_next: bool = False
+) -> Entry:
+    """Takes the last place in the line, or the one behind the first. Raises `Unwritable`.
 
     Under the hive's lock, the order is that of the calls, whatever the clocks of the processes say.
     """
@@ -77,9 +79,13 @@ def enter(folder: str, fields: Mapping[str, object], now_ms: int) -> Entry:
         fcntl.flock(fd, fcntl.LOCK_EX)
         _write(fd, data)
         # 2. Behind everybody who has a name, also if the clock was set back.
-        last = max(names(folder), default=None)
-        after_ms = now_ms if last is None else max(now_ms, ulid_ms(last) + 1)
-        name = ulid(after_ms, os.urandom(RANDOM_BYTES))
+        line = [each for each, _ in live(folder)]
+        after_ms = max(now_ms, ulid_ms(line[-1]) + 1) if line else now_ms
+        random = os.urandom(RANDOM_BYTES)
+        if is_next and line:
+            # Each has a time of its own: right behind the first, and before whoever is second.
+            after_ms, random = ulid_ms(line[0]), b"\xff" * 4 + random[4:]
+        name = ulid(after_ms, random)
         safe_open.replace(nameless, os.path.join(folder, name))
     except OSError as error:
         if fd >= 0:
@@ -95,7 +101,7 @@ def enter(folder: str, fields: Mapping[str, object], now_ms: int) -> Entry:
 def names(folder: str) -> list[str]:
     """Returns the names in the line, first to last, whether their processes live or not."""
     try:
-        return sorted(name for name in os.listdir(folder) if _is_name(name))
+        return sorted(name for name in os.listdir(folder) if is_name(name))
     except OSError:
         return []
 
@@ -108,7 +114,7 @@ def live(folder: str) -> Iterator[tuple[str, Fields]]:
         return
     if any(map(is_unfinished, found)):
         sweep(folder, older_than_s=_UNFINISHED_FOR_S)
-    for name in filter(_is_name, found):
+    for name in filter(is_name, found):
         fields = _read(os.path.join(folder, name))
         if fields is not None:
             yield name, fields
@@ -175,5 +181,6 @@ def _write(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def _is_name(name: str) -> bool:
+def is_name(name: str) -> bool:
+    """Returns whether a file has a name of those in the line."""
     return len(name) == _NAME_CHARS and ulid_ms(name) >= 0

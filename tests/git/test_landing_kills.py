@@ -15,7 +15,7 @@ from hives import Queen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy, QueenError
 from queenbee.git.landing import NotLanded, Rules, land
-from queenbee.git.landing.healing import remove_locks
+from queenbee.git.landing.healing import Where, remove_locks
 from queenbee.git.landing.landing import Work
 from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
@@ -209,6 +209,10 @@ def test_an_issue_is_completed_by_the_next_call_if_it_was_killed_after_landing(
     assert done["reason"] == f"landed as {head(repo, 'main')[:10]}"
 
 
+def main(repo: Path) -> Where:
+    return Where(str(repo), str(repo / ".git"), str(repo / ".git"), "main")
+
+
 class TestALock:
     def test_that_somebody_has_for_a_moment_is_waited_for(
         self, repo: Path, trees: tuple[Path, Path]
@@ -226,16 +230,16 @@ class TestALock:
     ) -> None:
         lock = repo / ".git" / "index.lock"
         with open(lock, "wb"):
-            assert remove_locks(str(repo / ".git"), str(repo / ".git"), "main", 0) == [str(lock)]
+            assert remove_locks(main(repo), 0) == [str(lock)]
         later_ns = time.time_ns() + 10**12
-        assert remove_locks(str(repo / ".git"), str(repo / ".git"), "main", later_ns)
-        assert remove_locks(str(repo / ".git"), str(repo / ".git"), "main", 0) == []
+        assert remove_locks(main(repo), later_ns)
+        assert remove_locks(main(repo), 0) == []
         assert not lock.exists()
 
     def test_of_a_commit_that_is_being_written_is_never_removed(self, repo: Path) -> None:
         lock = repo / ".git" / "index.lock"
         lock.write_bytes((repo / ".git" / "index").read_bytes())
-        assert remove_locks(str(repo / ".git"), str(repo / ".git"), "main", 0) == [str(lock)]
+        assert remove_locks(main(repo), 0) == [str(lock)]
 
 
 class TestTheMainWorktree:
@@ -357,7 +361,7 @@ class TestALander:
         self, trees: tuple[Path, Path]
     ) -> None:
         class Fails(Work):
-            def landed(self, landing: object) -> None:
+            def landed(self, landing: object, issue_id: object) -> None:
                 raise OSError("disk full")
 
         with pytest.raises(OSError, match="disk full"):

@@ -32,10 +32,10 @@ def test_a_table_that_two_add_in_two_places_lands_as_one(
 ) -> None:
     one, two = trees
     commit_file(one, SETTINGS, FIRST.replace("\n\n\n\n", '\n\n[land]\nunion = ["A.md"]\n\n\n', 1))
-    commit_file(two, SETTINGS, f'{FIRST}[land]\nkeep_turn = "1m"\n')
+    commit_file(two, SETTINGS, f'{FIRST}[land]\ncheck_timeout = "1m"\n')
     assert [land(quick, one), land(quick, two)] == [0, 0]
     found = load(str(repo / ".beads"), {})
-    assert (found.land_union, found.land_keep_turn_s) == (("A.md",), 60)
+    assert (found.land_union, found.land_check_timeout_s) == (("A.md",), 60)
     assert git(repo, "status", "--porcelain", "--", SETTINGS) == ""
     assert (two / SETTINGS).read_text() == (repo / SETTINGS).read_text()
     parents = git(repo, "log", "-1", "--format=%P").split()

@@ -1,4 +1,4 @@
-"""How work lands: strategies, files that everybody appends to, and a conflict's turn."""
+"""How work lands: strategies, files that everybody appends to, and a conflict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hives import QuickQueen, commit_file, git
 
 from queenbee import Hive
-from queenbee.errors import Busy, InvalidInput
+from queenbee.errors import InvalidInput
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.services.waiting.landing_turn import landers
 
@@ -177,7 +177,7 @@ class TestFilesThatEverybodyAppendsTo:
     ) -> None:
         for tree in appended:
             commit_file(tree, "README.md", f"{tree.name}\n")
-        rules = Rules(union=("CHANGELOG.md",), keep_turn_s=0)
+        rules = Rules(union=("CHANGELOG.md",))
         landed(appended[0], rules=rules)
         told: list[str] = []
         with pytest.raises(NotLanded, match=r"conflict: README\.md"):
@@ -196,7 +196,7 @@ class TestFilesThatEverybodyAppendsTo:
     def test_other_files_are_left_and_the_setting_is_offered(
         self, repo: Path, appended: tuple[Path, Path]
     ) -> None:
-        rules = Rules(union=("NEWS.md",), keep_turn_s=0)
+        rules = Rules(union=("NEWS.md",))
         landed(appended[0], rules=rules)
         with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md") as refused:
             landed(appended[1], rules=rules)
@@ -210,7 +210,7 @@ class TestFilesThatEverybodyAppendsTo:
         for tree in trees:
             git(tree, "merge", "-q", "main")
             commit_file(tree, name, f"first\n{tree.name}\n")
-        rules = Rules(keep_turn_s=0)
+        rules = Rules()
         landed(trees[0], rules=rules)
         with pytest.raises(NotLanded) as refused:
             landed(trees[1], rules=rules)
@@ -221,7 +221,7 @@ class TestFilesThatEverybodyAppendsTo:
     def test_a_change_is_never_taken_for_an_addition(
         self, repo: Path, appended: tuple[Path, Path]
     ) -> None:
-        rules = Rules(union=("CHANGELOG.md",), keep_turn_s=0)
+        rules = Rules(union=("CHANGELOG.md",))
         text = (appended[1] / "CHANGELOG.md").read_text()
         commit_file(appended[1], "CHANGELOG.md", text.replace("- begun\n", "- begun, at last\n"))
         landed(appended[0], rules=rules)
@@ -233,7 +233,7 @@ class TestFilesThatEverybodyAppendsTo:
 class TestAConflict:
     @pytest.fixture
     def conflict(self, repo: Path, trees: tuple[Path, Path]) -> Path:
-        """A worktree in which landing found a conflict, and so kept the turn."""
+        """A worktree in which landing found a conflict."""
         one, two = trees
         for tree in trees:
             commit_file(tree, "README.md", f"{tree.name}\n")
@@ -246,19 +246,17 @@ class TestAConflict:
         (tree / "README.md").write_text("both\n")
         git(tree, "add", "README.md")
 
-    def test_keeps_the_turn_and_continues(
+    def test_stops_nobody_and_continues(
         self, repo: Path, trees: tuple[Path, Path], conflict: Path
     ) -> None:
         assert [each.state for each in landers(opened(repo))] == ["resolving"]
         commit_file(trees[0], "next.txt", "x\n")
-        with pytest.raises(Busy, match="two resolves a conflict with main"):
-            landed(trees[0], wait_s=0.2)
+        assert landed(trees[0], wait_s=0) == head(repo, "main")
         with pytest.raises(NotLanded, match=r"conflict: README\.md"):
             landed(conflict, "two", go_on=True)
         self.resolve(conflict)
         assert landed(conflict, "two", go_on=True) == head(repo, "main")
         assert landers(opened(repo)) == []
-        assert landed(trees[0]) == head(repo, "main")
 
     def test_is_taken_back(self, repo: Path, trees: tuple[Path, Path], conflict: Path) -> None:
         abort(opened(conflict, "two"))
@@ -266,13 +264,6 @@ class TestAConflict:
         assert landers(opened(repo)) == []
         with pytest.raises(InvalidInput, match="no unfinished landing"):
             abort(opened(conflict, "two"))
-
-    def test_ends_by_itself(self, repo: Path, trees: tuple[Path, Path], conflict: Path) -> None:
-        abort(opened(conflict, "two"))
-        with pytest.raises(NotLanded, match="conflict"):
-            landed(conflict, "two", rules=Rules(keep_turn_s=1))
-        commit_file(trees[0], "next.txt", "x\n")
-        assert landed(trees[0], wait_s=30) == head(repo, "main")
 
     def test_of_a_rebase_continues(self, repo: Path, trees: tuple[Path, Path]) -> None:
         one, two = trees
@@ -301,10 +292,10 @@ class TestAConflict:
 
 def test_the_settings_say_how(repo: Path, beads: Path, trees: tuple[Path, Path]) -> None:
     (beads / "queen.toml").write_text(
-        '[land]\ncheck = "exit 1"\nstrategy = "squash"\nunion = ["*.md"]\nkeep_turn = "5m"\n'
+        '[land]\ncheck = "exit 1"\nstrategy = "squash"\nunion = ["*.md"]\n'
     )
     rules = Rules.of(opened(trees[0]))
-    assert rules == Rules("exit 1", "squash", ("*.md",), 300, 3600)
+    assert rules == Rules("exit 1", "squash", ("*.md",), 3600)
     assert land(opened(trees[0]), check=None, wait_s=5).commit is None
     git(repo, "config", "queenbee.check", "true")
     assert land(opened(trees[0]), check=None, wait_s=5).commit is not None

@@ -67,7 +67,7 @@ def _show(value: dict[str, Any]) -> None:
 @click.option(
     "--wait",
     metavar="10m",
-    help="How long to wait for your turn, including while others resolve conflicts  [default: 10m]",
+    help="How long to wait for your turn  [default: 10m]",
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
@@ -91,9 +91,9 @@ def land(  # noqa: PLR0913 - the options of a command
     by fast-forward, also in the main worktree. Then it completes ISSUE (default: the one that you
     have), and tells those who work on files that changed. Without any check, it refuses.
 
-    If the merge has conflicts, it leaves them to you, and keeps your turn for a while: resolve
-    them, git add, and --continue, which does what was asked before, or --abort. If a check fails
-    (exit 1), nothing is landed. It refuses files that another droid holds.
+    If the merge has conflicts, it leaves them to you, and others land meanwhile: resolve them, git
+    add, and --continue, which does what was asked before, or --abort. If a check fails (exit 1),
+    nothing is landed. It refuses files that another droid holds.
 
     With --confirm, the git remote confirms first that the issue is yours, and files that others
     hold on other machines count too. Exit 6: it cannot be reached, and nothing was landed.

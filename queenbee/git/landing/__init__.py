@@ -2,7 +2,7 @@
 
 `landing` is the order of the steps and `landed_issue` what it means for an issue; `place` knows the
 two worktrees, `joining` the strategies, `union` the files that everybody appends to; `commands`
-runs git, and `step_notes` and `healing` are for those who come after one that was killed.
+runs git, and `healing` is for those who come after one that was killed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from queenbee.git.landing.landing import Work as Work
     from queenbee.git.landing.landing import abort as abort
     from queenbee.git.landing.landing import land as land
-    from queenbee.git.landing.place import NotLanded as NotLanded
+    from queenbee.git.landing.refusals import NotLanded as NotLanded
 
 __getattr__, __dir__, __all__ = exports(
     __name__,
-    {"landing": "CHECK Landing Rules Work abort land", "place": "NotLanded"},
+    {"landing": "CHECK Landing Rules Work abort land", "refusals": "NotLanded"},
 )

@@ -1,7 +1,7 @@
 """Git commands of a landing: run as the user would, with their hooks and settings.
 
 Each runs in a session of its own with a limit, so that nothing that a terminal or `kill` sends to
-our process group stops git between two files; what git started ends with it. The note of the step
+our process group stops git between two files; what git started ends with it. The step
 stays locked as long as git or one of its hooks lives, also without us.
 """
 
@@ -21,9 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from queenbee.checks.processes import Interrupts
-    from queenbee.git.landing.step_notes import Note
+    from queenbee.services.waiting.landing_steps import Step
 
 LAST_CHARS = 3_000
+_SETTINGS = (
+    *("-c", "merge.autoStash=false"),
+    *("-c", "rebase.autoStash=false"),
+    *("-c", "rebase.backend=merge"),  # The other one keeps its state elsewhere.
+    *("-c", "core.commentChar=\x1f"),  # An issue may be named `#12`.
+)
 _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
 _PATIENCE_S = 10.0
@@ -53,8 +59,10 @@ class Done:
 class Commands:
     """Runs git for one landing."""
 
-    def __init__(self, interrupts: Interrupts) -> None:
+    def __init__(self, interrupts: Interrupts, step: Step) -> None:
         self.interrupts = interrupts
+        self.step = step
+        """What is under way in the worktree of the actor."""
         self.token = ""
         """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
         self.env = environment_of_user()
@@ -78,7 +86,7 @@ class Commands:
         self,
         *arguments: str,
         cwd: str,
-        note: Note | None = None,
+        step: Step | None = None,
         to_the_end: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> Done:
@@ -86,7 +94,7 @@ class Commands:
 
         A request to end stops it, unless it has to come `to_the_end`.
         """
-        command = ["git", "-c", "merge.autoStash=false", "-c", "rebase.autoStash=false", *arguments]
+        command = ["git", *_SETTINGS, *arguments]
         program = Program(
             ["/bin/sh", "-c", 'exec "$@" 2>&1', "git", *command],
             cwd,
@@ -99,7 +107,7 @@ class Commands:
                 **(env or {}),
             },
             _LONGEST_S,
-            pass_fds=() if note is None else (note.fd,),
+            pass_fds=((step or self.step).fd,),
         )
         until_s = time.monotonic() + _PATIENCE_S
         while True:

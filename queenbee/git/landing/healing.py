@@ -1,8 +1,8 @@
-"""Brings a worktree back to its commit, where git was killed while it moved it to another one.
+"""Brings a worktree back to its commit, where git was killed or failed while it moved it.
 
 Git changes files first, then the index, then the branch. So the branch is where it was, and what
 differs from it was written by git, if it is what git would have written there. Whatever else is in
-a file is somebody's work, and stays.
+a file is somebody's work, and stays. `remedy` decides; ADR 0025 has its table.
 """
 
 from __future__ import annotations
@@ -12,41 +12,178 @@ import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from queenbee.core.text import named
 from queenbee.errors import ExternalFailure, Unreadable
-from queenbee.git.landing.commands import git
+from queenbee.git.landing.commands import git, line
+from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files
-from queenbee.git.run import names_in
+from queenbee.git.run import names_in, user_git
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from queenbee.git.landing.commands import Commands
+    from queenbee.services.waiting.landing_steps import Step
 
     _Blob = tuple[str, str] | None
     """The mode and the name of a blob; None where there is no file."""
 
+    Remedy = Literal["", "restore", "abort"]
+
 _LINK = "120000"
 _SUBMODULE = "160000"
+STEPS = ("", "merge", "rebase", "advance", "conflict")
+"""What may be under way in a worktree: nothing; git brings the target here, or moves the target; a
+conflict was left to the droid.
+"""
 
 
-def remove_locks(git_dir: str, common_dir: str, branch: str, began_ns: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A worktree, and the branch that git moves there."""
+
+    tree: str
+    git_dir: str
+    common_dir: str
+    branch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is found in a worktree after a step."""
+
+    is_before: bool
+    """Whether the worktree still has the commit that it had."""
+    open: Literal["", "merge", "rebase"]
+    """What is to be finished there."""
+    is_ours: bool
+    """Whether that is what the step began."""
+    is_touched: bool
+    """Whether somebody has worked on it since."""
+
+
+def remedy(step: str, found: Found) -> Remedy:
+    """Returns what brings a worktree back whose step nobody works on any more.
+
+    Nothing where the branch was moved: the step was done. Nothing where another merge is open, or
+    work of somebody in ours: that is theirs to finish.
+    """
+    if step not in ("merge", "rebase", "advance") or not found.is_before:
+        return ""
+    if not found.open:
+        return "restore"
+    return "abort" if found.is_ours and found.open == step and not found.is_touched else ""
+
+
+def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], None]) -> None:
+    """Takes back what was left half done, and ends the step; a conflict is left to its droid.
+
+    Raises `NotLanded` where another git is, or may be, at work there.
+    """
+    before, after = (str(step.fields.get(each) or "") for each in ("before", "after"))
+    found = _found(where, before, after) if before and after else None
+    do = remedy(step.name, found) if found is not None else ""
+    if do:
+        _remove_locks(step, where)
+    if do and step.name != "advance":
+        # What git wrote for the first of its moves; aborting knows only what git tracks.
+        if do == "abort" and step.name == "rebase":
+            _restore(commands, where.tree, before, after, tell)
+        if do == "abort":
+            commands(step.name, "--abort", cwd=where.tree, to_the_end=True)
+        after = (_merged(after, where.tree) if step.name == "merge" else None) or after
+    if do:
+        _restore(commands, where.tree, before, after, tell)
+    if is_unfinished(step, where):
+        step.write("conflict")
+    else:
+        step.end()
+
+
+def is_unfinished(step: Step, where: Where) -> bool:
+    """Returns whether a merge or rebase that a landing began is left to the droid."""
+    after = str(step.fields.get("after") or "")
+    found = _found(where, str(step.fields.get("before") or ""), after)
+    return bool(found.open) and found.is_ours
+
+
+def _found(where: Where, before: str, after: str) -> Found:
+    rebase = os.path.join(where.git_dir, "rebase-merge")
+    if os.path.isdir(rebase):
+        began, onto = (_first_line(os.path.join(rebase, each)) for each in ("orig-head", "onto"))
+        touched = os.path.exists(os.path.join(rebase, "stopped-sha"))
+        return Found(began == before, "rebase", bool(after) and onto == after, touched)
+    is_before = line("rev-parse", "HEAD", cwd=where.tree) == before
+    theirs = _first_line(os.path.join(where.git_dir, "MERGE_HEAD"))
+    if not theirs:
+        return Found(is_before, "", False, False)
+    is_ours = is_before and theirs == after
+    return Found(is_before, "merge", is_ours, is_ours and _is_touched(where.tree, before, after))
+
+
+def _is_touched(tree: str, before: str, theirs: str) -> bool:
+    """Returns whether a merge is not as git left it: it has written all its files by then."""
+    merged = _merged(theirs, tree)
+    if merged is None:
+        return True
+    changes = {each.path: each for each in _changes(tree, before, merged)}
+    unmerged = set(names_in(git("diff", "--name-only", "--diff-filter=U", "-z", cwd=tree)))
+    conflicts = _conflicts(theirs, tree)
+    others = _dirty(tree) - unmerged - set(changes)
+    return (
+        bool(others)
+        or unmerged != conflicts
+        or any(
+            _content(os.path.join(tree, path)) != _wanted(tree, each.after, path, merged)
+            for path, each in changes.items()
+        )
+    )
+
+
+def _remove_locks(step: Step, where: Where) -> None:
+    """Raises `NotLanded` if the lock of an index may be another's; git itself names the others."""
+    kept = remove_locks(where, step.written_ns, sees_all=step.sees_all)
+    if kept and kept[0].endswith("index.lock"):
+        raise NotLanded(
+            f"git is at work in {where.tree}, or was killed there: {kept[0]}",
+            hint="if no git command runs there, remove that file",
+        )
+
+
+def remove_locks(where: Where, began_ns: int, *, sees_all: bool = True) -> list[str]:
     """Removes git's locks that a killed process left, and returns those that may be another's.
 
     A lock counts as left if it is not older than the step, no process has it open, and it is not a
-    complete index: a `git commit` that waits for its editor has one.
+    complete index: a `git commit` that waits for its editor has one. Where this process does not
+    see those of the one that was killed, as in two containers, none counts as left.
     """
-    paths = [os.path.join(git_dir, name) for name in ("index.lock", "HEAD.lock")]
-    paths.append(os.path.join(common_dir, "refs", "heads", f"{branch}.lock"))
+    paths = [os.path.join(where.git_dir, name) for name in ("index.lock", "HEAD.lock")]
+    paths.append(os.path.join(where.common_dir, "refs", "heads", f"{where.branch}.lock"))
     kept = []
     for path in paths:
         with suppress(OSError):
             status = os.stat(path, follow_symlinks=False)
-            if status.st_mtime_ns < began_ns or _is_open(status) or _is_complete_index(path):
-                kept.append(path)
-            else:
+            is_left = sees_all and status.st_mtime_ns >= began_ns and not _is_open(status)
+            if is_left and not _is_complete_index(path):
                 os.unlink(path)
+            else:
+                kept.append(path)
     return kept
+
+
+def _restore(
+    commands: Commands, tree: str, before: str, after: str, tell: Callable[[str], None]
+) -> None:
+    if line("rev-parse", "HEAD", cwd=tree) == before and (
+        left := restore(commands, tree, before, after)
+    ):
+        tell(
+            f"a landing was killed in {tree}, and these files were changed since: "
+            f"{named(left, SHOWN)}"
+        )
 
 
 def restore(commands: Commands, tree: str, before: str, after: str) -> list[str]:
@@ -169,3 +306,31 @@ def _is_complete_index(path: str) -> bool:
         return False
     ends = (hashlib.sha1(data[:-20], usedforsecurity=False).digest(), bytes(20))
     return data[-20:] in ends or data[-32:] == hashlib.sha256(data[:-32]).digest()
+
+
+def _merged(theirs: str, tree: str) -> str | None:
+    """Returns the tree that a merge writes, also one with conflicts: their marks repeat the names
+    that the merge was called with.
+    """
+    return next(iter(merge_in_memory(theirs, tree)), None)
+
+
+def _conflicts(theirs: str, tree: str) -> set[str]:
+    return set(merge_in_memory(theirs, tree)[1:])
+
+
+def merge_in_memory(theirs: str, tree: str) -> list[str]:
+    """Returns the tree that a merge into this worktree's commit makes, and then the files that are
+    in conflict; nothing where git cannot merge the two.
+    """
+    how = ("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", "HEAD", theirs)
+    status, out, _ = user_git(*how, cwd=tree)
+    return names_in(out) if status in (0, 1) else []
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline().strip()
+    except OSError:
+        return ""

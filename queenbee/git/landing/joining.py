@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.git.landing import settings_merge
 from queenbee.git.landing.commands import git, line
-from queenbee.git.landing.place import NotLanded
+from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.landing.union import Unmerged, spec_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from queenbee.git.landing.commands import Commands, Done
     from queenbee.git.landing.place import Place
-    from queenbee.git.landing.step_notes import Note
     from queenbee.git.landing.union import Joined
 
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
@@ -41,7 +40,7 @@ class Joining:
         self.joined: list[Joined] = []
         """Where both sides of a conflict were kept, in the order in which it was done."""
 
-    def join(self, note: Note) -> str:
+    def join(self) -> str:
         """Returns the commit to land: the branch's own, on top of the target.
 
         Raises `Unresolved` for a conflict, which it leaves to be resolved, and `NotLanded`.
@@ -50,10 +49,10 @@ class Joining:
         target = place.tip()
         if self._strategy == REBASE:
             if place.behind() or not self._is_linear(target):
-                self._rebase(target, note)
+                self._rebase(target)
         else:
             if place.behind():
-                self._merge(target, note)
+                self._merge(target)
             settings_merge.mend(self._commands, place.tree, target)
             if self._strategy == SQUASH:
                 self._squash(target)
@@ -88,50 +87,50 @@ class Joining:
             raise _refused(f"the {what} cannot be taken back", done)
         return True
 
-    def _merge(self, target: str, note: Note) -> None:
+    def _merge(self, target: str) -> None:
         place = self._place
         place.refuse_overwriting(target)
         self._commands.wait_for_index(place.git_dir)
-        note.write(step="merge", tree=place.tree, before=place.head(), after=target)
+        self._commands.step.write("merge", before=place.head(), after=target)
         message = self._subject or f"Merge branch '{place.branch}'"
         how = ("--no-edit", "--ff", "--commit", "--no-squash", "--no-stat", "-m", message)
-        done = self._commands("merge", *how, target, cwd=place.tree, note=note)
+        done = self._commands("merge", *how, target, cwd=place.tree)
         if done.status == 0:
             return
-        if self._resolve(_MERGE_TARGET, note):
-            done = self._commit_merge(note)
+        if self._resolve(_MERGE_TARGET):
+            done = self._commit_merge()
             if done.status == 0:
                 return
         if place.is_merging:  # A hook refused it: nothing is left half merged.
-            self._commands("merge", "--abort", cwd=place.tree, to_the_end=True, note=note)
+            self._commands("merge", "--abort", cwd=place.tree, to_the_end=True)
         self._commands.stop_if_asked()
         raise _refused(f"{place.target} cannot be merged", done)
 
-    def _commit_merge(self, note: Note | None = None) -> Done:
+    def _commit_merge(self) -> Done:
         # Without an editor, git keeps its comments on the conflicts in the message.
         how = ("commit", "--no-edit", "--cleanup=strip")
-        return self._commands(*how, cwd=self._place.tree, note=note)
+        return self._commands(*how, cwd=self._place.tree)
 
-    def _rebase(self, target: str, note: Note) -> None:
+    def _rebase(self, target: str) -> None:
         place = self._place
         place.refuse_overwriting(target, replays=True)
         self._commands.wait_for_index(place.git_dir)
-        note.write(step="rebase", tree=place.tree, before=place.head(), after=target)
-        done = self._commands("rebase", target, cwd=place.tree, note=note)
-        self._go_on_rebasing(done, note)
+        self._commands.step.write("rebase", before=place.head(), after=target)
+        done = self._commands("rebase", target, cwd=place.tree)
+        self._go_on_rebasing(done)
 
-    def _go_on_rebasing(self, done: Done, note: Note | None = None) -> None:
+    def _go_on_rebasing(self, done: Done) -> None:
         """Resolves what can be resolved, commit by commit, until the rebase is done."""
         place = self._place
         while done.status != 0:
-            if not place.is_rebasing or not self._resolve(_REBASE_TARGET, note):
+            if not place.is_rebasing or not self._resolve(_REBASE_TARGET):
                 if place.is_rebasing:  # Something else stopped it.
-                    self._commands("rebase", "--abort", cwd=place.tree, to_the_end=True, note=note)
+                    self._commands("rebase", "--abort", cwd=place.tree, to_the_end=True)
                 self._commands.stop_if_asked()
                 raise _refused(f"the branch cannot be rebased on {place.target}", done)
-            done = self._commands("rebase", "--continue", cwd=place.tree, note=note)
+            done = self._commands("rebase", "--continue", cwd=place.tree)
 
-    def _resolve(self, target_stage: int, note: Note | None) -> bool:
+    def _resolve(self, target_stage: int) -> bool:
         """Returns whether git stopped at conflicts, which are resolved now. Raises `Unresolved` for
         those that are left to the actor.
         """
@@ -144,8 +143,7 @@ class Joining:
         ):
             left.remove(settings)
         if left:
-            if note is not None:
-                note.write(step="conflict", tree=self._place.tree)
+            self._commands.step.write("conflict")
             offered = [path for path in unmerged.only_added() if path in left]
             raise self._place.conflict(left, union=offered)
         return bool(unmerged.files)
@@ -248,7 +246,7 @@ class Joining:
 def _author(tree: str, commit: str) -> dict[str, str]:
     said = git("show", "-s", "--format=%an%x00%ae%x00%ad", "--date=raw", commit, cwd=tree)
     name, email, date = said.decode(errors="surrogateescape").rstrip("\n").split("\0")
-    return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": date}
+    return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"@{date}"}
 
 
 def _refused(what: str, done: Done) -> NotLanded:

@@ -12,7 +12,7 @@ from queenbee.errors import InvalidInput, QueenError
 from queenbee.git import touched
 from queenbee.git.landed import end_landed
 from queenbee.git.landing.landing import Rules, Work, land
-from queenbee.git.landing.place import SHOWN
+from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, no_check, whole_check
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.git.remote.terms import Terms
@@ -78,8 +78,8 @@ def land_issue(
     check = whole_check(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
     work = _IssueWork(
-        hive,
-        _issue(hive, asked.issue_id),
+        hive=hive,
+        issue_id=_issue(hive, asked.issue_id),
         reason=asked.reason,
         env=env,
         on_progress=on_progress,
@@ -128,7 +128,7 @@ def _confirm(terms: Terms, issue_id: str | None) -> None:
     terms.granted(lambda _: mine())
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _IssueWork(Work):
     """The work on an issue: its checks before, its completion after."""
 
@@ -197,23 +197,25 @@ class _IssueWork(Work):
                 found[commit] = (each.issue_id, each.droid)
         return found
 
-    def landed(self, landing: Landing) -> None:
+    def landed(self, landing: Landing, issue_id: str | None) -> None:
         """Completes the issue, and tells those who work on files that changed."""
         assert landing.commit is not None
         short = landing.commit[:_SHORT]
-        if self.issue_id is not None:
+        active = self.hive.assignments.active(issue_id) if issue_id is not None else None
+        mine = active is not None and (active.droid == self.hive.actor or issue_id == self.issue_id)
+        if issue_id is not None and mine:
             why = f"{self.reason} ({short})" if self.reason else f"landed as {short}"
             self.completion = complete(
-                self.hive, self.issue_id, env=self.env, reason=why, checked=self.record
+                self.hive, issue_id, env=self.env, reason=why, checked=self.record
             )
         try:
             end_landed(self.hive)
-            self.told = self._tell_others(landing, short)
+            self.told = self._tell_others(landing, short, issue_id)
         except QueenError as error:
             if self.completion is not None:
                 self.completion = self.completion.with_note(f"nobody was told: {error.message}")
 
-    def _tell_others(self, landing: Landing, short: str) -> list[str]:
+    def _tell_others(self, landing: Landing, short: str, issue_id: str | None) -> list[str]:
         """Sends one message to each droid that has a lease on a file that changed, or unmerged work
         in it.
         """
@@ -241,7 +243,7 @@ class _IssueWork(Work):
                     "subject": f"{landing.target} has changed files that you work on",
                     "body": f"{self.hive.actor} landed {short} on {landing.target}, which changes "
                     f"{listed}{more}. To see conflicts now, merge {landing.target}.",
-                    "issue_id": self.issue_id,
+                    "issue_id": issue_id,
                     "importance": "normal",
                 }
                 stage(tx, self.hive.actor, [droid], fields)

@@ -14,24 +14,23 @@ A note says which step is under way, before it begins. ADR 0025.
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts, Program, run_process
-from queenbee.core.text import one_line, quotation
-from queenbee.core.timestamps import format_duration
-from queenbee.errors import ExternalFailure, InvalidInput, QueenError
+from queenbee.core.text import one_line, quotation, shell_word
+from queenbee.core.timestamps import format_duration, format_ms
+from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import Incoming
-from queenbee.git.landing.commands import LAST_CHARS, Commands, git, line
+from queenbee.git.landing.commands import LAST_CHARS, Commands, line
 from queenbee.git.landing.joining import MERGE, Joining
-from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
+from queenbee.git.landing.place import Place
+from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.landing.requests import forget
-from queenbee.git.landing.step_notes import Note, left_behind
-from queenbee.git.run import user_git
+from queenbee.services.waiting.landing_steps import Promises, Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 
 if TYPE_CHECKING:
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
 _TRIES = 5
+_MOST_FILES = 100
+"""So many of the changed files are named to those who work on them, if that follows a kill."""
 _MOST_SAID = 120
 """Characters of the last line of a check that passed, which tells how much it checked."""
 
@@ -94,7 +95,6 @@ class Rules:
     strategy: str = MERGE
     union: Sequence[str] = ()
     """Patterns, as in `.gitignore`, of files in which what both sides added is kept."""
-    keep_turn_s: float = 600.0
     check_timeout_s: float = 3600.0
 
     @classmethod
@@ -107,7 +107,6 @@ class Rules:
             check=own or said.land_check or None,
             strategy=said.land_strategy,
             union=said.land_union,
-            keep_turn_s=said.land_keep_turn_s,
             check_timeout_s=said.land_check_timeout_s,
         )
 
@@ -115,7 +114,10 @@ class Rules:
 class Work:
     """What lands besides commits, and who else has a say in it: here nothing, and nobody."""
 
-    def begin(self) -> None:
+    issue_id: str | None = None
+    """The issue that the work is for."""
+
+    def ready(self) -> None:
         """Called before the turn is waited for; refuses what must not land."""
 
     def subject(self) -> str | None:
@@ -130,9 +132,9 @@ class Work:
         """Runs checks after that of the rules; returns what failed, or None."""
         return None
 
-    def landed(self, landing: Landing) -> None:
-        """Called once the target has moved, while the turn lasts; if it is interrupted, the next
-        call for the same commit calls it again.
+    def landed(self, landing: Landing, issue_id: str | None) -> None:
+        """Called once the target has the work on an issue, after the turn; if it is interrupted,
+        the next call calls it again.
         """
 
     def whose(self, commits: Sequence[str]) -> Mapping[str, tuple[str, str]]:
@@ -159,33 +161,37 @@ def land(  # noqa: PLR0913 - by name
     Raises `InvalidInput` outside a linked worktree, `NotLanded`, and `Busy` if the turn does not
     come within `wait_s`.
     """
-    with Interrupts() as interrupts:
-        one = _One(store, interrupts, rules or Rules.of(store), work or Work(), tell)
+    rules = rules or Rules.of(store)
+    with Interrupts() as interrupts, _One(store, interrupts, rules, work or Work(), tell) as one:
         done = one.done_before()
         if done is not None:
-            one.work.landed(done)
-            one.forget()
             return done
-        one.work.begin()
-        one.incoming = Incoming(one.place)
-        if go_on:
-            one.joining.finish()
-        one.place.refuse_unfinished()
-        with LandingTurn(store, one.place.target, wait_s, tell, one.commands.stop_if_asked) as turn:
-            return one.land(turn, check or one.rules.check)
+        turn = LandingTurn(store, one.place.target, wait_s, tell, one.commands.stop_if_asked)
+        turn.is_next = one.step.name == "conflict"
+        one.begin(go_on=go_on)
+        with turn:
+            done = one.land(turn, check or rules.check)
+        return one.finish(done) if done.landed else done
 
 
 def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None:
-    """Takes back the unfinished merge or rebase of this worktree, and gives the turn on.
+    """Takes back the unfinished merge or rebase of this worktree.
 
     Raises `InvalidInput` if there is none.
     """
-    with Interrupts() as interrupts:
-        one = _One(store, interrupts, Rules.of(store), Work(), tell)
-        one.done_before()
-        if not one.joining.abort():
+    with Interrupts() as interrupts, _One(store, interrupts, Rules.of(store), Work(), tell) as one:
+        was_under_way = bool(one.step.name)
+        one.heal()
+        if one.step.name == "conflict":
+            one.joining.abort()
+            one.step.end()
+        elif one.place.is_merging or one.place.is_rebasing:
+            what = "rebase" if one.place.is_rebasing else "merge"
+            raise InvalidInput(
+                f"the {what} in this worktree is not of a landing", hint=f"git {what} --abort"
+            )
+        elif not was_under_way:
             raise InvalidInput("there is no unfinished landing here", hint="queen land")
-        LandingTurn(store, one.place.target, 0, tell).drop()
         forget(store.layout)
 
 
@@ -203,91 +209,102 @@ class _One:
         self._tell = tell
         self.rules = rules
         self.work = work
-        self.commands = Commands(interrupts)
-        self.place = Place(store, self.commands)
+        self.place = Place(store)
+        self._folder = folder_of(store, self.place.target)
+        self._promises = Promises(self._folder, self.place.tree)
+        self.step = Step.of(
+            self._folder,
+            self.place.tree,
+            git_dir=self.place.git_dir,
+            droid=store.actor,
+            target=self.place.target,
+            since=format_ms(store.now_ms()),
+        )
+        self.commands = Commands(interrupts, self.step)
+        self.place.commands = self.commands
         self.joining = Joining(self.place, rules.strategy, rules.union, work.subject())
         self._check_s: float | None = None
         self._check_said = ""
         self._told = 0
         """How many of the joined places were named to the user."""
         self.incoming: Incoming | None = None
-        self._folder = folder_of(store, self.place.target)
+        self._tip = ""
+        """What the target was before this landing."""
+
+    def __enter__(self) -> _One:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.step.close()
+
+    def heal(self) -> None:
+        """Takes back what a landing that was killed or failed left half done in this worktree."""
+        healing.heal(self.commands, self.step, self.place.own, self._tell)
 
     def done_before(self) -> Landing | None:
-        """Takes back what a killed landing left half done in this worktree. Returns it if it had
-        moved the target, to this worktree's present commit, and was killed after that.
+        """Finishes what a landing of this worktree left to do after the target had moved; returns
+        it if this worktree has nothing new since.
         """
-        done = None
-        for note in left_behind(self._folder):
-            if note.fields.get("tree") != self.place.tree:
+        target = self.place.target
+        for each in self._promises.all():
+            commit = str(each.get("commit"))
+            if not self.place.has(commit):
                 continue
-            after, step = str(note.fields.get("after") or ""), note.fields.get("step")
-            if step in ("advance", "landed") and self._has_landed(after):
-                if self.place.head() == after and not self.place.is_merging:
-                    changed = note.fields.get("changed")
-                    files = [str(each) for each in changed] if isinstance(changed, list) else []
-                    done = Landing(self.place.target, after, changed=files)
-                    continue
-                note.remove()
-            elif step == "advance":
-                continue  # For the turn, which alone may touch the main worktree.
-            else:
-                self._heal(note, self.place.tree, self.place.git_dir, self.place.branch)
-                note.remove()
-        return done
+            changed = each.get("changed")
+            files = [str(path) for path in changed] if isinstance(changed, list) else []
+            done = Landing(target, commit, checked=bool(each.get("checked")), changed=files)
+            said = each.get("issue_id")
+            self.work.landed(done, str(said) if said is not None else None)
+            self._promises.end()
+            if self.place.head() == commit and not self.place.is_merging:
+                return done
+            self._tell(f"what was landed before as {commit[:10]} is completed now")
+            return None
+        self._promises.end()
+        return None
 
-    def forget(self) -> None:
-        """Removes the notes of this worktree: what they say has been done."""
-        for note in left_behind(self._folder):
-            if note.fields.get("tree") == self.place.tree:
-                note.remove()
+    def begin(self, *, go_on: bool) -> None:
+        """Makes this worktree ready to wait for its turn. Raises `NotLanded`."""
+        self.work.ready()
+        if not go_on or not (self.place.is_merging or self.place.is_rebasing):
+            self.heal()
+        self.incoming = Incoming(self.place)
+        if go_on:
+            self.joining.finish()
+        self.place.refuse_unfinished()
+        self.step.end()
 
-    def _heal_main(self) -> None:
-        """Takes back what a killed landing left half done in the main worktree."""
-        place = self.place
-        for note in left_behind(self._folder):
-            fields = note.fields
-            if not fields or not os.path.isdir(str(fields.get("tree"))):
-                note.remove()  # Killed before its first step, or its worktree was removed.
-            if fields.get("step") != "advance" or self._has_landed(fields.get("after")):
-                continue
-            self._heal(note, place.main_tree, place.common_dir, place.target)
-            note.remove()
+    def finish(self, done: Landing) -> Landing:
+        """Does what follows a landing: others need not wait for that."""
+        try:
+            self.work.landed(done, self.work.issue_id)
+        except BaseException:
+            target = self.place.target
+            self._tell(f"landed on {target}; run queen land again for what failed now:")
+            raise
+        self._promises.end()
+        return replace(done, untracked=self.place.untracked(), came_in=self._came_in(self._tip))
 
     def land(self, turn: LandingTurn, check: str | None) -> Landing:
         """Lands in a turn that has come."""
         self.commands.token = turn.token
-        self._heal_main()
-        with closing(Note.new(turn.folder, turn.name)) as note:
-            try:
-                done = self._try_often(turn, note, check)
-                if done.landed:
-                    self.work.landed(done)
-            except Unresolved:
-                turn.keep(self.rules.keep_turn_s)
-                note.remove()
-                with suppress(QueenError):  # The conflict is what must be said.
-                    self._tell_whom_to_ask()
-                raise
-            except KeyboardInterrupt:
-                note.close()
-                self.done_before()
-                raise
-            except Exception:
-                if note.fields.get("step") == "landed":
-                    target = self.place.target
-                    self._tell(f"landed on {target}; run queen land again for what failed now:")
-                else:
-                    note.remove()
-                raise
-            note.remove()
-        turn.drop()
-        return done
+        sweep(turn.folder)
+        with Step.of(turn.folder, self.place.main_tree) as step:
+            healing.heal(self.commands, step, self.place.main, self._tell)
+        try:
+            return self._try_often(turn, check)
+        except Unresolved:
+            with suppress(QueenError):  # The conflict is what must be said.
+                self._tell_whom_to_ask()
+            raise
+        finally:
+            with suppress(QueenError):  # The next one heals it, and says what is in the way.
+                self.heal()
 
-    def _try_often(self, turn: LandingTurn, note: Note, check: str | None) -> Landing:
+    def _try_often(self, turn: LandingTurn, check: str | None) -> Landing:
         """Tries until nobody moved the target meanwhile. Raises `NotLanded`."""
         for _ in range(_TRIES):
-            done = self._try(turn, note, check)
+            done = self._try(turn, check)
             if done is not None:
                 return done
             self._tell(f"{self.place.target} was moved meanwhile; merging it again")
@@ -296,14 +313,16 @@ class _One:
             hint="try again; nothing was landed",
         )
 
-    def _try(self, turn: LandingTurn, note: Note, check: str | None) -> Landing | None:
+    def _try(self, turn: LandingTurn, check: str | None) -> Landing | None:
         """Joins the two, checks, and moves the target; None if somebody moved that meanwhile."""
         place = self.place
-        place.refuse_unfinished()
         try:
-            head = self.joining.join(note)
+            head = self.joining.join()
         finally:  # Also where another file is left in conflict.
             self._tell_joined()
+        self.step.end()
+        place.refuse_unfinished()
+        place.refuse_hidden()
         changed = place.changed()
         place.refuse_without_hive()
         place.refuse_unreadable(changed)
@@ -318,20 +337,45 @@ class _One:
         _refuse_held(self.work.held(changed))  # A check may take an hour, in which others reserve.
         self.commands.stop_if_asked()
         turn.check()
-        tip = place.tip()
-        if not place.advance(head, note):
+        self._tip = place.tip()
+        promised = {"checked": bool(check), "changed": changed[:_MOST_FILES]}
+        self._promises.add(commit=head, issue_id=self.work.issue_id, **promised)
+        if not self._advance(head):
             return None
-        note.write(step="landed", tree=place.tree, after=head, changed=changed[:100])
         return Landing(
             place.target,
             head,
             checked=bool(check),
-            untracked=place.untracked(),
             changed=changed,
             check_s=self._check_s,
             check_said=self._check_said,
             joined=self.joining.joined,
-            came_in=self._came_in(tip),
+        )
+
+    def _advance(self, head: str) -> bool:
+        """Moves the target by fast-forward to the commit that was checked; returns False if the
+        target was moved meanwhile. Raises `NotLanded`.
+
+        Git compares and swaps: it moves the branch only from the commit that it found. Whatever
+        git says, the work has landed if the target has it.
+        """
+        place = self.place
+        place.refuse_other(head)
+        with Step.of(self._folder, place.main_tree) as step:
+            if place.behind():
+                return False
+            step.write("advance", before=place.tip(), after=head)
+            how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", head)
+            done = self.commands("merge", *how, cwd=place.main_tree, step=step, to_the_end=True)
+            if place.has(head):
+                step.end()
+                return True
+            healing.heal(self.commands, step, place.main, self._tell)
+            if place.behind():
+                return False
+        raise NotLanded(
+            f"{place.main_tree} cannot be moved to {head[:10]}: {' '.join(done.said.split())}",
+            hint=f"git -C {shell_word(place.main_tree)} status",
         )
 
     def _came_in(self, tip: str) -> list[Arrival]:
@@ -376,46 +420,6 @@ class _One:
             return f"{said}\ntimed out after {format_duration(timeout_s)}".strip()
         return said or f"status {ran.exit_code}"
 
-    def _has_landed(self, commit: object) -> bool:
-        try:
-            known = git("rev-list", "-n", "1", f"{commit}", "--", cwd=self.place.tree)
-            left = ("rev-list", "-n", "1", f"{commit}", f"^{self.place.target_ref}", "--")
-            return bool(known) and not git(*left, cwd=self.place.tree)
-        except ExternalFailure:
-            return False
-
-    def _heal(self, note: Note, tree: str, git_dir: str, branch: str) -> None:
-        """Brings a worktree back to the commit that it still has. Raises `NotLanded` where that is
-        for somebody else to decide.
-        """
-        fields, place = note.fields, self.place
-        before, after = str(fields.get("before") or ""), str(fields.get("after") or "")
-        if not before or not after:
-            return
-        if kept := healing.remove_locks(git_dir, place.common_dir, branch, note.written_ns):
-            raise NotLanded(
-                f"git is at work in {tree}, or was killed there: {kept[0]}",
-                hint="if no git command runs there, remove that file",
-            )
-        if fields.get("step") == "rebase" and place.is_rebasing:
-            # What git wrote for the first of its moves; aborting knows only what git tracks.
-            self._restore(tree, before, after)
-            self.joining.abort()
-        if fields.get("step") == "merge":
-            if place.is_merging:
-                self.joining.abort()
-            after = _merged(after, tree) or after
-        self._restore(tree, before, after)
-
-    def _restore(self, tree: str, before: str, after: str) -> None:
-        if self.place.commit("HEAD", cwd=tree) != before:
-            return
-        if left := healing.restore(self.commands, tree, before, after):
-            self._tell(
-                f"a landing was killed in {tree}, and these files were changed since: "
-                f"{', '.join(left[:SHOWN])}"
-            )
-
 
 def _refuse_held(files: Sequence[str]) -> None:
     if files:
@@ -424,14 +428,3 @@ def _refuse_held(files: Sequence[str]) -> None:
             hint="queen reserved; or ask the holder",
             files=files,
         )
-
-
-def _merged(theirs: str, tree: str) -> str | None:
-    """Returns the tree that a merge writes, also one with conflicts: their marks repeat the names
-    that the merge was called with.
-    """
-    status, out, _ = user_git(
-        *("merge-tree", "--write-tree", "--no-messages", "HEAD", theirs), cwd=tree
-    )
-    first = out.split(b"\n")[0].decode(errors="replace")
-    return first if status in (0, 1) and first else None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from queenbee.core.marked_conflicts import union_setting
 from queenbee.core.text import named, shell_word
-from queenbee.errors import Conflict, InvalidInput, Unreadable
+from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import git, line
-from queenbee.git.run import names_in
+from queenbee.git.landing.healing import Where, merge_in_memory
+from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
+from queenbee.git.run import names_in, user_git
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.git_trees import git_tree
 
@@ -18,41 +20,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.landing.commands import Commands
-    from queenbee.git.landing.step_notes import Note
     from queenbee.services.open_store import Store
 
-SHOWN = 5
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _LINKS = frozenset({"120000", "160000"})
 _HIVE = ".beads"
 
 
-class NotLanded(Conflict):
-    """A landing that something in git prevents; `files` lists those that are in conflict."""
-
-    code = "not_landed"
-
-    def __init__(self, message: str, *, files: Sequence[str] = (), **more: Any) -> None:
-        super().__init__(message, files=list(files), **more)
-
-
-class Unresolved(NotLanded):
-    """A conflict that was left to the actor, with its turn; `union` lists the files in which both
-    sides only added lines.
-    """
-
-
 class Place:
     """A linked worktree with its branch, and the main worktree with the target."""
 
-    def __init__(self, store: Store, commands: Commands) -> None:
+    def __init__(self, store: Store) -> None:
         here = git_tree(store.layout.tree)
         if here is None or not here.linked or here.main_tree is None:
+            bare = here is not None and here.linked
             raise InvalidInput(
-                "this is not a linked worktree: there is nothing to land",
-                hint="queen worktree add NAME, and work there",
+                "this repository has no main worktree, whose branch the work would go to"
+                if bare
+                else "this is not a linked worktree: there is nothing to land",
+                hint="git push" if bare else "queen worktree add NAME, and work there",
             )
-        self.commands = commands
+        self.commands: Commands
         self.tree = here.tree
         self.git_dir = here.git_dir
         self.common_dir = here.common_dir
@@ -65,6 +53,8 @@ class Place:
             )
         self.branch = branch
         self.target = target
+        self.own = Where(here.tree, here.git_dir, here.common_dir, branch)
+        self.main = Where(here.main_tree, here.common_dir, here.common_dir, target)
 
     @property
     def target_ref(self) -> str:
@@ -100,8 +90,9 @@ class Place:
 
     def refuse_unfinished(self) -> None:
         """Raises `NotLanded` if there is something to commit or a merge to finish first."""
-        wanted = ("--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
-        lines = git("status", *wanted, cwd=self.tree)
+        # Whatever the settings hide: what a check sees of it would not be what lands.
+        wanted = ("--untracked-files=no", "--no-renames", "--ignore-submodules=untracked")
+        lines = git("status", "--porcelain=v1", "-z", *wanted, cwd=self.tree)
         entries = names_in(lines)
         open_ = [each[3:] for each in entries if each[:2] in _UNMERGED]
         if open_:
@@ -113,6 +104,14 @@ class Place:
             )
         # The records that git carries change while anybody works.
         dirty = [each[3:] for each in entries if not each[3:].startswith(f"{_HIVE}/")]
+        submodules = self._submodules(dirty) if dirty else []
+        if submodules:
+            raise NotLanded(
+                f"not at the commit that this branch has: {named(submodules, SHOWN)}",
+                hint="git submodule update, then queen land again; if you moved it: git add and "
+                "git commit it",
+                files=submodules,
+            )
         if dirty or self.is_merging:
             what = f"not committed: {named(dirty, SHOWN)}" if dirty else "a merge is open"
             raise NotLanded(
@@ -123,6 +122,33 @@ class Place:
                 files=dirty,
             )
 
+    def refuse_hidden(self) -> None:
+        """Raises `NotLanded` if a file that git was told not to look at has changed."""
+        flagged = names_in(git("ls-files", "-v", "-z", cwd=self.tree))
+        paths = [each[2:] for each in flagged if each[0] == "S" or each[0].islower()]
+        here = [each for each in paths if os.path.lexists(os.path.join(self.tree, each))]
+        if not here:
+            return
+        stored = git("--literal-pathspecs", "ls-files", "-s", "-z", "--", *here, cwd=self.tree)
+        names = {os.fsdecode(each.split(b"\t", 1)[-1]): each for each in stored.split(b"\0")}
+        changed = [
+            each
+            for each in here
+            if (line("hash-object", "--", each, cwd=self.tree) or "?").encode() not in names[each]
+        ]
+        if changed:
+            raise NotLanded(
+                f"git was told not to look at these files, which have changed: "
+                f"{named(changed, SHOWN)}",
+                hint="git update-index --no-assume-unchanged --no-skip-worktree FILE, then commit "
+                "it or take it back",
+                files=changed,
+            )
+
+    def _submodules(self, paths: Sequence[str]) -> list[str]:
+        listed = git("--literal-pathspecs", "ls-files", "-s", "-z", "--", *paths, cwd=self.tree)
+        return [each.partition("\t")[2] for each in names_in(listed) if each[:6] == "160000"]
+
     def refuse_overwriting(self, target: str, *, replays: bool = False) -> None:
         """Raises `NotLanded` if bringing the target here would overwrite a file that git ignores:
         git itself takes those for worthless.
@@ -130,11 +156,12 @@ class Place:
         A rebase, which `replays` the commits, first writes all files of the target, and then those
         of each commit: also the ones that the branch stopped tracking, and that are here ignored.
         """
-        base = line("merge-base", "HEAD", target, cwd=self.tree)
-        if base is None:
+        merged = merge_in_memory(target, self.tree)[:1]
+        if not merged:
             return
+        # Of the result: git also moves files of the target into folders that the branch renamed.
         changed = ("diff", "--name-only", "--no-renames", "--diff-filter=d", "-z")
-        new = set(names_in(git(*changed, base, target, "--", cwd=self.tree)))
+        new = set(names_in(git(*changed, "HEAD", *merged, "--", cwd=self.tree)))
         if replays:
             new.update(names_in(git("ls-tree", "-r", "-z", "--name-only", target, cwd=self.tree)))
             commits = git("rev-list", f"{target}..HEAD", "--", cwd=self.tree)
@@ -205,37 +232,19 @@ class Place:
         found = git("ls-files", "--others", "--exclude-standard", "-z", cwd=self.tree)
         return [name for name in names_in(found) if not name.startswith(f"{_HIVE}/")][:SHOWN]
 
-    def advance(self, head: str, note: Note) -> bool:
-        """Moves the target by fast-forward to the commit that was checked; returns False if the
-        target was moved meanwhile. Raises `NotLanded`.
-
-        Git compares and swaps: it moves the branch only from the commit that it found.
-        """
+    def refuse_other(self, head: str) -> None:
+        """Raises `NotLanded` if the worktrees are not where they were for the check."""
         if self.head() != head:
-            raise self._other("this worktree has another commit than the one that was checked")
+            raise self.other("this worktree has another commit than the one that was checked")
         if (current_branch(self.git_dir), self._target()) != (self.branch, self.target):
-            raise self._other("a worktree is on another branch than before")
-        if self.behind():
-            return False
-        note.write(step="advance", tree=self.tree, before=self.tip(), after=head)
-        done = self.commands(
-            *("merge", "--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", head),
-            cwd=self.main_tree,
-            note=note,
-            to_the_end=True,
-        )
-        if done.status == 0:
-            if self.tip() != head:
-                raise self._other(f"{self.target} is not at {head[:10]} after the merge")
-            return True
-        if self.behind():
-            return False
-        raise NotLanded(
-            f"{self.main_tree} cannot be moved to {head[:10]}: {' '.join(done.said.split())}",
-            hint=f"git -C {shell_word(self.main_tree)} status",
-        )
+            raise self.other("a worktree is on another branch than before")
 
-    def _other(self, what: str) -> NotLanded:
+    def has(self, commit: str) -> bool:
+        """Returns whether the target has a commit."""
+        asked = ("merge-base", "--is-ancestor", commit, self.target_ref)
+        return user_git(*asked, cwd=self.tree)[0] == 0
+
+    def other(self, what: str) -> NotLanded:
         return NotLanded(f"{what}; nothing was landed", hint="queen land again")
 
     def conflict(

@@ -1,9 +1,9 @@
 """The turn at landing on a branch: it comes in the order of asking, and nobody keeps it for ever.
 
-A place in the line is a file that its process locks, so that it ends with the process. A process
-that is stopped keeps its lock: it is passed over when its entry has shown no sign of life for
-`STALLED_S`, and finds that out before it moves anything. A conflict leaves the turn with its droid
-for a while, without a process: that is written down. ADR 0025.
+A place in the line is a file that its process locks, so that it ends with the process. The first
+one has the turn. A process that is stopped keeps its lock: it is passed over when its entry has
+shown no sign of life for `STALLED_S`, and finds that out before it moves anything. Whoever resolves
+a conflict is not in the line; who comes back from that is the next. ADR 0025.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration, format_ms
-from queenbee.errors import Busy, QueenError
-from queenbee.store import safe_open, waiting_line
-from queenbee.store.droids import presence
+from queenbee.errors import Busy
+from queenbee.services.waiting import landing_steps
+from queenbee.store import waiting_line
 from queenbee.store.files import wait_for_change
-from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +31,6 @@ STALLED_S = 60.0
 """A process that runs shows that it does every second, whatever git or a check does meanwhile."""
 _BEAT_S = 1.0
 _LOOK_AGAIN_S = 1.0
-_KEPT = "kept"
-_KEPT_AT_MOST = 6
-"""Activity prolongs a turn that is kept, up to so many times what it is kept for."""
-_MOST_BYTES = 64 * 1024
 
 
 def folder_of(store: Store, target: str) -> str:
@@ -69,26 +63,16 @@ def landers(store: Store) -> list[Lander]:
         return []
     found = []
     for folder in (os.path.join(top, each) for each in folders):
-        kept = _Kept.read(store, folder)
-        keeps = kept is not None and kept.holds()
-        if kept is not None and keeps and not kept.runs():
-            found.append(kept.lander())
+        found += [_lander(fields, "resolving") for fields in landing_steps.conflicts(folder)]
         for number, (_, fields) in enumerate(waiting_line.live(folder)):
-            first = str(fields.get("droid")) == kept.droid if kept and keeps else number == 0
-            found.append(_lander(fields, "landing" if first else "waiting"))
+            found.append(_lander(fields, "waiting" if number else "landing"))
     return found
 
 
-def is_turn(store: Store, token: str) -> bool:
-    """Returns whether a token is that of a landing of this worktree, whose turn it is now."""
+def is_landing(store: Store, token: str) -> bool:
+    """Returns whether a token is that of a landing of this worktree which is under way now."""
     name, _, entry = token.rpartition("/")
-    folder = folder_of(store, name)
-    first = next(waiting_line.live(folder), None)
-    kept = _Kept.read(store, folder)
-    keeps = kept is not None and kept.holds() and kept.entry == entry and kept.runs()
-    if not keeps and (first is None or first[0] != entry):
-        return False
-    fields = dict(waiting_line.live(folder)).get(entry)
+    fields = dict(waiting_line.live(folder_of(store, name))).get(entry)
     return fields is not None and fields.get("tree") == store.layout.tree
 
 
@@ -103,6 +87,8 @@ class LandingTurn:
         tell: Callable[[str], None],
         interrupted: Callable[[], None] = lambda: None,
     ) -> None:
+        self.is_next = False
+        """Whether this one comes back from a conflict, and so stands before the others."""
         self._store = store
         self._target = target
         self._wait_s = wait_s
@@ -121,7 +107,7 @@ class LandingTurn:
 
     @property
     def token(self) -> str:
-        """What `is_turn` recognizes while the turn lasts."""
+        """What `is_landing` recognizes while it is in the line."""
         return f"{self._target}/{self.name}"
 
     def check(self) -> None:
@@ -133,19 +119,8 @@ class LandingTurn:
                 hint="queen land",
             )
 
-    def keep(self, keep_s: float) -> None:
-        """Keeps the turn for the actor for so long after its process has ended, and for as long
-        again after each of its commands; at most six times as long.
-        """
-        if keep_s:
-            with self._store.transaction():
-                if self._entry is not None and not self._entry.is_lost:
-                    _Kept.write(self._store, self.folder, self._fields(), keep_s)
-
     def __enter__(self) -> LandingTurn:
-        with self._store.transaction():  # The order is that of the lock.
-            now_ms = self._store.now_ms()
-            self._entry = waiting_line.enter(self.folder, self._fields(), now_ms)
+        self._enter()
         threading.Thread(target=self._beat, daemon=True).start()
         try:
             self._wait()
@@ -154,16 +129,16 @@ class LandingTurn:
             raise
         return self
 
+    def _enter(self) -> None:
+        with self._store.transaction():  # The order is that of the lock.
+            self._entry = waiting_line.enter(
+                self.folder, self._fields(), self._store.now_ms(), is_next=self.is_next
+            )
+
     def __exit__(self, *error: object) -> None:
         self._ended.set()
         if self._entry is not None:
             self._entry.leave()
-
-    def drop(self) -> None:
-        """Ends a turn that is kept for this worktree, if it is."""
-        kept = _Kept.read(self._store, self.folder)
-        if kept is not None and kept.is_of(self._tree):
-            kept.remove()
 
     def _fields(self) -> dict[str, object]:
         return {
@@ -181,10 +156,8 @@ class LandingTurn:
             self._interrupted()
             seen = self._stamp()
             ahead = self._ahead()
-            if ahead is None and self._begin():
-                return
             if ahead is None:
-                continue
+                return
             if ahead != told:
                 told = ahead
                 self._tell(f"waiting for {told[0]}, who {told[1]}")
@@ -196,37 +169,12 @@ class LandingTurn:
             until_s = min(deadline_s, time.monotonic() + _LOOK_AGAIN_S)
             wait_for_change(self._stamp, seen, until_s)
 
-    def _begin(self) -> bool:
-        """Begins the turn if nobody is ahead; under the lock, since a turn can also be kept."""
-        assert self._entry is not None
-        with self._store.transaction():
-            if self._entry.is_lost:  # Stopped while it waited.
-                self._entry.leave()
-                now_ms = self._store.now_ms()
-                self._entry = waiting_line.enter(self.folder, self._fields(), now_ms)
-            if self._ahead() is not None:
-                return False
-            kept = _Kept.read(self._store, self.folder)
-            if kept is None:
-                return True
-            if kept.is_of(self._tree) and kept.holds():
-                kept.goes_on(self._entry.name)
-            else:
-                kept.remove()
-            return True
-
     def _ahead(self) -> tuple[str, str] | None:
         """Returns who has to be waited for and what it does, or None if it is the actor's turn."""
         assert self._entry is not None
-        kept = _Kept.read(self._store, self.folder)
-        if kept is not None and kept.entry and self._is_stalled(kept.entry):
-            waiting_line.remove(self.folder, kept.entry)
-        if kept is not None and kept.holds():
-            if kept.is_of(self._tree) and not kept.runs():
-                return None
-            if not kept.is_of(self._tree):
-                what = "lands on" if kept.runs() else "resolves a conflict with"
-                return mentioned(kept.droid), f"{what} {self._target}"
+        if self._entry.is_lost:  # Stopped while it waited.
+            self._entry.leave()
+            self._enter()
         for name, fields in waiting_line.live(self.folder):
             if name == self._entry.name:
                 return None
@@ -235,7 +183,7 @@ class LandingTurn:
                 return droid, f"lands on {self._target}"
             self._tell(f"passing over {droid}, whose process is not responding")
             waiting_line.remove(self.folder, name)
-        return None
+        return self._ahead() if self._entry.is_lost else None
 
     def _is_stalled(self, name: str) -> bool:
         """Returns whether an entry has shown no sign of life for as long as this process watches.
@@ -254,63 +202,7 @@ class LandingTurn:
             self._store.note_presence()
 
     def _stamp(self) -> tuple[object, ...]:
-        kept = os.path.join(self.folder, _KEPT)
-        return waiting_line.names(self.folder), os.path.exists(kept)
-
-
-class _Kept:
-    """A turn that was left with its droid after a conflict."""
-
-    def __init__(self, store: Store, folder: str, fields: Fields) -> None:
-        self._store = store
-        self._folder = folder
-        self._fields = fields
-        self.droid = str(fields.get("droid"))
-        self.entry = str(fields.get("entry") or "")
-        """The place of the process that goes on with it, or empty."""
-
-    @staticmethod
-    def write(store: Store, folder: str, fields: dict[str, object], keep_s: float) -> None:
-        """Keeps the turn from now on. Never fails: it is then given on."""
-        said = {**fields, "kept_ms": store.now_ms(), "keep_s": keep_s}
-        keep(os.path.join(folder, _KEPT), said)
-
-    @classmethod
-    def read(cls, store: Store, folder: str) -> _Kept | None:
-        fields = recall(os.path.join(folder, _KEPT), _MOST_BYTES)
-        return cls(store, folder, fields) if isinstance(fields, dict) else None
-
-    def is_of(self, tree: str) -> bool:
-        return self._fields.get("tree") == tree
-
-    def runs(self) -> bool:
-        """Returns whether a process goes on with it."""
-        return bool(self.entry) and waiting_line.is_live(self._folder, self.entry)
-
-    def holds(self) -> bool:
-        """Returns whether the turn still belongs to its droid."""
-        if self.entry:
-            return self.runs()
-        kept_ms, keep_s = self._fields.get("kept_ms"), self._fields.get("keep_s")
-        if not isinstance(kept_ms, int) or not isinstance(keep_s, int | float):
-            return False
-        if not os.path.isdir(str(self._fields.get("tree"))):
-            return False
-        seen_ms = presence.last_ms(self._store.layout, self.droid) or 0
-        longest_ms = kept_ms + _KEPT_AT_MOST * keep_s * 1000
-        until_ms = min(max(kept_ms, seen_ms) + keep_s * 1000, longest_ms)
-        return kept_ms <= self._store.now_ms() < until_ms
-
-    def goes_on(self, entry: str) -> None:
-        """Notes the process that goes on with it: from here on, the turn ends with that."""
-        keep(os.path.join(self._folder, _KEPT), {**self._fields, "entry": entry})
-
-    def remove(self) -> None:
-        with suppress(OSError, QueenError):
-            safe_open.unlink(os.path.join(self._folder, _KEPT))
-
-    def lander(self) -> Lander:
-        return _lander(self._fields, "resolving")
+        return tuple(waiting_line.names(self.folder))
 
 
 def _lander(fields: Fields, state: str) -> Lander:

@@ -1,0 +1,27 @@
+"""Why something does not land."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from queenbee.errors import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHOWN = 5
+
+
+class NotLanded(Conflict):
+    """A landing that something in git prevents; `files` lists those that are in conflict."""
+
+    code = "not_landed"
+
+    def __init__(self, message: str, *, files: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(message, files=list(files), **more)
+
+
+class Unresolved(NotLanded):
+    """A conflict that was left to the actor; `union` lists the files in which both sides only
+    added lines.
+    """
