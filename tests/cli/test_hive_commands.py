@@ -193,6 +193,7 @@ def test_init_in_a_clone_of_a_hive_that_synchronizes_says_to_fetch_first(
     quick: QuickQueen, repo: Path
 ) -> None:
     quick("init")
+    quick("config", "set", "land.check", "true")
     assert quick("init").out.endswith("next: queen next  to take an issue\n")
     git(repo, "commit", "-q", "--allow-empty", "-m", "records")
     git(repo, "update-ref", "refs/remotes/origin/queenbee/hive", "HEAD")

@@ -70,9 +70,9 @@ def land_issue(
     """Lands the branch of this worktree, and completes the issue with the commit as its reason.
 
     Its own checks run before anything lands, on the commit that lands. Raises as `land` and
-    `complete` do; `InvalidInput` if the actor has several issues, or there is neither a check nor
-    the wish to do without; `Taken` if another machine's
-    droid has the issue, and `Unreachable`: nothing is landed then.
+    `complete` do; `InvalidInput` if the actor has several issues, or there is no check and nobody
+    said that none is needed; `Taken` if another machine's droid has the issue, and `Unreachable`:
+    nothing is landed then.
     """
     rules = Rules.of(hive)
     check = whole_check(rules.check, asked)
@@ -85,11 +85,11 @@ def land_issue(
         on_progress=on_progress,
         is_confirmed=terms.confirm,
         is_unchecked=check is None and not asked.unchecked,
+        asked=asked,
     )
     if terms.confirm:
         _confirm(terms, work.issue_id)
     hive.look({"reason": asked.reason})
-    asked.keep(hive.layout)
     landing = land(
         hive,
         check=check,
@@ -140,15 +140,17 @@ class _IssueWork(Work):
     is_confirmed: bool
     is_unchecked: bool
     """Whether no check is set or given, and nobody said that none is needed."""
+    asked: Request
     record: VerificationRecord | None = None
     completion: Completion | None = None
     told: Sequence[str] = ()
 
     def ready(self) -> None:
-        """Raises `InvalidInput` if nothing would be checked."""
+        """Keeps what is asked, for going on. Raises `InvalidInput` if nothing would be checked."""
         bead = self.hive.documents.find_bead(self.issue_id) if self.issue_id is not None else None
         if self.is_unchecked and bead is None:
             raise no_check(self.hive.layout.tree)
+        self.asked.keep(self.hive.layout)
 
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""

@@ -265,13 +265,13 @@ class _One:
 
     def begin(self, *, go_on: bool) -> None:
         """Makes this worktree ready to wait for its turn. Raises `NotLanded`."""
-        self.work.ready()
         if not go_on or not (self.place.is_merging or self.place.is_rebasing):
             self.heal()
         self.incoming = Incoming(self.place)
         if go_on:
             self.joining.finish()
         self.place.refuse_unfinished()
+        self.work.ready()
         self.step.end()
 
     def finish(self, done: Landing) -> Landing:
