@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture fuzz collisions mutants clean
+.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture fuzz collisions replay mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ fuzz: $(STAMP)  ## a million hostile lines, and a hundred thousand documents
 
 collisions: $(STAMP)  ## compare the verdict on 300 pairs of worktrees with what git merge does: PAIRS=300
 	COLLISION_PAIRS=$(or $(PAIRS),300) $(BIN)/python -m pytest -q -n auto tests/git/test_collisions_truth.py
+
+replay: $(STAMP)  ## how often the join rules are right on conflicted merges: CLONES='DIR...', git repositories
+	$(BIN)/python -m bench.replay $(CLONES) $(if $(SHOW),--show '$(SHOW)')
 
 mutants: $(STAMP)  ## break what promises rest on, then random lines: SAMPLE=150 SEED=1, FOLDERS='core store'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutation]'

@@ -142,8 +142,10 @@ SETTINGS = (
     Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
     Setting("land.strategy", _choice("merge", "rebase", "squash"), "merge",
             "rebase: put your commits on top; squash: make one commit of them"),
+    Setting("land.join", _choice("on", "all", "off"), "on",
+            "which conflicts are joined without you; all: also of new definitions; off: none"),
     Setting("land.union", _PATTERNS, [],
-            "files that everybody appends to: where both sides only added lines, both are kept"),
+            "more files that everybody appends to, besides change logs: both additions are kept"),
     Setting("sync.remote", _text(255), "origin",
             "the git remote that queen sync exchanges records with"),
     Setting("sync.branch", _text(255), "queenbee/hive",
@@ -191,6 +193,7 @@ class Settings:
     land_check: str
     land_check_timeout_s: float
     land_strategy: str
+    land_join: str
     land_union: tuple[str, ...]
     sync_remote: str
     sync_branch: str

@@ -240,7 +240,7 @@ class TestTheGuard:
     ) -> None:
         done = queen("land", "--unchecked", as_="ui", cwd=conflict)
         assert done.code == 0, done
-        assert (repo / "README.md").read_text().endswith("from main\nfrom one\n")
+        assert (repo / "README.md").read_text().endswith("from one\nfrom main\n")
 
     def test_asks_whether_the_turn_is_under_way(
         self, queen: Queen, repo: Path, conflict: Path

@@ -1,4 +1,4 @@
-"""How work lands: strategies, files that everybody appends to, and a conflict."""
+"""How work lands: strategies, conflicts that need nobody, and a conflict."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class TestStrategies:
         assert git(two, "status", "--porcelain") == ""
 
 
-class TestFilesThatEverybodyAppendsTo:
+class TestConflictsThatNeedNobody:
     @pytest.fixture
     def appended(self, repo: Path, trees: tuple[Path, Path]) -> tuple[Path, Path]:
         commit_file(repo, "CHANGELOG.md", "# Changes\n\n- begun\n\nend\n")
@@ -145,62 +145,102 @@ class TestFilesThatEverybodyAppendsTo:
             )
         return trees
 
-    @pytest.mark.parametrize("strategy", ["merge", "rebase"])
-    def test_both_are_kept_in_the_order_of_landing(
+    @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
+    def test_both_additions_are_kept_in_a_change_log(
         self, repo: Path, appended: tuple[Path, Path], strategy: str
     ) -> None:
-        rules = Rules(strategy=strategy, union=("CHANGELOG.md",))
+        rules = Rules(strategy=strategy)
         landed(appended[0], rules=rules)
         landed(appended[1], rules=rules)
         text = (repo / "CHANGELOG.md").read_text()
-        assert text == "# Changes\n\n- begun\n- one\n- x\n- two\n- x\n\nend\n"
-        assert "Conflicts" not in git(repo, "log", "-1", "--format=%B", "main")
+        assert text == "# Changes\n\n- begun\n- two\n- one\n- x\n\nend\n"
+        message = git(repo, "log", "-1", "--format=%B", "main")
+        assert "Conflicts" not in message
+        assert "\n\n- joined CHANGELOG.md lines 4-6: both kept\n" in message
         assert git(appended[1], "status", "--porcelain") == ""
 
-    @pytest.mark.parametrize("strategy", ["merge", "rebase"])
-    def test_the_lines_of_the_result_are_named(
-        self, repo: Path, appended: tuple[Path, Path], strategy: str
+    def test_the_lines_are_shown_before_the_target_moves(
+        self, repo: Path, appended: tuple[Path, Path]
     ) -> None:
-        rules = Rules(strategy=strategy, union=("CHANGELOG.md",))
-        landed(appended[0], rules=rules)
-        told: list[str] = []
-        done = land(opened(appended[1]), check=None, wait_s=5, rules=rules, tell=told.append)
+        landed(appended[0])
+        told: list[tuple[str, str]] = []
+        before = head(repo, "main")
+        done = land(
+            opened(appended[1]),
+            check="true",
+            wait_s=5,
+            tell=lambda said: told.append((head(repo, "main"), said)),
+        )
         (joined,) = done.joined
-        first, last = joined.lines[0]
+        (place,) = joined.lines
+        assert (joined.rules, place) == (["both kept"], [4, 6])
         text = (repo / "CHANGELOG.md").read_text().split("\n")
-        assert text[first - 1 : last] == ["- one", "- x", "- two", "- x"]
-        sentence = f"kept both sides in CHANGELOG.md lines {first}-{last}: look at their order"
-        assert told == [sentence]
+        assert text[place[0] - 1 : place[1]] == ["- two", "- one", "- x"]
+        shown = ["joined CHANGELOG.md lines 4-6: both kept", "  - two", "  - one", "  - x"]
+        assert told[:5] == [(before, each) for each in (*shown, "check: true")]
 
-    def test_they_are_named_also_where_another_file_is_left_in_conflict(
+    def test_they_are_shown_also_where_another_file_is_left_in_conflict(
         self, repo: Path, appended: tuple[Path, Path]
     ) -> None:
         for tree in appended:
             commit_file(tree, "README.md", f"{tree.name}\n")
-        rules = Rules(union=("CHANGELOG.md",))
-        landed(appended[0], rules=rules)
+        landed(appended[0])
         told: list[str] = []
         with pytest.raises(NotLanded, match=r"conflict: README\.md"):
-            landed(appended[1], rules=rules, tell=told.append)
-        assert [each.partition(" ")[0] for each in told] == ["kept", "came"]
-        assert told[0].startswith("kept both sides in CHANGELOG.md lines ")
+            landed(appended[1], rules=Rules(), tell=told.append)
+        assert told[0] == "joined CHANGELOG.md lines 4-6: both kept"
+        assert told[-1].startswith("came in: ")
+        (appended[1] / "README.md").write_text("both\n")
+        git(appended[1], "add", "README.md")
+        landed(appended[1], go_on=True)
+        assert "- joined CHANGELOG.md lines 4-6" in git(repo, "log", "-1", "--format=%B", "main")
 
     def test_the_check_runs_on_what_both_make_together(
         self, repo: Path, appended: tuple[Path, Path]
     ) -> None:
-        rules = Rules(union=("*.md",))
-        landed(appended[0], rules=rules)
+        landed(appended[0])
         both = "grep -q one CHANGELOG.md && grep -q two CHANGELOG.md && exit 1"
-        assert landed(appended[1], rules=rules, check=both) is None
+        assert landed(appended[1], check=both) is None
+
+    def test_off_leaves_all_of_them(self, repo: Path, appended: tuple[Path, Path]) -> None:
+        landed(appended[0])
+        with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md"):
+            landed(appended[1], rules=Rules(join="off"))
+
+    @pytest.fixture
+    def listed(self, repo: Path, trees: tuple[Path, Path]) -> tuple[Path, Path]:
+        commit_file(repo, "lib.py", 'names = [\n    "first",\n]\n')
+        for tree in trees:
+            git(tree, "merge", "-q", "--no-edit", "main")
+            commit_file(tree, "lib.py", f'names = [\n    "first",\n    "{tree.name}",\n]\n')
+        return trees
+
+    def test_code_is_joined_only_if_a_check_runs(
+        self, repo: Path, listed: tuple[Path, Path]
+    ) -> None:
+        landed(listed[0])
+        with pytest.raises(NotLanded, match=r"conflict: lib\.py"):
+            landed(listed[1], rules=Rules())
+        abort(opened(listed[1]))
+        landed(listed[1], check="true")
+        wanted = 'names = [\n    "first",\n    "two",\n    "one",\n]\n'
+        assert (repo / "lib.py").read_text() == wanted
 
     def test_other_files_are_left_and_the_setting_is_offered(
-        self, repo: Path, appended: tuple[Path, Path]
+        self, repo: Path, trees: tuple[Path, Path]
     ) -> None:
+        commit_file(repo, "log.md", "- first\n")
+        for tree in trees:
+            git(tree, "merge", "-q", "--no-edit", "main")
+            commit_file(tree, "log.md", f"- first\n- {tree.name}\n")
         rules = Rules(union=("NEWS.md",))
-        landed(appended[0], rules=rules)
-        with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md") as refused:
-            landed(appended[1], rules=rules)
-        assert "queen config set --add land.union CHANGELOG.md" in str(refused.value.hint)
+        landed(trees[0], rules=rules)
+        with pytest.raises(NotLanded, match=r"conflict: log\.md") as refused:
+            landed(trees[1], rules=rules)
+        assert "queen config set --add land.union log.md" in str(refused.value.hint)
+        abort(opened(trees[1]))
+        landed(trees[1], rules=Rules(union=("*.md",)))
+        assert (repo / "log.md").read_text() == "- first\n- two\n- one\n"
 
     def test_a_name_is_neither_a_pattern_nor_a_part_of_the_sentence(
         self, repo: Path, trees: tuple[Path, Path]
@@ -221,7 +261,7 @@ class TestFilesThatEverybodyAppendsTo:
     def test_a_change_is_never_taken_for_an_addition(
         self, repo: Path, appended: tuple[Path, Path]
     ) -> None:
-        rules = Rules(union=("CHANGELOG.md",))
+        rules = Rules()
         text = (appended[1] / "CHANGELOG.md").read_text()
         commit_file(appended[1], "CHANGELOG.md", text.replace("- begun\n", "- begun, at last\n"))
         landed(appended[0], rules=rules)
@@ -292,10 +332,10 @@ class TestAConflict:
 
 def test_the_settings_say_how(repo: Path, beads: Path, trees: tuple[Path, Path]) -> None:
     (beads / "queen.toml").write_text(
-        '[land]\ncheck = "exit 1"\nstrategy = "squash"\nunion = ["*.md"]\n'
+        '[land]\ncheck = "exit 1"\nstrategy = "squash"\nunion = ["*.md"]\njoin = "all"\n'
     )
     rules = Rules.of(opened(trees[0]))
-    assert rules == Rules("exit 1", "squash", ("*.md",), 3600)
+    assert rules == Rules("exit 1", "squash", ("*.md",), "all", 3600)
     assert land(opened(trees[0]), check=None, wait_s=5).commit is None
     git(repo, "config", "queenbee.check", "true")
     assert land(opened(trees[0]), check=None, wait_s=5).commit is not None

@@ -42,7 +42,7 @@ ELSEWHERE = {
     ("git/landing/arrivals.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/joining.py", "open"): "a message in a temporary folder",
     ("git/landing/place.py", "open"): "reads the state of a rebase, in the git directory",
-    ("git/landing/union.py", "open"): "writes into a temporary folder",
+    ("git/landing/conflicts.py", "open"): "writes into a temporary folder",
     ("git/remote/branch.py", "os.unlink"): "git's lock of a ref, in the git directory",
     ("git/remote/leftovers.py", "os.unlink"): "git's unfinished packs, in the git directory",
     ("git/worktree_making.py", "os.rmdir"): "removes a folder that is empty",
@@ -57,6 +57,7 @@ ELSEWHERE = {
     ("hook/session_events.py", "open"): "the file that CLAUDE_ENV_FILE names",
     ("report/page.py", "open"): "reads a file of this package",
     ("tui/web.py", "open"): "reads files of this package",
+    ("services/waiting/landing_steps.py", "os.rename"): "sets aside what is no file there",
     ("services/writing/credentials.py", "open"): "reads a file of this package",
     ("store/whole_files.py", "os.link"): "by the handle of the folder",
     (

@@ -8,7 +8,7 @@ import click
 
 from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import entry, paragraph
-from queenbee.core.marked_conflicts import union_setting
+from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import mentioned, printable
 from queenbee.git.lines import shown
 

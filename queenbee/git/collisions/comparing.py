@@ -13,7 +13,7 @@ from queenbee.git.collisions import order, snapshots
 from queenbee.git.collisions.cache import Cache
 from queenbee.git.collisions.found import Collisions, Pair, Side, Step
 from queenbee.git.collisions.pairs import Merger
-from queenbee.git.landing.union import spec_of
+from queenbee.git.landing.conflicts import Joins
 from queenbee.git.run import line
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
@@ -127,11 +127,11 @@ def _order(found: Collisions, tip: Side | None, merger: Merger) -> list[Step]:
 
 
 def _added_to(layout: Layout, pairs: Sequence[Pair]) -> list[str]:
-    """Returns the files of the present conflicts that everybody adds lines to, without those of
-    the setting `[land] union`; remembers the present ones.
+    """Returns the files of the present conflicts that everybody adds lines to, without those
+    that `queen land` joins; remembers the present ones.
     """
     cache = unmerged.Cache(layout)
-    named = spec_of(layout.settings.land_union)
+    joins = Joins(layout.settings.land_union, layout.settings.land_join)
     paths = set()
     for pair in pairs:
         both = f"{pair.a.commit} {pair.b.commit}"
@@ -142,7 +142,7 @@ def _added_to(layout: Layout, pairs: Sequence[Pair]) -> list[str]:
                 cache.is_new = True
             # More of them say no more.
             del known[_TWICE:]
-            if len(known) == _TWICE and not named.match_file(path):
+            if len(known) == _TWICE and not joins.everybody_appends_to(path):
                 paths.add(path)
     cache.store()
     return sorted(paths)

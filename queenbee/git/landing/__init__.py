@@ -1,8 +1,8 @@
 """Landing: bringing a worktree's branch to the main branch, one after the other. ADR 0025.
 
 `landing` is the order of the steps and `landed_issue` what it means for an issue; `place` knows the
-two worktrees, `joining` the strategies, `union` the files that everybody appends to; `commands`
-runs git, and `healing` is for those who come after one that was killed.
+two worktrees, `joining` the strategies, `conflicts` what needs nobody; `commands` runs git, and
+`healing` is for those who come after one that was killed.
 """
 
 from __future__ import annotations

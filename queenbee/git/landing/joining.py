@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 
 from queenbee.git.landing import settings_merge
 from queenbee.git.landing.commands import git, line
+from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded
-from queenbee.git.landing.union import Unmerged, spec_of
+from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.landing.commands import Commands, Done
+    from queenbee.git.landing.conflicts import Joined, Joins
     from queenbee.git.landing.place import Place
-    from queenbee.git.landing.union import Joined
 
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
 _MERGE_TARGET = 3
@@ -31,14 +32,14 @@ _REBASE_TARGET = 2
 class Joining:
     """One way to bring a branch and its target together."""
 
-    def __init__(self, place: Place, strategy: str, union: Sequence[str], subject: str | None):
+    def __init__(self, place: Place, strategy: str, joins: Joins, subject: str | None):
         self._place = place
         self._commands: Commands = place.commands
         self._strategy = strategy
-        self._union = spec_of(union)
+        self.joins = joins
         self._subject = subject
         self.joined: list[Joined] = []
-        """Where both sides of a conflict were kept, in the order in which it was done."""
+        """The conflicts that needed nobody, in the order in which they were met."""
 
     def join(self) -> str:
         """Returns the commit to land: the branch's own, on top of the target.
@@ -135,8 +136,9 @@ class Joining:
         those that are left to the actor.
         """
         unmerged = Unmerged(self._place.tree, target_stage)
-        left = unmerged.keep_both(self._commands, self._union)
+        left = unmerged.join(self._commands, self.joins)
         self.joined += unmerged.joined
+        self._say_in_message(unmerged.joined)
         settings = settings_merge.PATH
         if settings in left and settings_merge.resolve(
             self._commands, self._place.tree, target_stage
@@ -147,6 +149,13 @@ class Joining:
             offered = [path for path in unmerged.only_added() if path in left]
             raise self._place.conflict(left, union=offered)
         return bool(unmerged.files)
+
+    def _say_in_message(self, joined: Sequence[Joined]) -> None:
+        """Adds to the message of the commit that git is about to make what was joined."""
+        name = "rebase-merge/message" if self._place.is_rebasing else "MERGE_MSG"
+        path = os.path.join(self._place.git_dir, name)
+        if joined and os.path.exists(path):
+            safe_open.write(path, _paragraph(joined).encode(errors="surrogateescape"), os.O_APPEND)
 
     def _is_linear(self, target: str) -> bool:
         merges = git("rev-list", "--count", "--merges", f"{target}..HEAD", cwd=self._place.tree)
@@ -195,10 +204,11 @@ class Joining:
     def _squashed(self, commits: Sequence[str]) -> str:
         tree = self._place.tree
         if len(commits) == 1:
-            return git("show", "-s", "--format=%B", commits[0], cwd=tree).decode(errors="replace")
+            said = git("show", "-s", "--format=%B", commits[0], cwd=tree).decode(errors="replace")
+            return said.rstrip("\n") + _paragraph(self.joined)
         subjects = git("show", "-s", "--format=* %s", *commits, "--", cwd=tree)
         subject = self._subject or f"Squash branch '{self._place.branch}'"
-        return f"{subject}\n\n{subjects.decode(errors='replace')}"
+        return f"{subject}\n\n{subjects.decode(errors='replace')}{_paragraph(self.joined)}"
 
     def _by_hook(self, message: str) -> str:
         """Returns a message as the repository's hook leaves it. Raises `NotLanded` if that refuses
@@ -241,6 +251,11 @@ class Joining:
         done = self._commands("update-ref", "-m", "queen land", ref, commit, head, cwd=tree)
         if done.status != 0:
             raise _refused(f"{self._place.branch} cannot be moved", done)
+
+
+def _paragraph(joined: Sequence[Joined]) -> str:
+    said = [f"- {sentence}" for each in joined for sentence in each.sentences()]
+    return "\n".join(["", "", *said, ""]) if said else ""
 
 
 def _author(tree: str, commit: str) -> dict[str, str]:

@@ -26,6 +26,7 @@ from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import Incoming
 from queenbee.git.landing.commands import LAST_CHARS, Commands, line
+from queenbee.git.landing.conflicts import Joins
 from queenbee.git.landing.joining import MERGE, Joining
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.git.landing.arrivals import Arrival
-    from queenbee.git.landing.union import Joined
+    from queenbee.git.landing.conflicts import Joined
     from queenbee.services.open_store import Store
 
 CHECK = "queenbee.check"
@@ -69,7 +70,7 @@ class Landing:
     check_said: str = ""
     """The last line that it printed."""
     joined: Sequence[Joined] = ()
-    """Where the merge kept the lines of both sides by itself."""
+    """The conflicts that needed nobody."""
     came_in: Sequence[Arrival] = ()
     """What others landed since the branch began, which came in now; the newest first."""
 
@@ -95,6 +96,8 @@ class Rules:
     strategy: str = MERGE
     union: Sequence[str] = ()
     """Patterns, as in `.gitignore`, of files in which what both sides added is kept."""
+    join: str = "on"
+    """Which conflicts are joined without anybody: `on`, `all` or `off`."""
     check_timeout_s: float = 3600.0
 
     @classmethod
@@ -107,6 +110,7 @@ class Rules:
             check=own or said.land_check or None,
             strategy=said.land_strategy,
             union=said.land_union,
+            join=said.land_join,
             check_timeout_s=said.land_check_timeout_s,
         )
 
@@ -163,6 +167,7 @@ def land(  # noqa: PLR0913 - by name
     """
     rules = rules or Rules.of(store)
     with Interrupts() as interrupts, _One(store, interrupts, rules, work or Work(), tell) as one:
+        one.joining.joins.is_checked = bool(check or rules.check)
         done = one.done_before()
         if done is not None:
             return done
@@ -222,7 +227,8 @@ class _One:
         )
         self.commands = Commands(interrupts, self.step)
         self.place.commands = self.commands
-        self.joining = Joining(self.place, rules.strategy, rules.union, work.subject())
+        joins = Joins(rules.union, rules.join)
+        self.joining = Joining(self.place, rules.strategy, joins, work.subject())
         self._check_s: float | None = None
         self._check_said = ""
         self._told = 0
@@ -393,7 +399,8 @@ class _One:
 
     def _tell_joined(self) -> None:
         for each in self.joining.joined[self._told :]:
-            self._tell(each.sentence())
+            for said in each.shown():
+                self._tell(said)
         self._told = len(self.joining.joined)
 
     def _fails(self, check: str) -> str | None:

@@ -1,0 +1,103 @@
+"""Texts with conflict markers, as `git merge-file --diff3 --marker-size=40` makes them."""
+
+from __future__ import annotations
+
+import re
+
+from queenbee.core.text import suggested
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MARKER_SIZE = 40
+"""Long enough that no line of a file is read as a marker."""
+
+
+class Conflict:
+    """One place where two sides differ: what each has there, what both began with, and the lines
+    around it up to the next conflict.
+    """
+
+    __slots__ = ("after", "base", "before", "branch", "main")
+
+    def __init__(
+        self,
+        main: list[bytes],
+        base: list[bytes],
+        branch: list[bytes],
+        *,
+        before: list[bytes],
+        after: list[bytes],
+    ) -> None:
+        self.main = main
+        self.base = base
+        self.branch = branch
+        self.before = before
+        self.after = after
+
+    def with_sides(self, main: list[bytes], branch: list[bytes]) -> Conflict:
+        """Returns the conflict with other lines on its sides."""
+        return Conflict(main, self.base, branch, before=self.before, after=self.after)
+
+
+def parts(text: bytes) -> tuple[list[list[bytes]], list[Conflict]]:
+    """Returns the lines between the conflicts of a marked text, and the conflicts: there is one
+    conflict less. The first side is the target's, as `main`.
+    """
+    begin, base, middle, end = (char * MARKER_SIZE for char in (b"<", b"|", b"=", b">"))
+    between: list[list[bytes]] = [[]]
+    found: list[list[list[bytes]]] = []
+    sides: list[list[bytes]] = []
+    for line in _lines(text):
+        mark = line.rstrip(b"\r\n").partition(b" ")[0]
+        if mark == begin and not sides:
+            sides = [[]]
+        elif (mark, len(sides)) in ((base, 1), (middle, 2)):
+            sides.append([])
+        elif mark == end and len(sides) == 3:
+            found.append(sides)
+            between.append([])
+            sides = []
+        else:
+            (sides or between)[-1].append(line)
+    conflicts = [
+        Conflict(*each, before=between[at], after=between[at + 1]) for at, each in enumerate(found)
+    ]
+    return between, conflicts
+
+
+def both_only_added(text: bytes) -> bool:
+    """Returns whether a marked text has conflicts, and in each both sides only added lines."""
+    _, found = parts(text)
+    return bool(found) and not any(each.base for each in found)
+
+
+def ended(lines: list[bytes]) -> list[bytes]:
+    """Returns lines of which each but the last has a line break: the last one of a file may have
+    none, and others may follow it now.
+    """
+    end = b"\r\n" if any(each.endswith(b"\r\n") for each in lines) else b"\n"
+    return [each if each.endswith(b"\n") else each + end for each in lines[:-1]] + lines[-1:]
+
+
+def _lines(text: bytes) -> list[bytes]:
+    # Not `splitlines`: git's lines end with a line feed only.
+    lines = text.split(b"\n")
+    return [each + b"\n" for each in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def union_setting(paths: Iterable[str]) -> str:
+    """Returns the command that sets `land.union` to name exactly these files too; empty if none
+    can be named.
+
+    Its patterns are those of `.gitignore`, each one word of a shell: `*` in a name stands for
+    itself.
+    """
+    patterns = [re.sub(r"([\\*?\[\]])|^(?=[!#])| (?= *$)", _escaped_glob, each) for each in paths]
+    shown = [each for each in patterns if each.isprintable()]
+    return suggested("queen config set --add land.union", *shown) if shown else ""
+
+
+def _escaped_glob(found: re.Match[str]) -> str:
+    return "\\" + found[0]

@@ -1,0 +1,174 @@
+"""The conflicts of a merge or a rebase, and joining those that need nobody.
+
+The rules are in `core.conflicts.rules`; here is which of them count for a file.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pathspec import GitIgnoreSpec
+
+from queenbee.core.conflicts.marked import MARKER_SIZE, both_only_added
+from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, is_appended, join
+from queenbee.core.text import mentioned, one_line
+from queenbee.errors import InvalidInput
+from queenbee.git.landing.commands import git
+from queenbee.git.run import user_git
+from queenbee.store import safe_open
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.core.conflicts.rules import Place, Rule
+    from queenbee.git.landing.commands import Commands
+
+OFF = "off"
+_SHOWN = 20
+"""Lines of one place that are shown before the target moves."""
+_MOST_CHARS = 120
+_STAGES = frozenset({"1", "2", "3"})
+_REGULAR = frozenset({"100644", "100755"})
+
+
+class Joins:
+    """Which rules join the conflicts of which files: the settings `[land] join` and `union`."""
+
+    def __init__(self, union: Sequence[str] = (), which: str = "on") -> None:
+        try:
+            self._union = GitIgnoreSpec.from_lines(union)
+        except ValueError as error:
+            raise InvalidInput(
+                f"land.union: {error}", hint="queen config set land.union CHANGELOG.md"
+            ) from error
+        self._which = which
+        self.is_checked = False
+        """Whether a check runs on the result: some rules count only then."""
+
+    def everybody_appends_to(self, path: str) -> bool:
+        """Returns whether both additions are kept in a file, whatever they are."""
+        return self._which != OFF and (is_appended(path) or self._union.match_file(path))
+
+    def rules_for(self, path: str) -> Mapping[str, Rule]:
+        """Returns the rules that count for a file; those of the hive have their own."""
+        if self._which == OFF or path.startswith(".beads/"):
+            return {}
+        if self.everybody_appends_to(path):
+            return APPENDED
+        if not self.is_checked:
+            return SURE
+        return ALL if self._which == "all" else CHECKED
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A file whose conflicts were joined: the rule for each, the first and last of its lines in the
+    result, and these lines.
+    """
+
+    path: str
+    rules: Sequence[str]
+    lines: Sequence[Sequence[int]]
+    text: Sequence[str]
+
+    @classmethod
+    def of(cls, path: str, places: Sequence[Place]) -> Joined:
+        """Returns what was joined in a file."""
+        return cls(
+            path,
+            [each.rule for each in places],
+            [[each.first, each.first + len(each.lines) - 1] for each in places],
+            [b"".join(each.lines).decode(errors="replace") for each in places],
+        )
+
+    def sentences(self) -> list[str]:
+        """Returns where, and by which rule: one sentence for each place."""
+        return [
+            f"joined {mentioned(one_line(self.path))} lines {first}-{last}: {rule}"
+            for rule, (first, last) in zip(self.rules, self.lines, strict=True)
+        ]
+
+    def shown(self) -> list[str]:
+        """Returns the sentences, each with the joined lines; the first of them if they are many."""
+        told = []
+        for sentence, text in zip(self.sentences(), self.text, strict=True):
+            lines = text.splitlines()
+            told += [sentence, *(f"  {one_line(each, _MOST_CHARS)}" for each in lines[:_SHOWN])]
+            told += [f"  … {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+        return told
+
+
+class Unmerged:
+    """The files of a worktree that are in conflict; `target_stage` is the target's side: 2 while
+    commits are rebased, else 3.
+    """
+
+    def __init__(self, tree: str, target_stage: int) -> None:
+        self._tree = tree
+        self._order = (str(target_stage), "1", str(5 - target_stage))
+        self.joined: list[Joined] = []
+        """What `join` resolved."""
+        self._entries: dict[str, dict[str, tuple[str, str]]] = {}
+        for entry in git("ls-files", "--unmerged", "-z", cwd=tree).split(b"\0"):
+            if entry:
+                said, _, path = entry.partition(b"\t")
+                mode, name, stage = said.decode().split()
+                self._entries.setdefault(os.fsdecode(path), {})[stage] = (mode, name)
+
+    @property
+    def files(self) -> list[str]:
+        """The files, from the top of the worktree."""
+        return list(self._entries)
+
+    def only_added(self) -> list[str]:
+        """Returns the files in which both sides only added lines at one place."""
+        marked = {path: self._marked(path) for path in self._entries}
+        return [path for path, text in marked.items() if text and both_only_added(text)]
+
+    def join(self, commands: Commands, joins: Joins) -> list[str]:
+        """Resolves the files whose conflicts the rules join; returns the others."""
+        return [each for each in self._entries if not self._join(commands, each, joins)]
+
+    def _join(self, commands: Commands, path: str, joins: Joins) -> bool:
+        rules = joins.rules_for(path)
+        marked = self._marked(path) if rules else None
+        joined = join(marked, rules) if marked is not None else None
+        if joined is None:
+            return False
+        text, places = joined
+        blob = git("hash-object", "-w", "--stdin", cwd=self._tree, stdin=text).decode().strip()
+        # The file before the index: a merge can be taken back at any moment in between.
+        filtered = git("cat-file", "--filters", f"--path={path}", blob, cwd=self._tree)
+        safe_open.write(os.path.join(self._tree, path), filtered, os.O_TRUNC)
+        literally = {"GIT_LITERAL_PATHSPECS": "1"}
+        done = commands("add", "--", path, cwd=self._tree, env=literally)
+        if done.status != 0:
+            return False
+        self.joined.append(Joined.of(path, places))
+        return True
+
+    def _marked(self, path: str) -> bytes | None:
+        """Returns the file with its conflicts marked, the target's side first; None if it has not
+        three versions of one kind.
+        """
+        stages = self._entries[path]
+        modes = {mode for mode, _ in stages.values()}
+        if stages.keys() != _STAGES or len(modes) != 1 or not modes <= _REGULAR:
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for stage in self._order:
+                paths.append(os.path.join(folder, stage))
+                with open(paths[-1], "wb") as file:
+                    file.write(git("cat-file", "blob", stages[stage][1], cwd=self._tree))
+            size = f"--marker-size={MARKER_SIZE}"
+            return _merge_file("--diff3", size, *paths, cwd=self._tree)
+
+
+def _merge_file(*arguments: str, cwd: str) -> bytes | None:
+    """Returns the marked text, or None if git cannot merge it. Its status is that of conflicts."""
+    status, out, _ = user_git("merge-file", "--stdout", "--quiet", *arguments, cwd=cwd)
+    return out if 0 < status < 128 else None

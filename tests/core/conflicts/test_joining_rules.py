@@ -1,0 +1,279 @@
+"""The rules by which a conflict joins without anybody: what each joins, and what it leaves."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from extent import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queenbee.core.conflicts.marked import MARKER_SIZE, Conflict
+from queenbee.core.conflicts.rules import (
+    ALL,
+    APPENDED,
+    CHECKED,
+    SURE,
+    both_added,
+    definitions_apart,
+    entries_apart,
+    greater_version,
+    identical,
+    is_appended,
+    join,
+    listed_names,
+    sorted_block,
+    trimmed,
+)
+
+
+def lines(text: str) -> list[bytes]:
+    return text.encode().splitlines(keepends=True)
+
+
+def conflict(main: str, base: str, branch: str, *, before: str = "", after: str = "") -> Conflict:
+    return Conflict(
+        lines(main), lines(base), lines(branch), before=lines(before), after=lines(after)
+    )
+
+
+def text(joined: list[bytes] | None) -> str | None:
+    return None if joined is None else b"".join(joined).decode()
+
+
+@pytest.mark.parametrize(
+    ("main", "branch", "joined"),
+    [("a\nb\n", "a \nb\n", "a\nb\n"), ("a\r\n", "a\n", "a\r\n"), ("a\n", "b\n", None)],
+)
+def test_what_differs_in_white_space_at_the_end_is_identical(
+    main: str, branch: str, joined: str | None
+) -> None:
+    assert text(identical(conflict(main, "", branch))) == joined
+
+
+@pytest.mark.parametrize(
+    ("main", "base", "branch", "joined"),
+    [
+        ('v = "1.2.3"\n', 'v = "1.2.2"\n', 'v = "1.10.0"\n', 'v = "1.10.0"\n'),
+        ("date: 2024-02-01\n", "date: 2023-01-01\n", "date: 2023-12-31\n", "date: 2024-02-01\n"),
+        ("a>=2.3\nb>=1.1\n", "a>=2.1\nb>=1.0\n", "a>=2.2\nb>=1.0\n", "a>=2.3\nb>=1.1\n"),
+        ("1.3.dev1\n", "", "1.3.dev2\n", "1.3.dev2\n"),
+        # Greater in one and less in another: neither side is the later one.
+        ("a>=2.3\nb>=1.0\n", "a>=2.1\nb>=1.0\n", "a>=2.2\nb>=1.1\n", None),
+        # A release and what comes after it have no order that everybody means.
+        ('v = "8.1.7"\n', 'v = "8.1.4"\n', 'v = "8.2.0.dev0"\n', None),
+        # One side went back, for a reason.
+        ("a==2.0.1\n", "a==2.1.0\n", "a==2.2.0\n", None),
+        ("a>=2.3 # new\n", "a>=2.1\n", "a>=2.2\n", None),
+        ("x\n", "y\n", "z\n", None),
+    ],
+)
+def test_the_greater_version_or_date_is_taken_where_nothing_else_differs(
+    main: str, base: str, branch: str, joined: str | None
+) -> None:
+    assert text(greater_version(conflict(main, base, branch))) == joined
+
+
+class TestASortedBlock:
+    AROUND = ("ant\nbee\n", "wasp\nyak\n")
+
+    @pytest.mark.parametrize(
+        ("main", "base", "branch", "joined"),
+        [
+            ("fly\n", "", "cow\n", "cow\nfly\n"),
+            ("dog\nfly\n", "dog\n", "cow\ndog\n", "cow\ndog\nfly\n"),
+            ("fly\n", "", "cow\nfly\n", "cow\nfly\n"),
+            ("fly\n", "dog\n", "cow\n", None),  # A side removed something.
+            ("fly 1\n", "", "fly 2\n", None),  # Two of the same name.
+            ("fly\n", "", "  cow\n", None),
+            ("zebra\n", "", "cow\n", None),
+        ],
+    )
+    def test_stays_sorted(self, main: str, base: str, branch: str, joined: str | None) -> None:
+        before, after = self.AROUND
+        found = conflict(main, base, branch, before=before, after=after)
+        assert text(sorted_block(found)) == joined
+
+    def test_few_lines_are_in_order_by_chance(self) -> None:
+        assert sorted_block(conflict("fly\n", "", "cow\n", before="ant\n", after="wasp\n")) is None
+
+    def test_the_block_ends_where_the_order_does(self) -> None:
+        found = conflict("fly\n", "", "cow\n", before="zoo\nant\nbee\n", after="wasp\nyak\nbat\n")
+        assert text(sorted_block(found)) == "cow\nfly\n"
+
+
+@pytest.mark.parametrize(
+    ("main", "base", "branch", "joined"),
+    [
+        (
+            "from x import a, c\n",
+            "from x import c\n",
+            "from x import b, c\n",
+            "from x import a, b, c\n",
+        ),
+        ('x = ["a", "z"]\n', 'x = ["a"]\n', 'x = ["a", "b"]\n', 'x = ["a", "b", "z"]\n'),
+        ("x = [c, a, b]\n", "x = [c, a]\n", "x = [c, a, d]\n", "x = [c, a, b, d]\n"),
+        ("import b, c\nx\n", "import c\nx\n", "import a, c\nx\n", "import a, b, c\nx\n"),
+        ("x = [a]\n", "x = [a, b]\n", "x = [a, b, c]\n", None),  # A name was removed.
+        ("f(a, b)\n", "f(a)\n", "f(a, c)\n", None),  # Arguments are no list of names.
+        ("from x import a\n", "", "from x import b\n", None),
+        ("x = [a, b]\n", "x = [a]\n", "y = [a, c]\n", None),
+    ],
+)
+def test_names_that_both_added_to_one_line_are_joined(
+    main: str, base: str, branch: str, joined: str | None
+) -> None:
+    assert text(listed_names(conflict(main, base, branch))) == joined
+
+
+class TestFilesThatEverybodyAppendsTo:
+    @pytest.mark.parametrize(
+        ("main", "branch", "joined"),
+        [
+            ("- one\n", "- two\n", "- two\n- one\n"),
+            ("### Fixed\n- one\n\n", "### Fixed\n- two\n\n", "### Fixed\n- two\n\n- one\n\n"),
+            ("- one\n- x\n", "- two\n- x\n", "- two\n- one\n- x\n"),
+            ("- one\n", "- one\n- two\n", "- one\n- two\n"),
+            ("- one", "- two", "- two\n- one"),
+            ("- one\r\n", "- two\r\n", "- two\r\n- one\r\n"),
+            ("- one\n", "## 2.0\n- two\n", None),
+            ("2.0\n===\n- one\n", "- two\n", None),
+            ("- one\n", "1.2.0 (2024-01-01)\n- two\n", None),
+        ],
+    )
+    def test_keep_both_with_the_branch_first(
+        self, main: str, branch: str, joined: str | None
+    ) -> None:
+        assert text(both_added(conflict(main, "", branch))) == joined
+
+    def test_a_change_is_not_an_addition(self) -> None:
+        assert both_added(conflict("- one\n", "- 1\n", "- two\n")) is None
+
+    @pytest.mark.parametrize(
+        ("path", "expected"),
+        [
+            ("CHANGELOG.md", True),
+            ("docs/changes.rst", True),
+            ("NEWS", True),
+            ("HISTORY-2.x.txt", True),
+            ("src/changes.py", False),
+            ("news.html", False),
+            ("README.md", False),
+            ("changelog/README.md", False),
+        ],
+    )
+    def test_are_known_by_their_names(self, path: str, expected: bool) -> None:
+        assert is_appended(path) == expected
+
+
+class TestAdditionsElsewhere:
+    ONE = "def ant(n):\n    total = count(n)\n    return total + 1\n\n\n"
+    TWO = "def bee(text):\n    found = text.upper()\n    print(found)\n\n\n"
+
+    def test_whole_definitions_with_nothing_alike_are_both_kept(self) -> None:
+        found = conflict(self.ONE, "", self.TWO, after="def last():\n    pass\n")
+        assert text(definitions_apart(found)) == self.TWO.rstrip("\n") + "\n\n\n" + self.ONE
+
+    @pytest.mark.parametrize(
+        ("main", "branch"),
+        [
+            (ONE, "def ant(other):\n    print(other)\n\n\n"),  # The same name.
+            (ONE, "def bee(m):\n    return m.x\n\n\ndef ant(n):\n    return n + 1\n\n\n"),
+            (ONE, "x = open(\n"),  # Not whole.
+            (ONE, "print('a statement')\n"),
+            ("    total += 1\n", "    count -= 1\n"),
+            (ONE, "    def bee(text):\n        return text.upper()\n\n"),
+            (ONE, "@skip\n"),  # It belongs to what follows.
+        ],
+    )
+    def test_whatever_may_belong_together_is_left(self, main: str, branch: str) -> None:
+        assert definitions_apart(conflict(main, "", branch)) is None
+
+    def test_half_the_words_in_common_are_too_many(self) -> None:
+        one = "def first_price(order):\n    return tax(order) + order.total\n"
+        two = "def second_price(order):\n    return tax(order) - order.rebate\n"
+        assert definitions_apart(conflict(one, "", two)) is None
+
+    def test_a_body_that_goes_on_after_the_conflict_is_left(self) -> None:
+        found = conflict(self.ONE, "", self.TWO, after="    more()\n")
+        assert definitions_apart(found) is None
+
+    def test_entries_of_a_list_are_both_kept(self) -> None:
+        found = conflict('    "ant",\n', "", '    "bee",  # new\n', before="x = [\n")
+        assert text(entries_apart(found)) == '    "bee",  # new\n    "ant",\n'
+        assert entries_apart(conflict('    "ant",\n', "", "    bee(),\n")) is None
+        assert definitions_apart(found) is None
+
+    def test_need_a_check_and_definitions_somebody_who_wants_them(self) -> None:
+        assert {"entries kept", "definitions kept"}.isdisjoint(SURE)
+        assert "definitions kept" not in CHECKED
+        assert both_added not in ALL.values()
+
+
+LINE = st.sampled_from(
+    [b"a\n", b"b\n", b"\n", b"- x\n", b"    b,\n", b"import c\n", b"def d(): pass\n", b"v = 1.2\n"]
+)
+SIDE = st.lists(LINE, min_size=1, max_size=5)
+
+
+@given(SIDE, SIDE, st.lists(LINE, max_size=5), st.lists(LINE, max_size=5))
+@settings(max_examples=examples(300))
+def test_no_line_of_an_addition_is_lost_and_none_is_made_up(
+    main: list[bytes], branch: list[bytes], before: list[bytes], after: list[bytes]
+) -> None:
+    found = Conflict(main, [], branch, before=before, after=after)
+    for rules in (APPENDED, ALL):
+        for name, rule in rules.items():
+            joined = rule(found)
+            if joined is None or name in ("greater version", "identical"):
+                continue
+            said = [
+                Counter(each for each in side if each.strip()) for side in (main, branch, joined)
+            ]
+            assert said[0] <= said[2], name
+            assert said[1] <= said[2], name
+            assert said[2] <= said[0] + said[1], name
+
+
+@given(SIDE, SIDE)
+@settings(max_examples=examples(200))
+def test_what_is_trimmed_and_the_rest_are_the_whole(main: list[bytes], branch: list[bytes]) -> None:
+    head, rest, tail = trimmed(Conflict(main, [], branch, before=[], after=[]))
+    assert [*head, *rest.main, *tail] == main
+    assert [*head, *rest.branch, *tail] == branch
+
+
+def marked(main: list[bytes], base: list[bytes], branch: list[bytes]) -> bytes:
+    marks = [char * MARKER_SIZE + b"\n" for char in (b"<", b"|", b"=", b">")]
+    return b"".join([marks[0], *main, marks[1], *base, marks[2], *branch, marks[3]])
+
+
+@given(SIDE, SIDE, SIDE, SIDE, SIDE)
+@settings(max_examples=examples(200))
+def test_nothing_outside_a_conflict_changes_and_the_places_are_those_of_the_result(
+    before: list[bytes],
+    main: list[bytes],
+    branch: list[bytes],
+    middle: list[bytes],
+    after: list[bytes],
+) -> None:
+    one = b"".join(before) + marked(main, [], branch) + b"".join(middle)
+    done = join(one + marked(branch, [], main) + b"".join(after), APPENDED)
+    if done is None:
+        return
+    joined, (first, second) = done
+    found = joined.splitlines(keepends=True)
+    for place in (first, second):
+        assert found[place.first - 1 : place.first - 1 + len(place.lines)] == place.lines
+    between = found[first.first - 1 + len(first.lines) : second.first - 1]
+    assert found[: first.first - 1] == before
+    assert between == middle
+    assert found[second.first - 1 + len(second.lines) :] == after
+
+
+def test_one_conflict_that_no_rule_joins_leaves_all_of_them() -> None:
+    good, bad = marked([b"- a\n"], [], [b"- b\n"]), marked([b"- a\n"], [b"-\n"], [b"- b\n"])
+    assert join(good, APPENDED) is not None
+    assert join(good + b"x\n" + bad, APPENDED) is None
+    assert join(good, {}) is None
