@@ -133,7 +133,8 @@ class Services(Store):
         Raises `NotFound` and `Ambiguous`.
         """
         prefix = identifier.partition("-")[0]
-        kinds = sorted(KINDS.values(), key=lambda kind: kind.prefix != prefix)
+        known = [kind for kind in KINDS.values() if kind.prefix]
+        kinds = sorted(known, key=lambda kind: kind.prefix != prefix)
         for kind in kinds:
             fields = self.state(kind.name).get(identifier)
             if fields is not None:
@@ -145,8 +146,8 @@ class Services(Store):
         if named:
             whole = only(identifier, [each for each in named if each is not None])
             return named[whole], self.state(named[whole]).get(whole) or {}
-        *others, last = (f"{kind.prefix}-" for kind in KINDS.values())
-        commands = ", ".join(kind.listed_by for kind in KINDS.values())
+        *others, last = (f"{kind.prefix}-" for kind in known)
+        commands = ", ".join(kind.listed_by for kind in known)
         raise NotFound(
             f"no record has the id {identifier!r}",
             hint=f"ids begin with {', '.join(others)} or {last}; see: {commands}",
