@@ -245,11 +245,11 @@ def test_a_ledger_that_is_not_a_file_is_refused_without_hanging(
         ("\udcff", "is not UTF-8"),
     ],
 )
-def test_invalid_settings_stop_every_command(
+def test_invalid_settings_stop_every_write_where_they_were_never_good(
     quick: QuickQueen, beads: Path, settings: str, said: str
 ) -> None:
     (beads / "queen.toml").write_bytes(settings.encode(errors="surrogateescape"))
-    refused = quick("reserved", "--json", as_="ui-engineer")
+    refused = quick("reserve", "a.py", "--json", as_="ui-engineer")
     assert (refused.code, refused.error["code"]) == (7, "unreadable")
     assert said in refused.error["message"]
     assert "queen.toml" in refused.error["message"]

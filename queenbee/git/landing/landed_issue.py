@@ -101,12 +101,17 @@ def land_issue(
     )
     if landing.landed:
         forget(hive.layout)
-    if terms.confirm and landing.landed:
-        try:
-            sync(hive)
-        except QueenError as error:  # It has landed: that must be said, whatever fails.
-            tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
+        _send(terms)
     return Landed(landing, work.issue_id, work.record, work.completion, work.told)
+
+
+def _send(terms: Terms) -> None:
+    """Sends the records of a landing to the remote, if that confirms grants."""
+    try:
+        if terms.confirm:
+            sync(terms.hive)
+    except QueenError as error:  # It has landed: that must be said, whatever fails.
+        terms.tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
 
 
 def _confirm(terms: Terms, issue_id: str | None) -> None:
@@ -258,7 +263,7 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
         issue_id = hive.issue_id(issue_id)
         hive.assignments.check_ending(issue_id)
         return issue_id
-    mine = [each.issue_id for each in hive.assignments.find(droid=hive.actor)]
+    mine = [each.issue_id for each in hive.assignments.find(droid=hive.own_actor)]
     if len(mine) > 1:
         raise InvalidInput(
             f"{hive.actor} has several issues: {', '.join(mine)}",
