@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
+    from queenbee.errors import InvalidInput
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Ledger
@@ -58,6 +59,7 @@ class Store:
         self.long_lines: list[str] = []
         """Records written here since the last notice whose lines other tools cannot read."""
         self._actor = actor
+        self._contradiction: InvalidInput | None = None
         self._clock = clock
         self._begin()
 
@@ -102,13 +104,15 @@ class Store:
         given = os.fspath(beads_dir) if beads_dir is not None else None
         found = discover(cwd, env, beads_dir=given)
         actor = identity.find_actor(found, env, droid)
-        return cls(
+        opened = cls(
             found,
             actor=actor[0] if actor else None,
             cwd=cwd,
             clock=clock,
             allow_secrets=env.get("QUEEN_ALLOW_SECRET") == "1",
         )
+        opened._contradiction = identity.contradiction(found, actor)
+        return opened
 
     def __enter__(self) -> Self:
         return self
@@ -131,6 +135,15 @@ class Store:
         if self._actor is None:
             raise identity.nobody()
         return identity.checked_droid(self.layout, self._actor)
+
+    @property
+    def own_actor(self) -> str:
+        """Who is acting, for what changes whose an issue is. Raises as `actor`, and `InvalidInput`
+        if the environment says another name than the worktree.
+        """
+        if self._contradiction is not None:
+            raise self._contradiction
+        return self.actor
 
     @property
     def actor_or_none(self) -> str | None:

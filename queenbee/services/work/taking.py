@@ -251,7 +251,7 @@ def _first(hive: Services, place: Place) -> tuple[Issue | None, list[str]]:
 
 def _mine(hive: Services) -> Assignment | None:
     """Returns the oldest active assignment of the actor whose issue is not done."""
-    active = hive.assignments.find(droid=hive.actor)
+    active = hive.assignments.find(droid=hive.own_actor)
     issues = hive.issues.some(each.issue_id for each in active)
     for each in active:
         if each.issue_id not in issues or not issues[each.issue_id].done:
