@@ -377,7 +377,7 @@ def test_a_completion_that_is_cancelled_ends_its_checks(repo: Path, other: Hive)
             with anyio.fail_after(30):
                 while _is_alive(process):
                     await anyio.sleep(0.02)
-            held = result_of(await client.call_tool("status", {}))["mo"]["issues"]
+            held = result_of(await client.call_tool("status", {}))["me"]["issues"]
             assert [each["issue_id"] for each in held] == ["gt-1"]
             skipped = {"issue": "gt-1", "no_verify": True, "reason": "the check hangs"}
             done = result_of(await client.call_tool("complete", skipped))

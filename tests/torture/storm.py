@@ -551,7 +551,7 @@ def run(
     tell_where(base, place)
     without = no_second_user(base)
     processes = [
-        Process(base, f"d{number}", "mo" if without or number % 2 == 0 else "nobody", broken)
+        Process(base, f"d{number}", "me" if without or number % 2 == 0 else "nobody", broken)
         for number in range(droids)
     ]
     weather = Weather(base, processes, random.Random(seed))
