@@ -114,5 +114,5 @@ def test_a_remote_that_is_lost_after_the_landing_is_told(two: World, queen: Quic
     hook.chmod(0o755)
     done = queen("land", "--unchecked", "--confirm")
     assert done.code == 0, done
-    assert "recorded here alone" in done.err
+    assert "recorded here alone" in done.out
     assert is_landed(two)

@@ -11,6 +11,7 @@ from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git import touched
 from queenbee.git.landed import end_landed
+from queenbee.git.landing.committing import commit_all
 from queenbee.git.landing.landing import Rules, Work, land
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, no_check, whole_check
@@ -90,6 +91,9 @@ def land_issue(
     if terms.confirm:
         _confirm(terms, work.issue_id)
     hive.look({"reason": asked.reason})
+    if asked.message is not None and hive.layout.worktree is not None:
+        work.refuse_unchecked()
+        commit_all(hive.layout.tree, asked.message, allow_secrets=hive.allow_secrets)
     landing = land(
         hive,
         check=check,
@@ -152,10 +156,14 @@ class _IssueWork(Work):
 
     def ready(self) -> None:
         """Keeps what is asked, for going on. Raises `InvalidInput` if nothing would be checked."""
+        self.refuse_unchecked()
+        self.asked.keep(self.hive.layout)
+
+    def refuse_unchecked(self) -> None:
+        """Raises `InvalidInput` if no check would run."""
         bead = self.hive.documents.find_bead(self.issue_id) if self.issue_id is not None else None
         if self.is_unchecked and bead is None:
             raise no_check(self.hive.layout.tree)
-        self.asked.keep(self.hive.layout)
 
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""
