@@ -31,8 +31,9 @@ from queenbee.documents.plans.source_text import annotate_file
 from queenbee.documents.ralph.bead_files import find_bead, update_bead
 from queenbee.documents.sessions.folder import write_session_folder
 from queenbee.errors import QueenError
-from queenbee.git import hooks, unmerged, worktree_making
+from queenbee.git import hooks, unmerged
 from queenbee.git.collisions.cache import Cache
+from queenbee.git.worktrees import worktree_making
 from queenbee.hook import neighbours
 from queenbee.report.saving import save
 from queenbee.report.words import GENERATOR
@@ -99,6 +100,7 @@ PLACES = {
     ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
     ".beads/.queenbee/index/messages.sqlite3-journal": "refused",
     ".beads/.queenbee/index/leases.verdicts.json": "the link is replaced",
+    ".beads/.queenbee/issues.json": "the link is replaced",
     ".beads/.queenbee/droids": "not written",
     ".beads/.queenbee/droids/ui": "not written",
     ".beads/.queenbee/sessions": "not written",
@@ -130,6 +132,7 @@ ALSO = (
     ".beads/queen_*.idx.json",
     ".beads/archive/queen_*.jsonl",
     ".beads/evidence/gt-1/*-2/01-tests.log",
+    ".beads/.queenbee/journal/issues.jsonl*",
     ".beads/.queenbee/droids/ui-*",
     ".git/*",
     "sessions/*",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,11 @@ from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
 from queenbee.errors import NoHive, Unwritable
+from queenbee.store.droids.presence import Beat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from click.shell_completion import CompletionItem
 
@@ -40,8 +42,16 @@ class Answer:
         self.no = no
 
 
+_ASIDE = ("mcp", "notify", "prompt", "sync", "watch")
+"""Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _NOTED = ("reservations", "assignments")
 """What the notices read after every command."""
+
+
+def _removed_rows(layout: Layout, issue_ids: Sequence[str]) -> set[str]:
+    from queenbee.git.removed_rows import removed_rows  # noqa: PLC0415 - start-up
+
+    return removed_rows(layout, issue_ids)
 
 
 class Invocation:
@@ -64,6 +74,7 @@ class Invocation:
             from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
+            self._hive.asks_git = _removed_rows
             self.tell_problem(self._hive.layout)
             if not self.json and sys.stderr.isatty():
                 self._hive.progress = Bar()
@@ -117,6 +128,10 @@ class Invocation:
         """Lets the hive remember the actor, if the command opened it."""
         if self._hive is not None:
             self._hive.note_presence()
+
+    def beat(self, command: str | None) -> AbstractContextManager[object]:
+        """Returns a context in which the actor is at work, however long the command takes."""
+        return nullcontext() if command in _ASIDE else Beat(self.arrive)
 
     def tell_notes(self) -> None:
         """Prints the notices that the hive has collected, if it was opened."""
@@ -195,7 +210,8 @@ class QueenCommand(click.Command):
         if self.opens_hive:
             call.freshen(self.name)
         try:
-            result = ctx.invoke(self.callback, given, **ctx.params)
+            with call.beat(self.name):
+                result = ctx.invoke(self.callback, given, **ctx.params)
             call.arrive()
         finally:
             call.tell_notes()

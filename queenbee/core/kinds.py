@@ -6,7 +6,7 @@ journal, index, doctor and history accept any kind, also one that only another v
 
 from __future__ import annotations
 
-from queenbee.core.fold import newest_ms
+from queenbee.core.fold import MAX_REV, newest_ms
 from queenbee.core.leases import assignment_end_ms, lease_end_ms
 from queenbee.core.names import EVERYONE
 from queenbee.core.records import Assignment, Message, Record, Reservation
@@ -157,6 +157,17 @@ class _Verifications(Kind):
         return newest_ms(fields)
 
 
+class _Issues(Kind):
+    """The tracker's rows: a line for each change, with the fields that changed."""
+
+    listed_by = "queen issues"
+
+    def closed_ms(self, fields: Fields) -> int:
+        """Returns when the issue was closed; an open one is never archived."""
+        done = fields.get("status") in ("closed", "tombstone")
+        return newest_ms(fields) if done else MAX_REV
+
+
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
@@ -164,6 +175,7 @@ KINDS: dict[str, Kind] = {
         _Assignments("assignments"),
         _Reservations("reservations"),
         _Verifications("verifications"),
+        _Issues("issues"),
     )
 }
 

@@ -6,9 +6,11 @@ program changed in the meantime stays. `docs/format.md`, section "Issues".
 
 from __future__ import annotations
 
+from queenbee.core.beads import changed_ms
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from queenbee.core.fold import Fields
 
@@ -40,3 +42,63 @@ def with_changes(row: Mapping[str, object], changes: Mapping[str, object]) -> Fi
     """Returns the row with these fields; None removes one. The order of the others stays."""
     return {name: value for name, value in {**row, **changes}.items()
             if value is not None or name not in changes}  # fmt: skip
+
+
+# What the ledger holds of a row: a line for each change, with the fields that changed. So the
+# changes of two clones merge field by field, as those of other records do.
+
+_OURS = frozenset({"rev", "read", "deleted", "_migration"})
+_RENAMED = "row:"
+"""Before a field of a row that has a name which means something in a ledger."""
+STAMP = "updated_at"
+
+
+def as_line(issue_id: str, rev: int, changes: Mapping[str, object]) -> Fields:
+    """Returns the line of a ledger for a change; a field that is gone is null."""
+    return {"id": issue_id, **{_stored(name): changes[name] for name in changes}, "rev": rev}
+
+
+def as_row(fields: Mapping[str, object]) -> Fields:
+    """Returns the row that the fields of a line, or of a folded record, stand for."""
+    return {
+        name.removeprefix(_RENAMED): value
+        for name, value in fields.items()
+        if name not in _OURS and value is not None
+    }
+
+
+def made_elsewhere(
+    history: Sequence[Mapping[str, object]],
+    kept: Mapping[str, object],
+    row: Mapping[str, object],
+) -> Fields:
+    """Returns what another program changed in a row: the fields, as they are in the file.
+
+    `history` are the lines of the record in order, and `kept` is the row that they stand for. What
+    git, or another clone, left of an earlier version is no change: such a row has the time of one
+    of the lines, and values that are in them. Otherwise the later time counts, for each field.
+    """
+    at_ms = changed_ms(row)
+    times = {name: changed_ms(line) for line in history for name in line}
+    is_version = at_ms in {changed_ms(line) for line in history}
+    changes: Fields = {}
+    for name, value in difference(kept, row).items():
+        stored = _stored(name)
+        if name == STAMP or (is_version and _was_so(history, stored, value)):
+            continue
+        if times.get(stored, at_ms) <= at_ms:
+            changes[name] = value
+    if changes and at_ms > changed_ms(kept):
+        changes[STAMP] = row.get(STAMP)
+    return changes
+
+
+def _was_so(history: Sequence[Mapping[str, object]], stored: str, value: object) -> bool:
+    if value is None and stored not in history[0]:
+        return True
+    return any(line[stored] == value for line in history if stored in line)
+
+
+def _stored(name: str) -> str:
+    """Returns what a ledger calls a field of a row."""
+    return _RENAMED + name if name in _OURS else name

@@ -13,6 +13,7 @@ from uuid import uuid4
 from queenbee.core.names import joined, part_of, session_name
 from queenbee.core.text import quotation, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError, UnknownDroid, Unreadable
+from queenbee.git.removed_rows import removed_rows
 from queenbee.store.droids import agent_sessions, identity
 from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover
@@ -174,7 +175,9 @@ class Workspace:
 
     def _opened(self, layout: Layout, root: str, name: str | None) -> Hive:
         secrets = self.env.get("QUEEN_ALLOW_SECRET") == "1"
-        return Hive(layout, actor=name, cwd=root, allow_secrets=secrets)
+        hive = Hive(layout, actor=name, cwd=root, allow_secrets=secrets)
+        hive.asks_git = removed_rows
+        return hive
 
     def _holds_it(self, session: Session, layout: Layout) -> bool:
         """Returns whether the name that the worktree remembers is this session's to use."""

@@ -111,6 +111,19 @@ class Assignments:
         said = {"worktree": worktree, "reason": reason}
         return self._give(issue_id, droid, said, reassign=reassign, anyway=anyway)
 
+    def relieve(self, held: Assignment, unfinished: str) -> Assignment | None:
+        """Takes over an issue for the actor, if its holder may still be relieved of it; returns the
+        assignment, whose reason says why, and what is `unfinished`. None if it may not.
+        """
+        with self._store.transaction() as tx:
+            current, why = self.active(held.issue_id), self._nudges().may_take_over(held.droid)
+            if current is None or current.id != held.id or why is None:
+                return None
+            reason = "; ".join(filter(None, (why, unfinished)))
+            self._move(tx, current, self._store.actor, reason)
+            said = {"worktree": self._store.layout.worktree, "reason": reason}
+            return self._stage(tx, held.issue_id, self._store.actor, said, previous=current)
+
     def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
         """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`.
 

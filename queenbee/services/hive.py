@@ -111,9 +111,9 @@ class Services(Store):
             found += [held.droid] if held is not None and held.droid != droid else []
         return found
 
-    def _holdings(self, droid: str) -> list[str]:
+    def _holdings(self, droid: str) -> tuple[list[str], list[str]]:
         patterns = [lease.pattern for lease in self.reservations.find(droid=droid)]
-        return patterns + [each.issue_id for each in self.assignments.find(droid=droid)]
+        return [each.issue_id for each in self.assignments.find(droid=droid)], patterns
 
     def _known_issues(self) -> Collection[str]:
         return self.issues.ids()
@@ -133,7 +133,8 @@ class Services(Store):
         Raises `NotFound` and `Ambiguous`.
         """
         prefix = identifier.partition("-")[0]
-        kinds = sorted(KINDS.values(), key=lambda kind: kind.prefix != prefix)
+        known = [kind for kind in KINDS.values() if kind.prefix]
+        kinds = sorted(known, key=lambda kind: kind.prefix != prefix)
         for kind in kinds:
             fields = self.state(kind.name).get(identifier)
             if fields is not None:
@@ -145,19 +146,25 @@ class Services(Store):
         if named:
             whole = only(identifier, [each for each in named if each is not None])
             return named[whole], self.state(named[whole]).get(whole) or {}
-        *others, last = (f"{kind.prefix}-" for kind in KINDS.values())
-        commands = ", ".join(kind.listed_by for kind in KINDS.values())
+        *others, last = (f"{kind.prefix}-" for kind in known)
+        commands = ", ".join(kind.listed_by for kind in known)
         raise NotFound(
             f"no record has the id {identifier!r}",
             hint=f"ids begin with {', '.join(others)} or {last}; see: {commands}",
         )
 
     def history(self, identifier: str) -> list[Revision]:
-        """Returns every line of a record in order. Raises `NotFound`."""
+        """Returns every line of a record in order; of an issue, those of its assignments. Raises
+        `NotFound`.
+        """
         from queenbee.services.history import revisions  # noqa: PLC0415 - start-up
 
-        kind, fields = self.find(identifier)
-        return revisions(kind, self.state(kind).history(str(fields["id"])))
+        given = self.assignments.find(issue_id=identifier, status="all")
+        if not given:
+            kind, fields = self.find(identifier)
+            return revisions(kind, self.state(kind).history(str(fields["id"])))
+        state = self.state("assignments")
+        return [one for each in given for one in revisions("assignments", state.history(each.id))]
 
     def issue_id(self, text: str, *, recorded: bool = False) -> str:
         """Returns the id of the issue that an id or a part of one names, or the text itself if it

@@ -12,7 +12,6 @@ from queenbee.core.row_edits import with_changes
 from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
 from queenbee.store import issues_file
-from queenbee.store.files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.services.assignments import Assignments
     from queenbee.services.document_questions import Documents
+    from queenbee.services.keeping import Moment
     from queenbee.services.open_store import Store
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.files import Mark
@@ -52,7 +52,7 @@ class Issues:
         self._store = store
         self._documents = documents
         self._assignments = assignments
-        self._stamp: tuple[int, ...] | None = None
+        self._stamp: object = None
         self._tracked: dict[str, Issue] = {}
         self._settled: dict[str, Mark] = {}
         """Where the rows are that were not kept, by id: nothing but these issues needs them."""
@@ -77,9 +77,9 @@ class Issues:
 
     def tracked(self) -> dict[str, Issue]:
         """Returns the tracker's own issues by id, tombstones included. Raises `Unreadable`."""
-        stamp = stamp_of(self._store.layout.issues_path)
-        if stamp != self._stamp or self._settled:
-            self._read_all(stamp)
+        moment = self._store.keeping.moment()
+        if moment != self._stamp or self._settled:
+            self._read_all(moment)
         return self._tracked
 
     def _tracked_with(self, ids: Iterable[str]) -> dict[str, Issue]:
@@ -87,41 +87,42 @@ class Issues:
         the settled ones at least those with these ids.
         """
         path = self._store.layout.issues_path
-        stamp = stamp_of(path)
-        if stamp != self._stamp:
-            found = issues_file.read_unsettled(path)
+        moment = self._store.keeping.moment()
+        if moment != self._stamp:
+            in_step = self._store.keeping.is_in_step(moment)
+            found = issues_file.read_unsettled(path) if in_step else None
             if found is None:
-                return self._read_all(stamp)
+                return self._read_all(moment)
             self._tracked = {key: Issue(row) for key, row in found.rows.items()}
-            self._settled, self.unusable_lines, self._stamp = found.settled, [], stamp
+            self._settled, self.unusable_lines, self._stamp = found.settled, [], moment
         settled = self._settled
         wanted = {each: settled[each] for each in ids if each in settled}
         if wanted:
             rows = issues_file.rows_at(path, wanted)
             if len(rows) < len(wanted):
-                return self._read_all(stamp)
+                return self._read_all(moment)
             self._tracked = {**self._tracked, **beads.read_rows(rows.values())}
             self._settled = {key: settled[key] for key in settled if key not in wanted}
         return self._tracked
 
-    def _read_all(self, stamp: tuple[int, ...]) -> dict[str, Issue]:
+    def _read_all(self, moment: Moment) -> dict[str, Issue]:
         found = issues_file.read(self._store.layout.issues_path)
-        self._tracked = beads.read_rows(found.rows)
+        rows = self._mended(beads.newest(found.rows), moment)
+        self._tracked = {key: Issue(row) for key, row in rows.items()}
         if found.anonymous:
             # The row of a blocker that is not there may be one of those.
             known = {**self._documents.issues(), **self._tracked}
-            rows = [issues_file.unreadable_row(gone) for _, gone in missing_blockers(known)]
-            self._tracked.update(beads.read_rows(rows))
+            gone = [issues_file.unreadable_row(each) for _, each in missing_blockers(known)]
+            self._tracked.update(beads.read_rows(gone))
         self.unusable_lines = [number for number, _ in found.unusable]
-        self._stamp, self._settled = stamp, {}
+        self._stamp, self._settled = moment, {}
         return self._tracked
 
     def rows(self) -> dict[str, Fields]:
         """Returns the tracker's rows by id for writing back; what was completed here is closed: a
         newer row that said `open` would open it again. Raises `Unreadable`.
         """
-        rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
-        self._exact = beads.newest(rows)
+        self._read_exactly()
         tracked = self.tracked()
         closed = {
             key: one.ending()
@@ -129,6 +130,21 @@ class Issues:
             if one.completion is not None and not tracked[key].done
         }
         return {key: {**row, **closed.get(key, {})} for key, row in self._exact.items()}
+
+    def _read_exactly(self) -> None:
+        moment = self._store.keeping.moment()
+        rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
+        self._exact = self._mended(beads.newest(rows), moment)
+
+    def _mended(
+        self, rows: dict[str, Mapping[str, object]], moment: Moment
+    ) -> dict[str, Mapping[str, object]]:
+        """Returns the rows of the file as they are to be."""
+        if self._store.keeping.is_in_step(moment):
+            return rows
+        from queenbee.services.settling import mended  # noqa: PLC0415 - start-up
+
+        return mended(self._store.keeping, rows, moment)
 
     def put(self, tx: Transaction, row: Fields) -> None:
         """Writes a row that was made from one of `rows` or `exact_row`, or a new one: at the end of
@@ -175,8 +191,7 @@ class Issues:
         """Returns the tracker's own row of an issue for writing back, or None: long integers keep
         every digit. Raises `Unreadable`.
         """
-        rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
-        self._exact = beads.newest(rows)
+        self._read_exactly()
         row = self._exact.get(issue_id)
         return dict(row) if row is not None else None
 
@@ -387,8 +402,8 @@ class Issues:
         With `ids`, issues that are settled are left out, except for these.
         """
         beside = self._documents.issues()
-        tracked = self.tracked() if ids is None else self._tracked_with([*ids, *beside])
         assignments = self._store.state("assignments")
+        tracked = self.tracked() if ids is None else self._tracked_with([*ids, *beside])
         changed, self._cursor = assignments.changes(self._cursor)
         if changed == [] and self._seen[0] is tracked and self._seen[1] == beside:
             return self._issues

@@ -11,6 +11,7 @@ from _thread import allocate_lock
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
+from queenbee.services.keeping import Keeping
 from queenbee.store.droids import identity, presence
 from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Self
 
+    from queenbee.core.row_edits import Edit
     from queenbee.errors import InvalidInput
+    from queenbee.services.keeping import RemovedRows
+    from queenbee.services.settling import Settled
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Ledger
@@ -58,6 +62,8 @@ class Store:
         """Fields that every new grant gets: whoever confirms grants elsewhere marks them so."""
         self.long_lines: list[str] = []
         """Records written here since the last notice whose lines other tools cannot read."""
+        self.asks_git: RemovedRows | None = None
+        """Tells which rows of the tracker a commit removed: git is run in a layer above."""
         self._actor = actor
         self._contradiction: InvalidInput | None = None
         self._clock = clock
@@ -74,6 +80,8 @@ class Store:
         self._minting = allocate_lock()
         self._last_id = (-1, "")
         self._noted_ms = -_NOTED_MS
+        self.keeping = Keeping(self)
+        """What knows whether the tracker's file is in step with the ledger."""
 
     def _reopen_after_fork(self) -> None:
         """Begins anew in a forked child: what other threads of the parent held or changed at that
@@ -239,6 +247,16 @@ class Store:
             from queenbee.services.writing.secrets import refuse_secrets  # noqa: PLC0415 - start-up
 
             refuse_secrets(fields)
+
+    def settled_issues(self, edits: Sequence[Edit], *, everything: bool) -> Settled | None:
+        """Returns what a transaction does to the tracker's rows beside these edits; None if there
+        are no edits, and nothing has changed since the last write.
+        """
+        if not (edits or everything) and self.keeping.is_in_step(self.keeping.moment()):
+            return None
+        from queenbee.services.settling import settled  # noqa: PLC0415 - start-up
+
+        return settled(self.keeping, edits, everything=everything)
 
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""

@@ -254,6 +254,8 @@ class Original:
         """
         self.path = path
         self._fd = open_regular(path, os.O_RDONLY)
+        self.stamp = () if self._fd is None else _stamp(os.fstat(self._fd))
+        """That of the version that was opened; empty without a file."""
         try:
             self.data = b"" if unread else self._from(0)
             self.size_bytes = len(self.data)
@@ -283,11 +285,6 @@ class Original:
         if late:
             self._add(late)
         return True
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there was a file."""
-        return self._fd is not None
 
     def _was_written(self) -> bool:
         stamp = stamp_of(self.path)
@@ -360,10 +357,14 @@ def stamp_of(path: str) -> Stamp:
     """
     try:
         status = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
+    return _stamp(status)
+
+
+def _stamp(status: os.stat_result) -> Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 

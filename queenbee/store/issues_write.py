@@ -20,7 +20,7 @@ from queenbee.store.whole_files import sweep, write_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.core.row_edits import Edit
@@ -35,13 +35,14 @@ _FEW = 16
 class Replaced:
     """Rows that are in the file now. The caller must `close` it."""
 
-    __slots__ = ("_after", "_before", "path")
+    __slots__ = ("_after", "_before", "made_on", "path")
 
-    def __init__(self, path: str, before: bytes | None, *, changed: bool) -> None:
-        self.path = path
-        self._before = before
-        """What the file held; None if there was none."""
-        self._after = stamp_of(path) if changed else None
+    def __init__(self, original: Original, *, changed: bool) -> None:
+        self.path = original.path
+        self.made_on = original.stamp
+        """The version of the file that the edits were made on."""
+        self._before = original.data if original.stamp else None
+        self._after = stamp_of(self.path) if changed else None
 
     def take_back(self) -> None:
         """Undoes the edits, unless another program has written the file since. Call it only under
@@ -73,9 +74,8 @@ def replace_rows(path: str, edits: Sequence[Edit]) -> Replaced:
         original = Original(path)
         try:
             data = edited(original.data, edits)
-            before = original.data if original.is_there else None
             if data == original.data or original.replace_if_current(data):
-                return Replaced(path, before, changed=data != original.data)
+                return Replaced(original, changed=data != original.data)
         finally:
             original.close()
     raise Busy(
@@ -83,6 +83,16 @@ def replace_rows(path: str, edits: Sequence[Edit]) -> Replaced:
         hint="try again; nothing was written",
         path=path,
     )
+
+
+def rows_of(path: str, ids: Collection[str]) -> dict[str, Mapping[str, object]]:
+    """Returns the rows of these issues for writing back, by id. Raises `Unreadable`."""
+    original = Original(path)
+    try:
+        found = _found(original.data.split(b"\n"), len(original.data), ids)
+    finally:
+        original.close()
+    return {key: row for key, (_, row, _) in found.items()}
 
 
 def edited(data: bytes, edits: Sequence[Edit]) -> bytes:

@@ -123,6 +123,10 @@ SETTINGS = (
     Setting("ttl", _duration("1s", "30d"), "2h", "how long a lease lasts by default"),
     Setting("quiet_after", _duration("1s", "30d"), "15m",
             "a droid that shows no sign of life for so long can be nudged"),
+    Setting("ask_after", _duration("1s", "30d"), "3m",
+            "the same for one that has an issue while another droid waits for one"),
+    Setting("answer_within", _duration("1s", "1d"), "1m",
+            "how long a nudged droid has to answer before others may take over"),
     Setting("durability", _choice("synced", "buffered"), "synced",
             "buffered: do not wait for the disk before a write is acknowledged"),
     Setting("lock_timeout", _duration("0s", "1h"), "10s", "how long a writer waits for the lock"),
@@ -184,6 +188,8 @@ class Settings:
     hook_stop: str
     ttl_s: int
     quiet_after_s: int
+    ask_after_s: int
+    answer_within_s: int
     lock_timeout_s: float
     archive_after_s: int
     gate_results: int

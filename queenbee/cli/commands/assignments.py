@@ -34,7 +34,8 @@ def show_list(assignments: Sequence[Assignment]) -> None:
             _status(each),
             ago(each.created_ms, now_ms),
             *([_ended(each, now_ms)] if ended else []),
-            each.assigned_by,
+            # What counts of one that ended is who ended it.
+            str(each.fields.get("updated_by") or each.assigned_by),
             each.worktree or "",
             shortened(each.reason or ""),
         ]

@@ -89,6 +89,19 @@ def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bo
     return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
 
 
+@command("delete", show=_show_changed, example="queen issue delete qb-42 --reason 'entered twice'")
+@click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
+@click.option("--reason", help="Why")
+@click.option("--anyway", is_flag=True, help="Also if a droid works on it")
+def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bool) -> list[Issue]:
+    """Delete issues
+
+    The row stays as a tombstone, so that other clones delete it too.
+    """
+    tracker = _tracker(hive)
+    return [tracker.delete(each, reason=reason, anyway=anyway) for each in issue_ids]
+
+
 @command("reopen", show=_show_changed, example="queen issue reopen qb-42")
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
@@ -113,7 +126,7 @@ def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool)
 
 issue = group(
     "issue",
-    [new, edit, close, reopen, dep],
+    [new, edit, close, reopen, delete, dep],
     help="Write the tracker's issues",
     example="queen issue new 'Add a search field' --depends-on qb-40\nqueen issue reopen qb-42",
 )

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Reservation
+    from queenbee.services.hive import Services
     from queenbee.services.work import Begin, Member, Nothing, Status
+    from queenbee.services.work.relief import Keeper
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
@@ -67,6 +69,8 @@ def _show_begin(begin: Begin) -> None:
     if issue is not None:
         paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
         describe(issue.fields)
+    if begin.relief is not None:
+        paragraph(f"taken over from {printable(begin.relief.droid)}: {begin.assignment.reason}")
     for each in begin.builds_on:
         paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
     for lease in begin.leases:
@@ -138,6 +142,8 @@ def _show_member(member: Member, indent: str = "") -> None:
         doing.append(f"holds {', '.join(patterns)}")
     place = f" in {member.worktree}" if member.worktree else ""
     seen = f", seen {ago(member.last_seen_ms, now_ms)}" if member.last_seen_ms else ""
+    if member.silent_s is not None:
+        seen = f", {member.silence()}"
     what = f"{printable('; '.join(doing))}{printable(place)}"
     paragraph(f"{indent}{printable(member.droid)}: {what}{seen}")
 
@@ -170,6 +176,8 @@ def _show_nothing(nothing: Nothing, why_1: str) -> None:
     for each in nothing.open[:_SHOWN]:
         title = printable(shortened(each.issue.title, _TITLE))
         why = obstacle(each)
+        if each.holder is not None and each.holder in nothing.silent:
+            why += f", {nothing.silence(each.holder)}"
         if each.state == "ready" and nothing.ahead:
             have = "has" if len(nothing.ahead) == 1 else "have"
             why = f"taken care of: {names} {have} waited longer and will get it"
@@ -397,5 +405,10 @@ def _short_title(title: str) -> str:
 @command("status", show=show_status, example="queen status")
 def status(hive: Hive) -> Status:
     """Show who works on what, what is ready, and what was just done"""
+    return work.status(hive, _keeper)
 
-    return work.status(hive)
+
+def _keeper(hive: Services) -> Keeper:
+    from queenbee.git.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
+
+    return WorktreeKeeper(hive)

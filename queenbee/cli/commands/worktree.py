@@ -12,7 +12,7 @@ from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.git import worktree_care, worktree_making
+from queenbee.git.worktrees import worktree_care, worktree_making
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

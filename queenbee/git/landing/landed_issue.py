@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, suggested
-from queenbee.errors import InvalidInput, QueenError
+from queenbee.errors import InvalidInput, NotYours, QueenError
 from queenbee.git import touched
 from queenbee.git.landed import end_landed
 from queenbee.git.landing.committing import commit_all
@@ -277,4 +277,26 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
             f"{hive.actor} has several issues: {', '.join(mine)}",
             hint=f"say which: {suggested('queen land', mine[0])}",
         )
+    if not mine:
+        _refuse_lost(hive)
     return mine[0] if mine else None
+
+
+def _refuse_lost(hive: Hive) -> None:
+    """Raises `NotYours` if the last issue that the actor had in this worktree is another's now."""
+    here = hive.layout.worktree
+    had = [
+        each
+        for each in hive.assignments.find(droid=hive.actor, status="all")
+        if each.worktree == here
+    ]
+    holder = hive.assignments.active(had[-1].issue_id) if had else None
+    if holder is not None and had[-1].status != "completed":
+        issue_id, ask = holder.issue_id, f"what I have of {holder.issue_id}"
+        tell = suggested("queen msg send", holder.droid, ask, issue=issue_id)
+        raise NotYours(
+            f"{issue_id} is no longer yours: {holder.droid} has it now",
+            hint=f"{tell}, or go on with another issue: queen next",
+            owner=holder.droid,
+            assignment=holder.to_dict(),
+        )

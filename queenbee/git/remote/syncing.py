@@ -24,8 +24,9 @@ from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.sync_state import Known, Notes
 from queenbee.services import unasked
 from queenbee.services.archiving import rotate_what_is_due
+from queenbee.services.keeping import KIND as ISSUES
 from queenbee.store.files import Appender, split_lines
-from queenbee.store.ledger.codec import decoder, is_usable
+from queenbee.store.ledger.codec import decode_records, decoder, is_usable
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ class Synced:
     """How many lines went there."""
     only_there: int = 0
     """How many new lines there were not taken in, because this is a copy of a shared engine."""
+    issues_taken: int = 0
+    """How many issues the lines that came are about."""
+    issues_sent: int = 0
     confirmed: int = 0
     refused: int = 0
     number: int = 0
@@ -197,7 +201,7 @@ class _Exchange:
             # 3. The push is refused unless `head` is still the newest commit there.
             if self._branch.push(commit):
                 self._finish(decisions, head, commit, Known(head, commit, ends, number))
-                self._done.sent += sum(map(len, outgoing.values()))
+                self._count(outgoing)
                 self._done.number = token
                 return self._done
             if not self._branch.left_s():
@@ -247,6 +251,10 @@ class _Exchange:
         self._notes.write(known)
         unasked.served(self._hive.layout)
 
+    def _count(self, sent: Mapping[str, Sequence[bytes]]) -> None:
+        self._done.sent += sum(map(len, sent.values()))
+        self._done.issues_sent += _issues(sent)
+
     def _passes(self, lines: Mapping[str, Sequence[bytes]], known: Known) -> bool:
         """Moves the marks behind lines that were just appended, if nothing else is there; returns
         whether it did: the next exchange then neither reads nor sends them again.
@@ -275,6 +283,7 @@ class _Exchange:
             return
         self._append({kind: lines for kind, lines in lacking.items() if lines})
         self._done.taken += sum(map(len, lacking.values()))
+        self._done.issues_taken += _issues(lacking)
         if known.taken is None and self._hive.engine.archives:
             # Of a long history that has just come, no host of git would take the one file.
             rotate_what_is_due(self._hive, lacking, whatever_size=True)
@@ -315,6 +324,11 @@ class _Exchange:
         """
         if not lines:
             return
+        if ISSUES in lines:
+            # What other programs wrote to the tracker's file is compared with what is known here.
+            # Compared with the new lines, it would look like a change of them.
+            with self._hive.transaction():
+                pass
         with self._hive.transaction() as tx:
             for kind, new in lines.items():
                 ledger = Appender(self._hive.layout.ledger_path(kind))
@@ -326,7 +340,9 @@ class _Exchange:
                 tx.touch(kind)
 
     def _record_gained(self) -> None:
-        """Takes lines that another program or a merge wrote to the ledgers to the journals."""
+        """Takes lines that another program or a merge wrote to the ledgers to the journals, and the
+        rows of the tracker to theirs.
+        """
         hive = self._hive
         if hive.engine.shared:
             return
@@ -335,10 +351,13 @@ class _Exchange:
             for kind in hive.kinds()
             if hive.ledger(kind).read(hive.state(kind).agreed).unrecorded
         ]
-        if gained:
+        lacks_issues = not hive.keeping.has_all()
+        if gained or lacks_issues:
             with hive.transaction() as tx:
                 for kind in gained:
                     tx.touch(kind)
+                if lacks_issues:
+                    tx.keep_all_issues()
 
     def _outgoing(self) -> tuple[dict[str, list[bytes]], dict[str, Mark]]:
         """Returns the lines that the branch lacks, by kind, and the ends of the journals."""
@@ -383,6 +402,12 @@ class _Exchange:
                 contents[kind, number] = b"".join(piece)
             contents[kind, 0] = b"".join(pieces[-1])
         return contents
+
+
+def _issues(lines: Mapping[str, Sequence[bytes]]) -> int:
+    """Returns how many issues these lines are about."""
+    found = lines.get(ISSUES, ())
+    return len({row["id"] for _, row in decode_records(found, sum(map(len, found)), [])})
 
 
 def _free_numbers(taken: Collection[int]) -> Iterator[int]:

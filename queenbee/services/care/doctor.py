@@ -23,6 +23,7 @@ from queenbee.errors import BadPattern, QueenError
 from queenbee.services.archiving import MOST_BYTES
 from queenbee.services.care.ignored import ignored_ledgers
 from queenbee.services.diagnosis import Diagnosis
+from queenbee.services.keeping import KIND
 from queenbee.store import creating, issues_file
 from queenbee.store.files import START, Original, read_after, size_of
 from queenbee.store.ledger.codec import (
@@ -70,7 +71,7 @@ def examine(hive: Services) -> list[Diagnosis]:
             found += _long_lines(hive, kind)
             found += _size(hive, kind)
             found += _two_files(hive, kind)
-            found += _records(hive, kind)
+            found += _records(hive, kind) if kind != KIND else ()
             found += _index(hive, kind)
         except QueenError as error:
             path = hive.layout.ledger_path(kind)

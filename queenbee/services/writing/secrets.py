@@ -30,7 +30,7 @@ digits, assigns something to one of these keywords, or holds one of these marks.
 no detector finds anything (a test).
 """
 _MARKS = ("PRIVATE KEY", "://")
-_PREFIXES = "|".join(kind.prefix for kind in KINDS.values())
+_PREFIXES = "|".join(kind.prefix for kind in KINDS.values() if kind.prefix)
 _HARMLESS = re.compile(
     rf"[0-9a-f]{{7,64}}|(?:(?:{_PREFIXES})-)?[0-7][0-9A-HJKMNP-TV-Z]{{25}}"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"

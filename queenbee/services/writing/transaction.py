@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from queenbee.core.kinds import kind_of
-from queenbee.core.row_edits import Edit
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
 from queenbee.store.ledger import codec
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from queenbee.core.fold import Fields
+    from queenbee.core.row_edits import Edit
+    from queenbee.services.settling import Settled
     from queenbee.store.engines.engine import Engine, Write
     from queenbee.store.layout import Layout
     from queenbee.store.questions import Records
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         def state(self, kind: str) -> Records: ...
         def mint(self, kind: str) -> str: ...
         def look(self, fields: Mapping[str, object]) -> None: ...
+        def settled_issues(self, edits: Sequence[Edit], *, everything: bool) -> Settled | None: ...
         def committed(self, kinds: Sequence[str]) -> None: ...
         def wrote(self) -> None: ...
 
@@ -46,6 +48,7 @@ class Transaction:
         self._mutex = mutex
         self._lines: dict[str, list[bytes]] = {}
         self._rows: list[Edit] = []
+        self._keeps_all = False
         self._long: list[str] = []
         self._write: Write | None = None
         self.now_ms = 0
@@ -75,8 +78,14 @@ class Transaction:
 
         Whoever makes the row from somebody's text looks at that before: `Store.look`.
         """
+        from queenbee.core.row_edits import Edit  # noqa: PLC0415 - start-up
+
         codec.encode(row)
         self._rows.append(Edit(row, was))
+
+    def keep_all_issues(self) -> None:
+        """Takes the rows of other programs into the ledger of issues, too."""
+        self._keeps_all = True
 
     def mint(self, kind: str) -> str:
         """Returns an id for a record to create in this write."""
@@ -121,11 +130,20 @@ class Transaction:
         self.now_ms = self._store.now_ms()
         return self
 
+    def _record(self, write: Write) -> None:
+        settled = self._store.settled_issues(self._rows, everything=self._keeps_all)
+        if settled is None:
+            write.record(self._lines, None, self._store.state)
+            return
+        self._lines.setdefault("issues", []).extend(map(codec.encode, settled.lines))
+        write.record(self._lines, settled.replace if settled.edits else None, self._store.state)
+        settled.note()
+
     def __exit__(self, kind: object, *error: object) -> None:
         assert self._write is not None
         try:
             if kind is None:
-                self._write.record(self._lines, self._rows, self._store.state)
+                self._record(self._write)
         finally:
             self._write.end()
             self._mutex.release()

@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from queenbee.core.row_edits import Edit
 from queenbee.store.engines.fault import Fault
+from queenbee.store.issues_write import Replaced
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.questions import Progress, Records
 
 Lines = Mapping[str, Sequence[bytes]]
 """The lines of a turn, by kind of record."""
+Rows = Callable[[], Replaced] | None
+"""What makes a turn's edits of the tracker's rows, if there are any."""
 
 
 class Write(Protocol):
@@ -25,8 +27,8 @@ class Write(Protocol):
     def begin(self) -> None:
         """Waits for the turn. Raises `Busy` and `Unwritable`; the turn has then not begun."""
 
-    def record(self, lines: Lines, rows: Sequence[Edit], state: Callable[[str], Records]) -> None:
-        """Records the lines, and the edits of the tracker's rows: all or none, once. `state` is the
+    def record(self, lines: Lines, rows: Rows, state: Callable[[str], Records]) -> None:
+        """Records the lines, and has the tracker's rows edited: all or none, once. `state` is the
         store's.
         """
 

@@ -10,10 +10,9 @@ from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from queenbee.core.row_edits import Edit
-    from queenbee.store.engines.engine import Lines
+    from queenbee.store.engines.engine import Lines, Rows
     from queenbee.store.issues_write import Replaced
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Receipt
@@ -46,16 +45,14 @@ class FilesWrite:
             add_hint(error, self._layout)
             raise
 
-    def record(self, lines: Lines, rows: Sequence[Edit], state: Callable[[str], Records]) -> None:
+    def record(self, lines: Lines, rows: Rows, state: Callable[[str], Records]) -> None:
         try:
             self._lock.confirm()
             # The issues first: after a crash in between, an assignment is still active and can be
             # ended again. The other way round, an open issue would have no assignment.
             if rows:
                 creating.make_beads_dir(self._layout)
-                from queenbee.store.issues_write import replace_rows  # noqa: PLC0415 - start-up
-
-                self._receipts.append(replace_rows(self._layout.issues_path, rows))
+                self._receipts.append(rows())
             for kind, each in lines.items():
                 self._receipts.append(state(kind).append(each))
         except BaseException as error:

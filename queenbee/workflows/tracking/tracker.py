@@ -123,17 +123,8 @@ class Tracker:
         """
         self._hive.look({"reason": reason})
         issue = self._hive.issues.get(issue_id)
-        holder = self._hive.assignments.active(issue_id)
-        if holder is not None and not anyway:
-            mine = holder.droid == self._hive.actor_or_none
-            raise Taken(
-                f"{issue_id} is assigned to {holder.droid} (since {holder.created_at})",
-                hint=suggested("queen complete", issue_id)
-                if mine
-                else suggested("queen issue close", issue_id, anyway=True),
-                holder=holder.droid,
-                assignment=holder.to_dict(),
-            )
+        if not anyway:
+            self._refuse_held(issue_id, "queen issue close")
         row = self._hive.issues.tracked().get(issue_id)
         if row is not None and row.done:
             return issue
@@ -142,6 +133,44 @@ class Tracker:
             return issue
         self._change(issue_id, lambda row, now_ms: _closed(row, now_ms, reason))
         return self._hive.issues.get(issue_id)
+
+    def delete(self, issue_id: str, *, reason: str | None = None, anyway: bool = False) -> Issue:
+        """Deletes an issue: its row becomes a tombstone, which other clones learn of. Repeating it
+        changes nothing. Raises as `close` does.
+        """
+        self._hive.look({"reason": reason})
+        gone = self._hive.issues.tombstone(issue_id)
+        if gone is not None:
+            return gone
+        issue = self._hive.issues.get(issue_id)
+        if not anyway:
+            self._refuse_held(issue_id, "queen issue delete")
+        if self.owner:
+            self._call("delete", "--force", "--", issue_id)
+            return issue
+        actor = self._hive.actor
+
+        def deleted(row: Row, now_ms: int) -> Row:
+            why = {"deleted_at": later_than(row, now_ms), "deleted_by": actor}
+            why.update({"delete_reason": reason} if reason else {})
+            return {**row, "status": "tombstone", "original_type": issue.issue_type, **why}
+
+        self._change(issue_id, deleted)
+        return self._hive.issues.tombstone(issue_id) or issue
+
+    def _refuse_held(self, issue_id: str, command: str) -> None:
+        holder = self._hive.assignments.active(issue_id)
+        if holder is None:
+            return
+        mine = holder.droid == self._hive.actor_or_none and command == "queen issue close"
+        raise Taken(
+            f"{issue_id} is assigned to {holder.droid} (since {holder.created_at})",
+            hint=suggested("queen complete", issue_id)
+            if mine
+            else suggested(command, issue_id, anyway=True),
+            holder=holder.droid,
+            assignment=holder.to_dict(),
+        )
 
     def reopen(self, issue_id: str) -> Issue:
         """Opens an issue again that is closed or was completed; repeating it changes nothing."""

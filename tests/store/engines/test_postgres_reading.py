@@ -47,7 +47,7 @@ class TestAState:
         ui = open_for("ui")
         for _ in range(2):
             ui.state("assignments")
-        assert asked == [["assignments"], ["assignments"]]
+        assert asked == [["assignments", "issues"]] * 2
 
     def test_has_what_others_wrote_before_it_was_asked_for(self, open_for: Open) -> None:
         ui, api = open_for("ui"), open_for("api")

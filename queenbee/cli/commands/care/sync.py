@@ -29,6 +29,8 @@ def _show(done: Synced) -> None:
         say(f"in step with {where}" if done.number else f"nothing to send, and no {where} yet")
         return
     say(f"{where}: {lines_counted(done.taken)} taken in, {done.sent} sent")
+    if done.issues_taken or done.issues_sent:
+        say(f"  issues: {done.issues_taken} came, {done.issues_sent} went")
     if done.confirmed or done.refused:
         say(f"  requests confirmed: {done.confirmed}, ended: {done.refused}")
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
+ISSUES = "issues"
+"""Every answer brings what is new of these, so that readers of the tracker ask nothing more."""
 _LOOK_S = 0.025
 """Between two looks at local files while waiting. The database announces its writes."""
 _TRIES = 5
@@ -137,6 +139,7 @@ class PostgresEngine:
         self._ends: dict[str, End] = {}
         """Where each kind ends, as the database said last."""
         self._ledgers: dict[str, CopiedLedger] = {}
+        self.ledger(ISSUES)
 
     def ledger(self, kind: str) -> CopiedLedger:
         return self._ledgers.setdefault(kind, CopiedLedger(self, kind))
@@ -226,7 +229,7 @@ class PostgresEngine:
                 return
             expected = self._thread.expected if self.fresh is None else ()
             opened = self._ledgers if expected else ()
-            kinds = {kind, *expected, *opened}.difference(done or ())
+            kinds = {kind, ISSUES, *expected, *opened}.difference(done or ())
             while self._ask_for(kinds):
                 pass
             if done is not None:

@@ -21,7 +21,6 @@ from queenbee.store.engines.postgres.ddl import chained
 from queenbee.store.engines.postgres.libpq import PgError
 from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.files import stamp_of
-from queenbee.store.issues_write import replace_rows
 from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from threading import RLock
     from typing import Protocol
 
-    from queenbee.core.row_edits import Edit
-    from queenbee.store.engines.engine import Lines
+    from queenbee.store.engines.engine import Lines, Rows
     from queenbee.store.engines.postgres.connection import Answer, Connection
     from queenbee.store.engines.postgres.copy import Copy, End
     from queenbee.store.files import Stamp
@@ -133,7 +131,7 @@ class PostgresWrite:
                 engine.drop()
                 raise
 
-    def record(self, lines: Lines, rows: Sequence[Edit], state: Callable[[str], Records]) -> None:
+    def record(self, lines: Lines, rows: Rows, state: Callable[[str], Records]) -> None:
         if self._process != os.getpid():
             raise Busy(
                 "this process was forked during a write, which is its parent's",
@@ -193,13 +191,13 @@ class PostgresWrite:
             rows.append(Row(kind, sequence, line, digest))
         return rows
 
-    def _record_issues(self, rows: Sequence[Edit]) -> None:
+    def _record_issues(self, rows: Callable[[], Replaced]) -> None:
         layout = self._engine.layout
         creating.make_beads_dir(layout)
         local = KernelLock(layout.lock_path, holder=self._holder, timeout_s=self._timeout_s)
         local.__enter__()
         self._local = local
-        self._receipts.append(replace_rows(layout.issues_path, rows))
+        self._receipts.append(rows())
 
     def _commit(self, added: Sequence[Row]) -> None:
         engine = self._engine

@@ -1,0 +1,127 @@
+"""Issues travel with the records: two clones have the same tracker after `queen sync`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import QuickQueen, git, records
+from sync_worlds import World
+
+from queenbee import Hive
+from queenbee.git.remote.syncing import Synced, sync
+from queenbee.git.removed_rows import removed_rows
+from queenbee.workflows.tracking.tracker import NewIssue, Tracker
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.clone("ada")
+    world.clone("bob")
+    return world
+
+
+def hive(world: World, name: str) -> Hive:
+    found = world.hive(name)
+    found.asks_git = removed_rows
+    return found
+
+
+def file(world: World, name: str) -> Path:
+    return world.folder / name / ".beads" / "issues.jsonl"
+
+
+def exchange(world: World, *names: str) -> list[Synced]:
+    return [sync(hive(world, name)) for name in names]
+
+
+def rows(world: World, name: str) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in records(file(world, name))}
+
+
+class TestSync:
+    def test_carries_issues_both_ways_and_says_how_many(self, two: World) -> None:
+        Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-1"))
+        file(two, "bob").write_text('{"id":"bd-7","title":"By bd","status":"open"}\n')
+        done = exchange(two, "ada", "bob", "ada", "ada")
+        counts = [(each.issues_taken, each.issues_sent) for each in done]
+        assert counts == [(0, 1), (1, 1), (1, 0), (0, 0)]
+        assert rows(two, "ada") == rows(two, "bob")
+        assert {*rows(two, "ada")} == {"qb-1", "bd-7"}
+        assert two.hive("bob").issues.get("qb-1").title == "One"
+
+    def test_keeps_edits_of_different_fields_and_decides_on_the_same_one(self, two: World) -> None:
+        Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-1"))
+        exchange(two, "ada", "bob")
+        two.clocks["ada"].advance(10)
+        two.clocks["bob"].advance(5)
+        Tracker(hive(two, "ada")).edit("qb-1", title="Ada's", priority=0)
+        Tracker(hive(two, "bob")).edit("qb-1", title="Bob's", description="Bob's")
+        exchange(two, "ada", "bob", "ada")
+        row = rows(two, "ada")["qb-1"]
+        assert row == rows(two, "bob")["qb-1"]
+        assert (row["title"], row["priority"], row["description"]) == ("Ada's", 0, "Bob's")
+
+    def test_has_one_row_for_each_issue_with_what_beads_knows(self, two: World) -> None:
+        Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-1"))
+        exchange(two, "ada", "bob")
+        Tracker(hive(two, "bob")).close("qb-1", reason="done")
+        Tracker(hive(two, "ada")).edit("qb-1", priority=1)
+        exchange(two, "bob", "ada", "bob")
+        (mine,), (theirs,) = records(file(two, "ada")), records(file(two, "bob"))
+        assert mine == theirs
+        assert (mine["status"], mine["close_reason"], mine["priority"]) == ("closed", "done", 1)
+        assert not {"rev", "deleted"} & {*mine}
+
+    def test_takes_what_another_program_wrote_before_it_takes_lines(self, two: World) -> None:
+        Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-1"))
+        exchange(two, "ada", "bob")
+        Tracker(hive(two, "ada")).edit("qb-1", priority=0)
+        later = {"title": "By hand", "updated_at": "2030-01-01T00:00:00Z"}
+        file(two, "bob").write_text(json.dumps({**rows(two, "bob")["qb-1"], **later}) + "\n")
+        exchange(two, "ada", "bob", "ada")
+        row = rows(two, "ada")["qb-1"]
+        assert row == rows(two, "bob")["qb-1"]
+        assert (row["title"], row["priority"]) == ("By hand", 0)
+
+    def test_leaves_the_tracker_of_another_program_alone(self, two: World) -> None:
+        Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-1"))
+        file(two, "bob").write_text('{"id":"bd-7","title":"By bd","status":"open"}\n')
+        (file(two, "bob").parent / "metadata.json").write_text("{}")
+        before = file(two, "bob").read_bytes()
+        exchange(two, "ada", "bob", "ada")
+        assert file(two, "bob").read_bytes() == before
+        assert {*rows(two, "ada")} == {"qb-1"}
+
+    def test_leaves_a_row_away_that_a_commit_removed_here(self, two: World) -> None:
+        for number in "12":
+            Tracker(hive(two, "ada")).new(NewIssue("One", issue_id=f"qb-{number}"))
+        git(two.folder / "ada", "add", "-A")
+        git(two.folder / "ada", "commit", "-qm", "two")
+        exchange(two, "ada", "bob")
+        first, _ = file(two, "ada").read_text().splitlines()
+        file(two, "ada").write_text(first + "\n")
+        git(two.folder / "ada", "commit", "-qam", "without qb-2")
+        Tracker(hive(two, "bob")).edit("qb-2", priority=0)
+        exchange(two, "bob", "ada", "bob")
+        assert {*rows(two, "ada")} == {"qb-1"}
+        assert {*rows(two, "bob")} == {"qb-1", "qb-2"}
+
+    def test_carries_a_deletion(self, two: World) -> None:
+        Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-1"))
+        exchange(two, "ada", "bob")
+        Tracker(hive(two, "bob")).delete("qb-1")
+        exchange(two, "bob", "ada")
+        assert rows(two, "ada")["qb-1"]["status"] == "tombstone"
+        assert list(two.hive("ada").issues.ids()) == []
+
+
+def test_the_command_says_how_many_came_and_went(two: World, quick: QuickQueen) -> None:
+    Tracker(hive(two, "ada")).new(NewIssue("One"))
+    exchange(two, "ada")
+    Tracker(hive(two, "bob")).new(NewIssue("Two"))
+    quick.cwd = two.folder / "bob"
+    assert "issues: 1 came, 1 went" in quick("sync").out

@@ -1,0 +1,317 @@
+"""The rows that `queen` wrote survive git and merge field by field; those of others stay theirs."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import Clock, git, records
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queenbee import Hive
+from queenbee.errors import NotFound
+from queenbee.git.removed_rows import removed_rows
+from queenbee.store.files import Appender
+from queenbee.workflows.tracking.tracker import NewIssue, Tracker
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def tracker(hive: Hive, beads: Path) -> Path:
+    hive.asks_git = removed_rows
+    return beads / "issues.jsonl"
+
+
+def new(hive: Hive, issue_id: str) -> None:
+    Tracker(hive).new(NewIssue(f"Title of {issue_id}", issue_id=issue_id))
+
+
+def write(hive: Hive) -> None:
+    """Writes something that has nothing to do with issues."""
+    hive.messages.send("human", "Hello")
+
+
+def rewrite(path: Path, *rows: Row) -> None:
+    """Does what another program does."""
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def titles(path: Path) -> dict[str, object]:
+    return {row["id"]: row.get("title") for row in records(path)} if path.exists() else {}
+
+
+class TestWhatGitTakesAway:
+    @pytest.mark.parametrize(
+        "commands",
+        [
+            [["reset", "-q", "--hard"]],
+            [["checkout", "-q", "--", ".beads"]],
+            [["stash", "-q", "-u"]],
+            [["clean", "-fdq"], ["reset", "-q", "--hard"]],
+            [["stash", "-q"], ["checkout", "-q", "--detach", "HEAD~1"]],
+        ],
+        ids=["reset", "checkout", "stash", "clean", "detach"],
+    )
+    def test_is_there_for_readers_and_back_at_the_next_write(
+        self, hive: Hive, tracker: Path, repo: Path, commands: list[list[str]]
+    ) -> None:
+        git(repo, "commit", "-q", "--allow-empty", "-m", "none")
+        new(hive, "qb-1")
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "one")
+        new(hive, "qb-2")
+        Tracker(hive).edit("qb-1", title="New title")
+        before = tracker.read_bytes()
+        for each in commands:
+            git(repo, *each)
+        taken = titles(tracker)
+        assert taken != {"qb-1": "New title", "qb-2": "Title of qb-2"}
+        assert hive.issues.get("qb-1").title == "New title"
+        assert sorted(hive.issues.ids()) == ["qb-1", "qb-2"]
+        assert titles(tracker) == taken
+        write(hive)
+        assert sorted(tracker.read_bytes().splitlines()) == sorted(before.splitlines())
+        write(hive)
+        assert sorted(tracker.read_bytes().splitlines()) == sorted(before.splitlines())
+
+    def test_can_be_claimed_and_edited(self, hive: Hive, tracker: Path) -> None:
+        new(hive, "qb-1")
+        tracker.unlink()
+        hive.assignments.claim("qb-1")
+        tracker.unlink()
+        Tracker(hive).edit("qb-1", priority=0)
+        (row,) = records(tracker)
+        assert (row["title"], row["priority"]) == ("Title of qb-1", 0)
+
+    def test_comes_back_without_a_field_that_was_taken_out(self, hive: Hive, tracker: Path) -> None:
+        new(hive, "qb-1")
+        Tracker(hive).close("qb-1", reason="done")
+        closed = tracker.read_bytes()
+        Tracker(hive).reopen("qb-1")
+        tracker.write_bytes(closed)
+        write(hive)
+        assert records(tracker)[0]["status"] == "open"
+        assert "closed_at" not in records(tracker)[0]
+
+    def test_is_left_to_the_next_command_where_git_cannot_be_asked(
+        self, hive: Hive, tracker: Path
+    ) -> None:
+        hive.asks_git = None
+        new(hive, "qb-1")
+        tracker.unlink()
+        write(hive)
+        assert not tracker.exists()
+        assert hive.issues.get("qb-1").title == "Title of qb-1"
+        hive.asks_git = removed_rows
+        write(hive)
+        assert titles(tracker) == {"qb-1": "Title of qb-1"}
+
+
+class TestWhatSomebodyRemoved:
+    @pytest.fixture
+    def committed(self, hive: Hive, tracker: Path, repo: Path) -> Path:
+        new(hive, "qb-1")
+        new(hive, "qb-2")
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "two")
+        return tracker
+
+    def test_by_a_commit_stays_away(self, hive: Hive, committed: Path, repo: Path) -> None:
+        rewrite(committed, records(committed)[0])
+        git(repo, "commit", "-qam", "without qb-2")
+        assert sorted(hive.issues.ids()) == ["qb-1"]
+        write(hive)
+        with pytest.raises(NotFound):
+            hive.issues.get("qb-2")
+        Tracker(hive).edit("qb-1", priority=0)
+        assert sorted(titles(committed)) == ["qb-1"]
+        new(hive, "qb-2")
+        assert sorted(titles(committed)) == ["qb-1", "qb-2"]
+
+    def test_with_the_whole_file_stays_away(self, hive: Hive, committed: Path, repo: Path) -> None:
+        git(repo, "rm", "-qf", ".beads/issues.jsonl")
+        git(repo, "commit", "-qm", "no issues")
+        write(hive)
+        assert not committed.exists()
+
+    def test_is_asked_again_before_it_is_written(
+        self, hive: Hive, committed: Path, repo: Path
+    ) -> None:
+        rewrite(committed, records(committed)[0])
+        assert len(hive.issues.ids()) == 2
+        git(repo, "commit", "-qam", "without qb-2")
+        write(hive)
+        assert sorted(titles(committed)) == ["qb-1"]
+
+    def test_without_a_commit_is_back(self, hive: Hive, committed: Path) -> None:
+        rewrite(committed, records(committed)[0])
+        write(hive)
+        assert sorted(titles(committed)) == ["qb-1", "qb-2"]
+
+
+class TestOtherPrograms:
+    def test_change_rows_and_keep_what_they_changed(
+        self, hive: Hive, tracker: Path, clock: Clock
+    ) -> None:
+        new(hive, "qb-1")
+        later = {"title": "Theirs", "updated_at": "2030-01-01T00:00:00Z"}
+        rewrite(tracker, {**records(tracker)[0], **later})
+        write(hive)
+        assert titles(tracker) == {"qb-1": "Theirs"}
+        theirs = records(tracker)
+        tracker.unlink()
+        write(hive)
+        assert records(tracker) == theirs
+
+    def test_may_leave_the_time_as_it_was(self, hive: Hive, tracker: Path) -> None:
+        new(hive, "qb-1")
+        rewrite(tracker, {**records(tracker)[0], "title": "By hand"})
+        assert hive.issues.get("qb-1").title == "By hand"
+        write(hive)
+        tracker.unlink()
+        assert hive.issues.get("qb-1").title == "By hand"
+
+    def test_may_set_a_field_back(self, hive: Hive, tracker: Path, clock: Clock) -> None:
+        new(hive, "qb-1")
+        clock.advance(1)
+        Tracker(hive).edit("qb-1", status="blocked")
+        back = {"status": "open", "updated_at": "2030-01-01T00:00:00Z"}
+        rewrite(tracker, {**records(tracker)[0], **back})
+        write(hive)
+        assert records(tracker)[0]["status"] == "open"
+
+    def test_have_rows_that_are_only_theirs(self, hive: Hive, tracker: Path) -> None:
+        rewrite(tracker, {"id": "bd-1", "title": "Theirs"})
+        new(hive, "qb-1")
+        rewrite(tracker, records(tracker)[1])
+        write(hive)
+        assert sorted(titles(tracker)) == ["qb-1"]
+
+    def test_own_the_tracker_where_they_keep_it(self, hive: Hive, tracker: Path) -> None:
+        new(hive, "qb-1")
+        tracker.unlink()
+        (tracker.parent / "metadata.json").write_text("{}")
+        write(hive)
+        assert not tracker.exists()
+        assert list(hive.issues.ids()) == []
+
+
+class TestARow:
+    @pytest.mark.parametrize("name", ["rev", "read", "deleted", "_migration"])
+    def test_may_have_fields_that_mean_something_in_a_ledger(
+        self, hive: Hive, tracker: Path, name: str
+    ) -> None:
+        rewrite(tracker, {"id": "qb-1", "title": "One", name: True})
+        Tracker(hive).edit("qb-1", title="Two")
+        tracker.unlink()
+        Tracker(hive).edit("qb-1", title="Three")
+        (row,) = records(tracker)
+        assert (row["title"], row[name]) == ("Three", True)
+        assert "rev" not in {*row} - {name}
+
+    def test_keeps_every_digit(self, hive: Hive, tracker: Path) -> None:
+        rewrite(tracker, {"id": "qb-1", "title": "One", "serial": 2**80 + 1})
+        Tracker(hive).edit("qb-1", title="Two")
+        tracker.unlink()
+        Tracker(hive).edit("qb-1", title="Three")
+        assert records(tracker)[0]["serial"] == 2**80 + 1
+
+
+FIELDS = ("title", "notes", "design")
+"""Each clone edits one of them."""
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("edit"), st.integers(0, 2), st.integers(0, 5)),
+        st.tuples(st.just("old"), st.integers(0, 2), st.integers(0, 9)),
+        st.tuples(st.just("take"), st.integers(0, 2), st.integers(0, 2)),
+        st.tuples(st.just("write"), st.integers(0, 2), st.just(0)),
+        st.tuples(st.just("clock"), st.integers(0, 2), st.integers(-3, 3)),
+    ),
+    max_size=14,
+)
+
+
+class Clones:
+    """Three clones without git, which take lines of each other, and whose files go back in time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clocks = [Clock() for _ in FIELDS]
+        self.hives = [self._open(folder / str(number)) for number in range(3)]
+        self.versions: list[list[bytes]] = [[b""] for _ in FIELDS]
+        self.last: dict[str, object] = {}
+        new(self.hives[0], "qb-1")
+        self.exchange()
+
+    def _open(self, path: Path) -> Hive:
+        (path / ".beads").mkdir(parents=True)
+        clock = self.clocks[int(path.name)]
+        hive = Hive.open(path, droid="a", env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+        hive.asks_git = lambda layout, ids: set()
+        return hive
+
+    def file(self, number: int) -> Path:
+        return Path(self.hives[number].layout.issues_path)
+
+    def note(self) -> None:
+        for number, known in enumerate(self.versions):
+            known.append(self.file(number).read_bytes() if self.file(number).exists() else b"")
+
+    def edit(self, number: int, value: int) -> None:
+        self.clocks[number].now_ms += 1
+        self.last[FIELDS[number]] = str(value)
+        Tracker(self.hives[number]).edit("qb-1", **{FIELDS[number]: str(value)})
+
+    def old(self, number: int, which: int) -> None:
+        """Does what git does: an older version of the file is there."""
+        known = self.versions[number]
+        self.file(number).write_bytes(known[which % len(known)])
+
+    def take(self, number: int, other: int) -> None:
+        """Takes the lines of another clone, as `queen sync` does."""
+        source = Path(self.hives[other].layout.ledger_path("issues"))
+        target = self.hives[number].layout.ledger_path("issues")
+        known = set(Path(target).read_bytes().splitlines()) if Path(target).exists() else set()
+        lines = [each for each in source.read_bytes().splitlines() if each not in known]
+        with self.hives[number].transaction() as tx:
+            file = Appender(target)
+            file.append(b"".join(each + b"\n" for each in lines))
+            file.close()
+            tx.touch("issues")
+
+    def write(self, number: int, _: int) -> None:
+        write(self.hives[number])
+
+    def clock(self, number: int, seconds: int) -> None:
+        self.clocks[number].advance(seconds)
+
+    def exchange(self) -> None:
+        for _ in range(2):
+            for number in range(3):
+                for other in range(3):
+                    if (
+                        number != other
+                        and Path(self.hives[other].layout.ledger_path("issues")).exists()
+                    ):
+                        self.take(number, other)
+
+
+@settings(max_examples=60)
+@given(STEPS)
+def test_clones_keep_what_each_changed_and_end_alike(
+    steps: list[tuple[str, int, int]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        clones = Clones(Path(folder))
+        for what, number, value in steps:
+            getattr(clones, what)(number, value)
+            clones.note()
+        clones.exchange()
+        rows = [clones.file(number).read_bytes() for number in range(3)]
+        assert [json.loads(one) for one in rows[1:]] == [json.loads(rows[0])] * 2
+        row = json.loads(rows[0])
+        assert {name: row.get(name) for name in clones.last} == clones.last
