@@ -232,7 +232,7 @@ def snapshot(*folders: Path) -> dict[str, bytes]:
         str(path): path.read_bytes()
         for folder in folders
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "lock" and path.parent.name != "seen"
+        if path.is_file() and path.name != "lock" and path.parent.name not in ("seen", "clients")
     }
     for folder in folders:
         if hive := postgres_server.hive_of(folder):

@@ -31,8 +31,9 @@ from queenbee.documents.plans.source_text import annotate_file
 from queenbee.documents.ralph.bead_files import find_bead, update_bead
 from queenbee.documents.sessions.folder import write_session_folder
 from queenbee.errors import QueenError
-from queenbee.git import hooks, unmerged, worktree_making
+from queenbee.git import hooks, unmerged
 from queenbee.git.collisions.cache import Cache
+from queenbee.git.worktrees import worktree_making
 from queenbee.hook import neighbours
 from queenbee.report.saving import save
 from queenbee.report.words import GENERATOR

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,15 @@ import click
 
 from queenbee.cli.exits import DONE, NO
 from queenbee.cli.rendering import print_json
-from queenbee.cli.terminal import Bar, aside
+from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
 from queenbee.errors import NoHive, Unwritable
+from queenbee.store.droids.presence import Beat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from click.shell_completion import CompletionItem
 
@@ -40,6 +42,8 @@ class Answer:
         self.no = no
 
 
+_ASIDE = ("mcp", "notify", "prompt", "sync", "watch")
+"""Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _NOTED = ("reservations", "assignments")
 """What the notices read after every command."""
 
@@ -59,6 +63,8 @@ class Invocation:
         self.beads_dir: str | None = None
         self.notices: list[str] = []
         """Notices under `--json`, kept for the one document that is printed at the end."""
+        self.in_order = False
+        """Whether notices go where the answer goes, before it, so that the order is kept."""
         self._hive: Hive | None = None
 
     @property
@@ -78,6 +84,9 @@ class Invocation:
         """Prints a notice to standard error, or keeps it under `--json`."""
         if self.json:
             self.notices.append(text)
+        elif self.in_order:
+            say(f"queen: {printable(text)}")
+            sys.stdout.flush()
         else:
             aside(f"queen: {printable(text)}")
 
@@ -119,6 +128,10 @@ class Invocation:
         """Lets the hive remember the actor, if the command opened it."""
         if self._hive is not None:
             self._hive.note_presence()
+
+    def beat(self, command: str | None) -> AbstractContextManager[object]:
+        """Returns a context in which the actor is at work, however long the command takes."""
+        return nullcontext() if command in _ASIDE else Beat(self.arrive)
 
     def tell_notes(self) -> None:
         """Prints the notices that the hive has collected, if it was opened."""
@@ -197,7 +210,8 @@ class QueenCommand(click.Command):
         if self.opens_hive:
             call.freshen(self.name)
         try:
-            result = ctx.invoke(self.callback, given, **ctx.params)
+            with call.beat(self.name):
+                result = ctx.invoke(self.callback, given, **ctx.params)
             call.arrive()
         finally:
             call.tell_notes()

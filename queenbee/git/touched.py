@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.services.work import Begin, Nothing
+    from queenbee.services.work.relief import Keeper
     from queenbee.services.work.waiting import OnProgress
     from queenbee.store.git_files.worktrees import Worktree
 
@@ -284,7 +285,13 @@ def take_next(
     """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others
     in the files that it names; or, if everything is done, the records that are not committed.
     """
-    taken = loop.take_next(hive, patterns=patterns, wait_s=wait_s, on_progress=on_progress)
+    taken = loop.take_next(
+        hive,
+        patterns=patterns,
+        wait_s=wait_s,
+        on_progress=on_progress,
+        keeper=_keeper,
+    )
     if isinstance(taken, loop.Begin):
         seen = by_others(hive, sorted(taken.files))
         taken.touched_by, taken.unlooked = seen.touches, seen.unlooked
@@ -293,6 +300,12 @@ def take_next(
 
         taken.uncommitted_records = uncommitted_records(hive.layout)
     return taken
+
+
+def _keeper(hive: Services) -> Keeper:
+    from queenbee.git.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
+
+    return WorktreeKeeper(hive)
 
 
 def _seen(hive: Services, found: Neighbours, met: Sequence[tuple[Worktree, str]]) -> Seen:

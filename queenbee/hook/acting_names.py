@@ -14,7 +14,7 @@ import time
 from queenbee.core.names import joined, part_of, session_name
 from queenbee.errors import UnknownDroid
 from queenbee.hook.events import CLAUDE, SESSION_START
-from queenbee.store.droids import agent_sessions, identity
+from queenbee.store.droids import agent_sessions, clients, identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Actor:
 
 
 def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
-    """Returns who acts.
+    """Returns who acts, and notes which process it is that does.
 
     A hive that accepts only listed droids accepts no name that was made. Then the listed name of
     the worktree or of the session stands for all of them, and without one, nobody acts.
@@ -57,6 +57,7 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
     fallback = given[0] if given is not None else None
     if derived and name is not None and not _accepted(layout, name):
         name = fallback
+    clients.note(layout, name)
     if event.subagent is None or name is None:
         return Actor(name, derived=derived)
     part = part_of(event.subagent)

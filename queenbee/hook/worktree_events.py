@@ -13,8 +13,8 @@ import sys
 
 from queenbee.core.names import MAX_LENGTH
 from queenbee.errors import InvalidInput, QueenError
-from queenbee.git.worktree_care import abandon
-from queenbee.git.worktree_making import add
+from queenbee.git.worktrees.worktree_care import abandon
+from queenbee.git.worktrees.worktree_making import add
 from queenbee.hook import events
 from queenbee.services.hive import Services
 from queenbee.store.git_trees import git_tree

@@ -28,6 +28,7 @@ from queenbee.mcp.guide import INSTRUCTIONS, LOOP
 from queenbee.mcp.incoming import mend
 from queenbee.mcp.results import answered, document_of, refused
 from queenbee.mcp.tools import TOOLS, Call
+from queenbee.store.droids.presence import Beat
 from queenbee.version import __version__
 
 if TYPE_CHECKING:
@@ -197,9 +198,9 @@ class _Handlers:
             call = None
             try:
                 call = self._call(values, place, own=own, tell_progress=tell_progress)
-                value = tool.run(call)
-                if call.opened is not None:
-                    call.opened.note_presence()
+                with Beat(call.arrive):
+                    value = tool.run(call)
+                call.arrive()
                 call.send()
                 return answered(value, _notices(call))
             except QueenError as error:

@@ -18,10 +18,12 @@ from queenbee.git import touched
 from queenbee.git.landed import complete as complete_issue
 from queenbee.git.remote.alongside import freshen, send
 from queenbee.git.remote.terms import Terms
+from queenbee.git.unfinished import WorktreeKeeper
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
 from queenbee.services import governing, unasked, work
 from queenbee.services.leases.edits import notes_on_checked
 from queenbee.services.telling import sending
+from queenbee.store.droids import clients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,6 +66,12 @@ class Call:
                 freshen(self.opened)
         return self.opened
 
+    def arrive(self) -> None:
+        """Notes that the actor is at work, and which process its agent is."""
+        if self.opened is not None:
+            self.opened.note_presence()
+            clients.note(self.opened.layout, self.opened.actor_or_none)
+
     def send(self) -> None:
         """Sends what was written to the remote, if the settings say so."""
         if self.opened is not None and unasked.wants_exchange(self.opened.layout):
@@ -97,7 +105,7 @@ def _next(call: Call) -> object:
 
 
 def _status(call: Call) -> object:
-    return work.status(call.hive)
+    return work.status(call.hive, WorktreeKeeper)
 
 
 def _claim(call: Call) -> object:

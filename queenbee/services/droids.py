@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from queenbee.core.kinds import KINDS
-from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, is_name, nearest
+from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, NOBODYS, is_name, nearest
 from queenbee.core.records import READ, Message, mark_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import UnknownDroid
-from queenbee.store.droids import identity, presence
+from queenbee.store.droids import clients, identity, presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from queenbee.core.fold import Fields
     from queenbee.services.open_store import Store
 
 _JUDGED = 200
@@ -20,9 +23,6 @@ take longer in a large hive, and what changes an older record makes a new one ne
 
 _GRACE_MS = 5_000
 """As long as a waiter that is stopped keeps its place after the end of its wait."""
-
-_ALL = frozenset({"all", "everyone", "everybody"})
-"""What somebody may write who means `@all`."""
 
 
 class Droids:
@@ -50,7 +50,8 @@ class Droids:
         The tracker's assignees count. As long as nobody but the actor is known, any name is
         accepted: there is no other name that it could be a mistake for.
         """
-        self.check(name)
+        if name.lower() not in NOBODYS:
+            self.check(name)
         if name in ALWAYS_KNOWN or name in self._recorded:
             return name
         if presence.is_here(self._store.layout, name) or name in self.listed():
@@ -61,7 +62,7 @@ class Droids:
         known = {*self.known(), *self._assignees()} - {self._store.actor}
         if name in known or known <= ALWAYS_KNOWN:
             return name
-        close = EVERYONE if name.lower() in _ALL else nearest(name, known | ALWAYS_KNOWN)
+        close = EVERYONE if name.lower() in NOBODYS else nearest(name, known | ALWAYS_KNOWN)
         to_come = "for one that is to come, add --new"
         meant = f"did you mean {close!r}? or, " if close else f"known: {', '.join(sorted(known))}; "
         raise UnknownDroid(
@@ -112,7 +113,9 @@ class Droids:
         """
         now_ms = self._store.now_ms()
         here_ms = presence.last_ms(self._store.layout, name)
-        if here_ms is not None and now_ms - here_ms < self._quiet_after_ms:
+        settings = self._store.layout.settings
+        soonest_ms = min(settings.quiet_after_s, settings.ask_after_s) * 1000
+        if here_ms is not None and now_ms - here_ms < soonest_ms:
             return min(here_ms, now_ms)
         if self._waits(name):
             return now_ms
@@ -126,26 +129,64 @@ class Droids:
         return {name: min(at_ms, now_ms) for name, at_ms in seen.items() if at_ms is not None}
 
     def is_quiet(self, name: str) -> bool:
-        """Returns whether a droid has shown no sign of life for the setting `quiet_after`."""
+        """Returns whether a droid has shown no sign of life for as long as `patience_s` says."""
         seen_ms = self.seen_ms(name)
-        return seen_ms is None or self._store.now_ms() - seen_ms >= self._quiet_after_ms
+        return seen_ms is None or self._store.now_ms() - seen_ms >= self.patience_s(name) * 1000
 
-    @property
-    def _quiet_after_ms(self) -> int:
-        return self._store.layout.settings.quiet_after_s * 1000
+    def patience_s(self, name: str) -> int:
+        """Returns after how many seconds without a sign of life a droid counts as quiet.
+
+        0 if its agent is known to have ended; `ask_after` if it has an issue, acts on this
+        machine, and another droid waits for an issue; else `quiet_after`.
+        """
+        layout = self._store.layout
+        if self.has_ended(name):
+            return 0
+        if presence.last_ms(layout, name) is not None and self.waiting_for(name):
+            return min(layout.settings.ask_after_s, layout.settings.quiet_after_s)
+        return layout.settings.quiet_after_s
+
+    def silent_s(self, name: str) -> int | None:
+        """Returns for how many seconds a droid has shown no sign of life, if that is at least
+        `ask_after`, or if its agent has ended; else None.
+        """
+        seen_ms, now_ms = self.seen_ms(name), self._store.now_ms()
+        silent_s = (now_ms - (seen_ms or now_ms)) // 1000
+        after_s = self._store.layout.settings.ask_after_s
+        return silent_s if silent_s >= after_s or self.has_ended(name) else None
+
+    def has_ended(self, name: str) -> bool:
+        """Returns whether the process of a droid's agent is known, and runs no more."""
+        return clients.is_gone(self._store.layout, name)
+
+    def waiting_for(self, name: str) -> list[str]:
+        """Returns the other droids that wait for an issue of this one, or for any issue while it
+        has one, in the order of the line.
+        """
+        if not self._store.layout.may_have_waiters():
+            return []
+        active = {"droid": name, "status": "active"}
+        mine = {row.get("issue_id") for row in self._store.state("assignments").select(active)}
+        found = [
+            str(fields.get("droid"))
+            for fields in (self._waiters() if mine else ())
+            if fields.get("any_issue") is True or fields.get("issue_id") in mine
+        ]
+        return list(dict.fromkeys(each for each in found if each != name))
 
     def _waits(self, name: str) -> bool:
         if not self._store.layout.may_have_waiters():
             return False
+        return any(fields.get("droid") == name for fields in self._waiters())
+
+    def _waiters(self) -> Iterator[Fields]:
         from queenbee.store.waiting_line import live  # noqa: PLC0415 - start-up
 
         now_ms = self._store.now_ms()
-        return any(
-            fields.get("droid") == name
+        for _, fields in live(self._store.layout.queue_dir):
             # One that is stopped waits no longer than it wanted to.
-            and (instant_ms(fields.get("until")) or 0) + _GRACE_MS >= now_ms
-            for _, fields in live(self._store.layout.queue_dir)
-        )
+            if (instant_ms(fields.get("until")) or 0) + _GRACE_MS >= now_ms:
+                yield fields
 
     def _written_ms(self, name: str) -> int | None:
         """Returns when a droid wrote the newest line of its own."""

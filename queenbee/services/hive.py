@@ -111,9 +111,9 @@ class Services(Store):
             found += [held.droid] if held is not None and held.droid != droid else []
         return found
 
-    def _holdings(self, droid: str) -> list[str]:
+    def _holdings(self, droid: str) -> tuple[list[str], list[str]]:
         patterns = [lease.pattern for lease in self.reservations.find(droid=droid)]
-        return patterns + [each.issue_id for each in self.assignments.find(droid=droid)]
+        return [each.issue_id for each in self.assignments.find(droid=droid)], patterns
 
     def _known_issues(self) -> Collection[str]:
         return self.issues.ids()
@@ -154,11 +154,17 @@ class Services(Store):
         )
 
     def history(self, identifier: str) -> list[Revision]:
-        """Returns every line of a record in order. Raises `NotFound`."""
+        """Returns every line of a record in order; of an issue, those of its assignments. Raises
+        `NotFound`.
+        """
         from queenbee.services.history import revisions  # noqa: PLC0415 - start-up
 
-        kind, fields = self.find(identifier)
-        return revisions(kind, self.state(kind).history(str(fields["id"])))
+        given = self.assignments.find(issue_id=identifier, status="all")
+        if not given:
+            kind, fields = self.find(identifier)
+            return revisions(kind, self.state(kind).history(str(fields["id"])))
+        state = self.state("assignments")
+        return [one for each in given for one in revisions("assignments", state.history(each.id))]
 
     def issue_id(self, text: str, *, recorded: bool = False) -> str:
         """Returns the id of the issue that an id or a part of one names, or the text itself if it

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from queenbee.services.droids import Droids
     from queenbee.services.open_store import Store
 
-ANSWER_WITHIN_S = 60
-"""How long a nudged droid has: any command of it, and any edit under its hook, is an answer."""
 _SHOWN = 5
 
 
@@ -27,12 +25,16 @@ class Nudges:
     """Who may be asked, who has been, and whom anybody may take over from."""
 
     def __init__(
-        self, store: Store, droids: Droids, *, holdings: Callable[[str], list[str]]
+        self,
+        store: Store,
+        droids: Droids,
+        *,
+        holdings: Callable[[str], tuple[list[str], list[str]]],
     ) -> None:
         self._store = store
         self._droids = droids
         self._holdings = holdings
-        """Returns the patterns and issues that a droid has."""
+        """Returns the issues and the patterns that a droid has."""
 
     def nudge(self, droid: str) -> Message:
         """Asks a quiet droid for a sign of life; returns the message, the same one until it
@@ -45,9 +47,13 @@ class Nudges:
             raise NotFound(f"nobody called {droid} has acted in this hive", hint="queen reserved")
         quiet = format_duration((now_ms - seen_ms) / 1000)
         if droid == actor or not self._droids.is_quiet(droid):
+            patience_s = self._droids.patience_s(droid)
+            left_s = patience_s - (now_ms - seen_ms) // 1000
             raise Conflict(
-                f"{droid} is active: it was last seen {quiet} ago",
-                hint=f"ask it: {suggested('queen msg send', droid, 'BODY')}",
+                f"{droid} was last seen {quiet} ago, and counts as quiet after "
+                f"{format_duration(patience_s)} without a sign of life",
+                hint=f"nudge it in {format_duration(max(1, left_s))}, or ask it: "
+                f"{suggested('queen msg send', droid, 'BODY')}",
             )
         body = self._question(droid, actor, quiet)
         with self._store.transaction() as tx:
@@ -71,12 +77,12 @@ class Nudges:
     def may_take_over(self, droid: str) -> str | None:
         """Returns why anybody may take over from a droid now, as a reason to record, or None.
 
-        It is quiet, and has shown no sign of life for a minute since somebody nudged it.
+        It is quiet, and has shown no sign of life for `answer_within` since somebody nudged it.
         """
         if not self._droids.is_quiet(droid):
             return None
         asked, now_ms = self.unanswered(droid), self._store.now_ms()
-        if asked is None or now_ms - asked.created_ms < ANSWER_WITHIN_S * 1000:
+        if asked is None or now_ms - asked.created_ms < self._answer_s * 1000:
             return None
         since_ms = self._droids.seen_ms(droid) or asked.created_ms
         return (
@@ -93,15 +99,31 @@ class Nudges:
         if self.may_take_over(droid) is not None:
             return f"{droid} did not answer a nudge; take over: {take_over}"
         if self.unanswered(droid) is not None:
-            return f"{droid} was nudged and has a minute to answer; after that: {take_over}"
+            answer = format_duration(self._answer_s)
+            return f"{droid} was nudged and has {answer} to answer; after that: {take_over}"
         return f"ask whether it is still there: {suggested('queen nudge', droid)}"
 
+    def take_overs(self, droid: str) -> list[str]:
+        """Returns the commands that take over what a droid has."""
+        issues, patterns = self._holdings(droid)
+        commands = [
+            suggested("queen assign", each, self._store.actor, reassign=True) for each in issues
+        ]
+        commands += [suggested("queen reserve", each, force=True) for each in patterns]
+        return commands[:_SHOWN] or ["queen status"]
+
     def _question(self, droid: str, actor: str, quiet: str) -> str:
-        held = self._holdings(droid)
+        held = [each for some in self._holdings(droid) for each in some]
         more = f" and {len(held) - _SHOWN} more" if len(held) > _SHOWN else ""
         what = f" You have {', '.join(held[:_SHOWN])}{more}." if held else ""
         return (
             f"{actor} needs what you have, and has seen no sign of you for {quiet}.{what} Any "
-            "queen command is an answer. If you are done, release it: queen unreserve --all. "
-            "Without an answer, others may take over in a minute."
+            "queen command is an answer. If you are done, give it back: queen release ISSUE, "
+            "queen unreserve --all. Without an answer, others may take over in "
+            f"{format_duration(self._answer_s)}."
         )
+
+    @property
+    def _answer_s(self) -> int:
+        """How long a nudged droid has: any sign of life is an answer."""
+        return self._store.layout.settings.answer_within_s

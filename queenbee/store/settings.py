@@ -123,6 +123,10 @@ SETTINGS = (
     Setting("ttl", _duration("1s", "30d"), "2h", "how long a lease lasts by default"),
     Setting("quiet_after", _duration("1s", "30d"), "15m",
             "a droid that shows no sign of life for so long can be nudged"),
+    Setting("ask_after", _duration("1s", "30d"), "3m",
+            "the same for one that has an issue while another droid waits for one"),
+    Setting("answer_within", _duration("1s", "1d"), "1m",
+            "how long a nudged droid has to answer before others may take over"),
     Setting("durability", _choice("synced", "buffered"), "synced",
             "buffered: do not wait for the disk before a write is acknowledged"),
     Setting("lock_timeout", _duration("0s", "1h"), "10s", "how long a writer waits for the lock"),
@@ -146,6 +150,8 @@ SETTINGS = (
             "which conflicts are joined without you; all: also of new definitions; off: none"),
     Setting("land.union", _PATTERNS, [],
             "more files that everybody appends to, besides change logs: both additions are kept"),
+    Setting("land.records", _FLAG, True,
+            "whether the end of the last issue commits the records in the main worktree"),
     Setting("sync.remote", _text(255), "origin",
             "the git remote that queen sync exchanges records with"),
     Setting("sync.branch", _text(255), "queenbee/hive",
@@ -182,6 +188,8 @@ class Settings:
     hook_stop: str
     ttl_s: int
     quiet_after_s: int
+    ask_after_s: int
+    answer_within_s: int
     lock_timeout_s: float
     archive_after_s: int
     gate_results: int
@@ -195,6 +203,7 @@ class Settings:
     land_strategy: str
     land_join: str
     land_union: tuple[str, ...]
+    land_records: bool
     sync_remote: str
     sync_branch: str
     sync_ledgers: str

@@ -128,7 +128,8 @@ def _member(member: Member, facts: Facts, now_ms: int) -> Iterator[Row]:
     quiet = not seen_ms or now_ms - seen_ms >= facts.quiet_after_ms
     waits = any(each.droid == member.droid for each in facts.status.queue)
     state = "waits" if waits else "quiet" if quiet else "active"
-    seen = Cell("now" if waits else age(seen_ms, now_ms), "quiet" if state == "quiet" else "")
+    since = age(seen_ms, now_ms) if member.silent_s is None else member.silence()
+    seen = Cell("now" if waits else since, "quiet" if state == "quiet" else "")
     for number, each in enumerate(member.assignments):
         of_issue = [lease for lease in member.leases if lease.issue_id == each.issue_id]
         others = [lease for lease in member.leases if lease.issue_id != each.issue_id]

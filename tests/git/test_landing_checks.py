@@ -88,8 +88,8 @@ def test_a_conflict_keeps_what_was_asked(quick: QuickQueen, conflict: Path, tmp_
     resolve(conflict)
     done = land(quick, conflict, "--continue")
     assert done.code == 0
-    assert "going on as asked before: --check" in done.err
-    assert "--next" in done.err
+    assert "going on as asked before: --check" in done.out
+    assert "--next" in done.out
     assert log.read_text() == "ran\n"
     assert "q-2 is yours" in done.out
     (record,) = quick("assignments", "--status", "completed", "--json").json

@@ -47,7 +47,7 @@ def is_landed(world: World) -> bool:
 def test_the_remote_has_the_grant_before_and_the_completion_after(
     two: World, queen: QuickQueen
 ) -> None:
-    queen("claim", "shop-1")
+    queen("claim", "--new", "shop-1")
     done = queen("land", "--unchecked", "--confirm", "--json")
     assert done.code == 0, done
     assert is_landed(two)
@@ -58,7 +58,7 @@ def test_the_remote_has_the_grant_before_and_the_completion_after(
 
 
 def test_an_issue_that_another_machine_has_is_not_landed(two: World, queen: QuickQueen) -> None:
-    queen("claim", "shop-1")
+    queen("claim", "--new", "shop-1")
     hive = bob(two)
     confirmed(hive, lambda: [hive.assignments.claim("shop-1")])
     refused = queen("land", "--unchecked", "--confirm", "--json")
@@ -88,7 +88,7 @@ def test_a_reservation_made_during_the_check_counts_too(two: World, queen: Quick
 
 
 def test_without_the_remote_nothing_is_landed(two: World, queen: QuickQueen) -> None:
-    queen("claim", "shop-1")
+    queen("claim", "--new", "shop-1")
     two.cut()
     refused = queen("land", "--unchecked", "--confirm", "--json")
     assert (refused.code, refused.error["code"]) == (6, "unreachable")
@@ -107,12 +107,12 @@ def test_the_setting_asks_for_it(two: World, queen: QuickQueen) -> None:
 
 
 def test_a_remote_that_is_lost_after_the_landing_is_told(two: World, queen: QuickQueen) -> None:
-    queen("claim", "shop-1", "--confirm")
+    queen("claim", "--new", "shop-1", "--confirm")
     gone = f"test -e {shlex.quote(str(two.folder / 'ada'))}"
     hook = two.folder / "ada" / ".git" / "hooks" / "post-merge"
     hook.write_text(f"#!/bin/sh\nmv {two.bare} {two.folder}/away.git 2>/dev/null; {gone}\n")
     hook.chmod(0o755)
     done = queen("land", "--unchecked", "--confirm")
     assert done.code == 0, done
-    assert "recorded here alone" in done.err
+    assert "recorded here alone" in done.out
     assert is_landed(two)

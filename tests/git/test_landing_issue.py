@@ -166,7 +166,7 @@ class TestWhatCameIn:
         commit_file(behind, "README.md", "other\n")
         refused = quick("land", "--unchecked", as_="ui", cwd=behind)
         assert refused.code == 5
-        assert "came in: qb-1 by api, which changes README.md too" in refused.err
+        assert "came in: qb-1 by api, which changes README.md too" in refused.out
         assert "late.txt" not in refused.err
         (behind / "README.md").write_text("both\n")
         git(behind, "add", "README.md")
@@ -199,11 +199,11 @@ def test_every_text_names_the_same_command(
     quick: QuickQueen, repo: Path, beads: Path, tree: Path
 ) -> None:
     write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
-    command = "queen land --next"
-    assert f"when it is committed: {command}\n" in quick("next", as_="ui", cwd=tree).out
-    assert f"`{command}` merges" in quick("prime", as_="ui", cwd=tree).out
-    assert f"`{command}` merges" in section()
-    assert f"{command}  " in quick("--help").out
+    command = "queen land -m 'WHAT YOU DID' --next"
+    assert f"when it is done: {command}\n" in quick("next", as_="ui", cwd=tree).out
+    assert f"`{command}` commits" in quick("prime", as_="ui", cwd=tree).out
+    assert f"`{command}` commits" in section()
+    assert "queen land -m TEXT --next  " in quick("--help").out
 
 
 def test_abort_takes_nothing_else(quick: QuickQueen, tree: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_completion_that_fails_says_that_it_has_landed_and_is_done_by_the_next
     with monkeypatch.context() as broken:
         broken.setattr(landed_issue, "complete", fails)
         refused = quick("land", "--unchecked", as_="ui", cwd=tree)
-    assert (refused.code, "landed on main; run queen land again" in refused.err) == (6, True)
+    assert (refused.code, "landed on main; run queen land again" in refused.out) == (6, True)
     assert head(repo, "main") == head(tree)
     assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
     (done,) = quick("assignments", "--status", "completed", "--json").json

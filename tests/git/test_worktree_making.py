@@ -16,9 +16,10 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
-from queenbee.git import hooks, worktree_making
-from queenbee.git.worktree_care import places, remove
-from queenbee.git.worktree_making import add
+from queenbee.git import hooks
+from queenbee.git.worktrees import worktree_making
+from queenbee.git.worktrees.worktree_care import places, remove
+from queenbee.git.worktrees.worktree_making import add
 
 
 @pytest.fixture
@@ -137,7 +138,7 @@ def test_a_name_must_fit_a_droid_and_a_branch(tree: Path, name: str) -> None:
 STOP = """
     import os, signal, sys
     from queenbee import Hive
-    from queenbee.git import worktree_making as making
+    from queenbee.git.worktrees import worktree_making as making
 
     wanted, step = int(sys.argv[1]), 0
 

@@ -209,7 +209,7 @@ def test_a_line_that_is_no_request_is_answered_or_mended(raw: Raw) -> None:
 def test_what_code_prints_never_reaches_the_client(repo: Path) -> None:
     printing = (
         "import queenbee.services.work as work; before = work.status\n"
-        "def status(hive):\n"
+        "def status(hive, *more):\n"
         "    import os; print('printed'); os.system('echo from a child')\n"
         "    return before(hive)\n"
         f"work.status = status; {COMMAND[2]}"

@@ -104,3 +104,14 @@ def test_the_history_of_nothing_is_not_found(hive: Hive, identifier: str) -> Non
 def test_a_record_with_a_foreign_id_is_found_in_any_ledger(hive: Hive, beads: Path) -> None:
     write_lines(beads / "queen_reservations.jsonl", {"id": "lock#7", "droid": "x"})
     assert [each.by for each in hive.history("lock#7")] == ["x"]
+
+
+def test_an_issue_has_the_history_of_its_assignments(hive: Hive, reviewer: Hive) -> None:
+    hive.assignments.claim("qb-1")
+    reviewer.assignments.assign("qb-1", "tester", reassign=True)
+    found = [(each.fields["droid"], each.fields["status"]) for each in hive.history("qb-1")]
+    assert found == [
+        ("ui-engineer", "active"),
+        ("ui-engineer", "reassigned"),
+        ("tester", "active"),
+    ]

@@ -59,7 +59,8 @@ def test_reassigned_work_gives_a_notice_about_its_leases(hive: Hive, reviewer: H
     hive.assignments.claim("qb-42")
     hive.reservations.reserve(["a.py"], issue_id="qb-42")
     reviewer.assignments.assign("qb-42", "tester", reassign=True)
-    [note] = hive.notes()
+    claim, note = hive.notes()
+    assert claim == "qb-42 is no longer yours: given to somebody else by reviewer"
     assert "your lease on a.py was taken over by reviewer (qb-42 was given to tester)" in note
 
 

@@ -111,7 +111,7 @@ def test_an_active_holder_is_not_to_be_nudged(hive: Hive, reviewer: Hive, clock:
     with pytest.raises(Held) as refusal:
         reviewer.reservations.reserve(["a.py"])
     assert "nudge" not in str(refusal.value.hint)
-    with pytest.raises(Conflict, match="is active: it was last seen 14m 59s ago"):
+    with pytest.raises(Conflict, match="was last seen 14m 59s ago, and counts as quiet after 15m"):
         reviewer.nudges.nudge("ui-engineer")
 
 
@@ -151,7 +151,7 @@ def test_an_unanswered_minute_lets_anybody_take_over(
     assert reviewer.nudges.may_take_over("ui-engineer") is None
     with pytest.raises(InvalidInput, match="a takeover needs a reason") as refusal:
         reviewer.reservations.reserve(["a.py"], force=True)
-    assert "has a minute to answer" in str(refusal.value.hint)
+    assert "has 1m to answer" in str(refusal.value.hint)
     clock.advance(1)
     with pytest.raises(Held) as held:
         reviewer.reservations.reserve(["a.py"])
@@ -221,3 +221,43 @@ def test_one_that_comes_in_between_keeps_its_lease(
 def test_force_without_a_reason_where_nothing_is_in_the_way_is_refused(reviewer: Hive) -> None:
     with pytest.raises(InvalidInput, match="a takeover needs a reason"):
         reviewer.reservations.reserve(["a.py"], force=True)
+
+
+# Taking over an issue
+
+
+def test_an_issue_is_taken_over_once(
+    hive: Hive, reviewer: Hive, open_as: Opener, clock: Clock
+) -> None:
+    held = hive.assignments.claim("qb-1")
+    clock.advance(QUIET_S)
+    assert reviewer.assignments.relieve(held, "") is None
+    reviewer.nudges.nudge("ui-engineer")
+    clock.advance(60)
+    given = reviewer.assignments.relieve(held, "unfinished in ../fern")
+    assert given is not None and given.droid == "reviewer"
+    assert "no answer to reviewer's nudge" in str(given.reason)
+    assert str(given.reason).endswith("; unfinished in ../fern")
+    assert open_as("tester").assignments.relieve(held, "") is None
+
+
+def test_whoever_has_an_issue_is_quiet_sooner_while_somebody_waits_for_one(
+    hive: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    hive.assignments.claim("qb-1")
+    clock.advance(3 * 60)
+    assert not reviewer.droids.is_quiet("ui-engineer")
+    with reviewer.queue.register(Want(any_issue=True), 9999):
+        assert reviewer.droids.is_quiet("ui-engineer")
+        assert reviewer.droids.waiting_for("ui-engineer") == ["reviewer"]
+    with reviewer.queue.register(Want(["a.py"]), 9999):
+        assert not reviewer.droids.is_quiet("ui-engineer")
+
+
+def test_a_nudge_names_the_command_that_takes_over_what_it_has(hive: Hive, reviewer: Hive) -> None:
+    hive.assignments.claim("qb-1")
+    hive.reservations.reserve(["a.py"])
+    assert reviewer.nudges.take_overs("ui-engineer") == [
+        "queen assign qb-1 reviewer --reassign",
+        "queen reserve a.py --force",
+    ]

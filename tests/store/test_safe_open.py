@@ -45,9 +45,9 @@ ELSEWHERE = {
     ("git/landing/conflicts.py", "open"): "writes into a temporary folder",
     ("git/remote/branch.py", "os.unlink"): "git's lock of a ref, in the git directory",
     ("git/remote/leftovers.py", "os.unlink"): "git's unfinished packs, in the git directory",
-    ("git/worktree_making.py", "os.rmdir"): "removes a folder that is empty",
+    ("git/worktrees/worktree_making.py", "os.rmdir"): "removes a folder that is empty",
     (
-        "git/worktree_making.py",
+        "git/worktrees/worktree_making.py",
         "os.unlink",
     ): "what a killed `git worktree add` left beside the tree",
     ("git/run.py", "os.open"): "/dev/null",

@@ -54,7 +54,7 @@ def test_a_refusal_is_shown_with_its_hint_and_changes_nothing(team: Hive) -> Non
 def test_a_droid_that_is_active_is_not_nudged_and_a_quiet_one_is(team: Hive, frozen: Clock) -> None:
     async def steps(pilot: Pilot[None]) -> None:
         await pilot.press("1", "n", "y")
-        await shows(pilot, "api is active")
+        await shows(pilot, "api was last seen")
         frozen.advance(3600)
         await pilot.press("n", "y")
         await until(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.app import Answer, command, invocation, tell
 from queenbee.cli.commands import work as views
 from queenbee.cli.confirming import confirmation
 from queenbee.cli.progress import watcher
@@ -24,10 +25,17 @@ _SHOWN = 5
 
 
 def _show(value: dict[str, Any]) -> None:
-    landing: Landing | None = value["landing"]
-    if landing is None:
+    if value["landing"] is None:
         say("taken back; the turn went on to the next")
         return
+    if not value.get("is_shown"):
+        _show_landing(value)
+    if value["next"] is not None:
+        views.show_next(value["next"])
+
+
+def _show_landing(value: dict[str, Any]) -> None:
+    landing: Landing = value["landing"]
     if landing.commit is None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
         block(landing.output, most=40)
@@ -43,15 +51,13 @@ def _show(value: dict[str, Any]) -> None:
     if value["told"]:
         say(f"told {printable(', '.join(value['told']))}: files that they work on changed")
     if value["completed"] is not None:
-        views.show_loop({"completed": value["completed"], "next": value["next"]})
-    elif value["next"] is not None:
-        views.show_next(value["next"])
+        views.show_loop({"completed": value["completed"], "next": None})
 
 
 @command(
     "land",
     show=_show,
-    example="queen land --next\n"
+    example="queen land -m 'Round the prices' --next\n"
     "queen land qb-42 --reason 'tax is in' --check 'make slow' --next\n"
     "queen land --continue",
 )
@@ -62,12 +68,15 @@ def _show(value: dict[str, Any]) -> None:
     help="Command that must succeed too, after land.check",
 )
 @click.option("--unchecked", is_flag=True, help="Land although there is no check at all")
+@click.option(
+    "-m", "message", metavar="TEXT", help="Commit all changes of the worktree first, with this"
+)
 @click.option("--reason", help="What was done")
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
 @click.option(
     "--wait",
     metavar="10m",
-    help="How long to wait for your turn  [default: 10m]",
+    help="How long to wait for your turn, and with --next for an issue  [default: 10m]",
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
@@ -77,6 +86,7 @@ def land(  # noqa: PLR0913 - the options of a command
     issue_id: str | None,
     check: str | None,
     unchecked: bool,
+    message: str | None,
     reason: str | None,
     take_next: bool,
     wait: str | None,
@@ -101,26 +111,33 @@ def land(  # noqa: PLR0913 - the options of a command
     from queenbee.git import landing as landings  # noqa: PLC0415 - start-up
 
     if abort:
-        if issue_id or check or reason or take_next or go_on or confirm or unchecked:
+        if any((issue_id, check, reason, take_next, go_on, confirm, unchecked, message)):
             raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
         landings.abort(hive, tell=tell)
         return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
     from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
     from queenbee.git.landing.requests import Request  # noqa: PLC0415 - start-up
 
-    asked = Request(issue_id, check, reason, wait, go_on, confirm, unchecked, take_next)
+    call = invocation()
+    call.in_order = True
+    if go_on and message is not None:
+        raise InvalidInput("--continue commits by itself", hint="queen land --continue")
+    asked = Request(issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message)
     if go_on:
         asked = asked.resumed(hive.layout, tell)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
-    following = (
-        confirmation(hive, confirm=asked.confirm).take_following()
-        if asked.take_next and done.done
-        else None
-    )
     value = {
         "landing": done.landing,
         "told": done.told,
         "completed": done.completion,
-        "next": following,
+        "next": None,
     }
+    if asked.take_next and done.done:
+        if not call.json:  # Before the wait: whoever ends that must have it.
+            _show_landing(value)
+            sys.stdout.flush()
+            value["is_shown"] = True
+        terms = confirmation(hive, confirm=asked.confirm)
+        with views.waiting_for("an issue", asked.wait_s):
+            value["next"] = terms.take_following(asked.wait_s)
     return Answer(value, yes=done.done)

@@ -14,7 +14,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
-from queenbee.core.timestamps import parse_since_ms
+from queenbee.core.timestamps import format_duration, parse_since_ms
 from queenbee.errors import InvalidInput, UnknownDroid
 from queenbee.services.telling import sending
 from queenbee.services.telling.sending import Broadcast
@@ -345,8 +345,10 @@ msg = group(
 
 def _show(asked: Message) -> None:
     paragraph(f"nudged {printable(asked.to)} ({printable(asked.id)})")
+    hive = invocation().hive
     paragraph(
-        "Without a sign of life within a minute, you may take over: queen reserve PATTERN --force"
+        f"Without a sign of life within {format_duration(hive.layout.settings.answer_within_s)}, "
+        f"you may take over: {' or '.join(hive.nudges.take_overs(asked.to))}"
     )
 
 
@@ -355,8 +357,12 @@ def _show(asked: Message) -> None:
 def nudge(hive: Hive, droid: str) -> Message:
     """Ask a quiet droid whether it is still there
 
-    A droid is quiet if it has shown no sign of life for a while (quiet_after in queen.toml, 15
-    minutes). If it does not answer within a minute, anybody may take over from it without another
-    reason. Any command that it runs is an answer.
+    A droid is quiet if it has shown no sign of life for 15 minutes (quiet_after); for 3 (ask_after)
+    if it has an issue and somebody waits for one; or if its agent has ended. If it does not answer
+    within a minute, anybody may take over from it without another reason. Any command, edit or
+    commit of it is an answer. Whoever waits in queen next --wait asks, and takes over, by itself.
     """
+    from queenbee.git.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
+
+    WorktreeKeeper(hive).note_signs(droid)
     return hive.nudges.nudge(droid)

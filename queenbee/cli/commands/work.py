@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Reservation
+    from queenbee.services.hive import Services
     from queenbee.services.work import Begin, Member, Nothing, Status
+    from queenbee.services.work.relief import Keeper
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
@@ -67,6 +69,8 @@ def _show_begin(begin: Begin) -> None:
     if issue is not None:
         paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
         describe(issue.fields)
+    if begin.relief is not None:
+        paragraph(f"taken over from {printable(begin.relief.droid)}: {begin.assignment.reason}")
     for each in begin.builds_on:
         paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
     for lease in begin.leases:
@@ -78,7 +82,7 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
     if begin.assignment.worktree is not None:
-        paragraph("when it is committed: queen land --next")
+        paragraph("when it is done: queen land -m 'WHAT YOU DID' --next")
     else:
         paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 
@@ -138,6 +142,8 @@ def _show_member(member: Member, indent: str = "") -> None:
         doing.append(f"holds {', '.join(patterns)}")
     place = f" in {member.worktree}" if member.worktree else ""
     seen = f", seen {ago(member.last_seen_ms, now_ms)}" if member.last_seen_ms else ""
+    if member.silent_s is not None:
+        seen = f", {member.silence()}"
     what = f"{printable('; '.join(doing))}{printable(place)}"
     paragraph(f"{indent}{printable(member.droid)}: {what}{seen}")
 
@@ -170,6 +176,8 @@ def _show_nothing(nothing: Nothing, why_1: str) -> None:
     for each in nothing.open[:_SHOWN]:
         title = printable(shortened(each.issue.title, _TITLE))
         why = obstacle(each)
+        if each.holder is not None and each.holder in nothing.silent:
+            why += f", {nothing.silence(each.holder)}"
         if each.state == "ready" and nothing.ahead:
             have = "has" if len(nothing.ahead) == 1 else "have"
             why = f"taken care of: {names} {have} waited longer and will get it"
@@ -190,7 +198,7 @@ def _to_commit(beads_dir: str) -> str:
 
 @command(
     "next",
-    show=lambda found: show_next(found, why_1=" (exit 1: there is nothing to take)"),
+    show=lambda found: show_next(found, why_1=", so there is nothing to take"),
     example="queen next\nqueen next --reserve 'migrations/**'\nqueen next --wait 10m",
     at_once=True,
 )
@@ -222,7 +230,7 @@ def next_(
     --wait timed out.
     """
     asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
-    with _waiting_for("an issue", wait):
+    with waiting_for("an issue", wait):
         taken = asked.take_next(patterns=patterns, wait_s=wait or 0)
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
@@ -287,12 +295,13 @@ def complete(
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
-def _waiting_for(what: str, wait_s: int | None) -> AbstractContextManager[None]:
+def waiting_for(what: str, wait_s: int | None) -> AbstractContextManager[None]:
+    """Returns what shows on a terminal that the command waits, if it does."""
     if not wait_s:
         return nullcontext()
-    from queenbee.cli.progress import waiting_for  # noqa: PLC0415 - start-up
+    from queenbee.cli import progress  # noqa: PLC0415 - start-up
 
-    return waiting_for(what, wait_s)
+    return progress.waiting_for(what, wait_s)
 
 
 def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
@@ -337,7 +346,7 @@ def wait(
     """
     issues = tuple(hive.issue_id(each, recorded=True) for each in issues)
     wanted = work.Wanted(issues=issues, ready=ready, free=free, mail=mail)
-    with _waiting_for(wanted.shown(), timeout):
+    with waiting_for(wanted.shown(), timeout):
         return work.wait(hive, wanted, timeout_s=timeout)
 
 
@@ -396,5 +405,10 @@ def _short_title(title: str) -> str:
 @command("status", show=show_status, example="queen status")
 def status(hive: Hive) -> Status:
     """Show who works on what, what is ready, and what was just done"""
+    return work.status(hive, _keeper)
 
-    return work.status(hive)
+
+def _keeper(hive: Services) -> Keeper:
+    from queenbee.git.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
+
+    return WorktreeKeeper(hive)

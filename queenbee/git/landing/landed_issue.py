@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, suggested
-from queenbee.errors import InvalidInput, QueenError
+from queenbee.errors import InvalidInput, NotYours, QueenError
 from queenbee.git import touched
 from queenbee.git.landed import end_landed
+from queenbee.git.landing.committing import commit_all
 from queenbee.git.landing.landing import Rules, Work, land
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, no_check, whole_check
@@ -90,6 +91,9 @@ def land_issue(
     if terms.confirm:
         _confirm(terms, work.issue_id)
     hive.look({"reason": asked.reason})
+    if asked.message is not None and hive.layout.worktree is not None:
+        work.refuse_unchecked()
+        commit_all(hive.layout.tree, asked.message, allow_secrets=hive.allow_secrets)
     landing = land(
         hive,
         check=check,
@@ -152,10 +156,14 @@ class _IssueWork(Work):
 
     def ready(self) -> None:
         """Keeps what is asked, for going on. Raises `InvalidInput` if nothing would be checked."""
+        self.refuse_unchecked()
+        self.asked.keep(self.hive.layout)
+
+    def refuse_unchecked(self) -> None:
+        """Raises `InvalidInput` if no check would run."""
         bead = self.hive.documents.find_bead(self.issue_id) if self.issue_id is not None else None
         if self.is_unchecked and bead is None:
             raise no_check(self.hive.layout.tree)
-        self.asked.keep(self.hive.layout)
 
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""
@@ -269,4 +277,26 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
             f"{hive.actor} has several issues: {', '.join(mine)}",
             hint=f"say which: {suggested('queen land', mine[0])}",
         )
+    if not mine:
+        _refuse_lost(hive)
     return mine[0] if mine else None
+
+
+def _refuse_lost(hive: Hive) -> None:
+    """Raises `NotYours` if the last issue that the actor had in this worktree is another's now."""
+    here = hive.layout.worktree
+    had = [
+        each
+        for each in hive.assignments.find(droid=hive.actor, status="all")
+        if each.worktree == here
+    ]
+    holder = hive.assignments.active(had[-1].issue_id) if had else None
+    if holder is not None and had[-1].status != "completed":
+        issue_id, ask = holder.issue_id, f"what I have of {holder.issue_id}"
+        tell = suggested("queen msg send", holder.droid, ask, issue=issue_id)
+        raise NotYours(
+            f"{issue_id} is no longer yours: {holder.droid} has it now",
+            hint=f"{tell}, or go on with another issue: queen next",
+            owner=holder.droid,
+            assignment=holder.to_dict(),
+        )

@@ -42,6 +42,8 @@ class Request:
     unchecked: bool = False
     """Whether it may land although there is no check at all."""
     take_next: bool = False
+    message: str | None = None
+    """With what to commit all changes of the worktree first."""
 
     @property
     def wait_s(self) -> int:

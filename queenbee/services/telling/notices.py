@@ -12,8 +12,8 @@ from functools import partial
 
 from queenbee.core import leases
 from queenbee.core.names import is_name
-from queenbee.core.records import Reservation
-from queenbee.core.text import bracketed, mentioned, suggested
+from queenbee.core.records import Assignment, Reservation
+from queenbee.core.text import bracketed, mentioned, quotation, suggested
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import QueenError, Unreachable, Unwritable
 from queenbee.store.droids.told import Told
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _FORGET_AFTER_MS = 24 * 3_600_000
 """A lease that ended a day ago is history. In a fresh clone, all of them are."""
+_RECENT = 50
+"""How many assignments of each status are looked at, the newest."""
+_NAME_CHARS, _REASON_CHARS = 40, 60
 _AT_MOST = 5
 _LINES = 10
 """At most so many line numbers in a notice."""
@@ -77,7 +80,7 @@ def take(hive: Services) -> list[str]:
     if hive.actor_or_none is None or not is_name(hive.actor):
         return []
     try:
-        ended = {**ended_leases(hive), **lost_grants(hive)}
+        ended = {**ended_claims(hive), **ended_leases(hive), **lost_grants(hive)}
         waits = waiters(hive)
         if not ended and not waits:
             return []
@@ -102,6 +105,38 @@ def _untold(told: Told, ended: News, waits: News) -> list[str]:
     if fresh or waiting:
         told.add([*fresh, *waiting])
     return lines
+
+
+def ended_claims(hive: Services) -> News:
+    """Returns the assignments of the actor that somebody else ended lately."""
+    return {f"{each.id}:ended": partial(_claim_ended, each) for each in lost_claims(hive)}
+
+
+def lost_claims(hive: Services) -> Iterator[Assignment]:
+    """Yields the assignments of the actor that somebody else ended lately."""
+    state, now_ms = hive.state("assignments"), hive.now_ms()
+    mine = {"droid": hive.actor}
+    active = {key for (key,) in state.project(("issue_id",), {**mine, "status": "active"})}
+    for status in ("reassigned", "released", "completed"):
+        for row in state.select({**mine, "status": status}, newest_first=True, limit=_RECENT):
+            each = Assignment(row)
+            recent = now_ms - leases.assignment_end_ms(each) < _FORGET_AFTER_MS
+            if recent and ended_by(each) is not None and each.issue_id not in active:
+                yield each
+
+
+def ended_by(assignment: Assignment) -> object:
+    """Returns the other droid that ended an assignment, or None."""
+    by = assignment.fields.get("updated_by")
+    return by if isinstance(by, str) and by != assignment.droid else None
+
+
+def _claim_ended(ended: Assignment) -> str:
+    how = {"completed": "completed", "reassigned": "given to somebody else"}
+    why = f": {quotation(ended.reason, _REASON_CHARS)}" if ended.reason else ""
+    what = how.get(ended.status, "taken back")
+    by = mentioned(str(ended_by(ended)), _NAME_CHARS)
+    return f"{mentioned(ended.issue_id, _NAME_CHARS)} is no longer yours: {what} by {by}{why}"
 
 
 def ended_leases(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from queenbee.core.timestamps import format_ms
+from queenbee.core.timestamps import format_duration, format_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from queenbee.core.records import Assignment, Reservation
     from queenbee.services.hive import Services
@@ -34,7 +34,11 @@ class Member:
         self.titles = titles
         """The title of each issue it works on, by id."""
         self.last_seen_ms = last_seen_ms
-        """When it last wrote anything, in ms since 1970; 0 if never."""
+        """When it last showed a sign of life, in ms since 1970; 0 if never."""
+        self.silent_s: int | None = None
+        """For how long, in seconds, if that is so long that it can be asked; None if not."""
+        self.waiting: Sequence[str] = ()
+        """If so: the droids that wait for an issue that it has, or for any."""
 
     @property
     def worktree(self) -> str | None:
@@ -58,7 +62,19 @@ class Member:
             "patterns": [each.pattern for each in self.leases],
             "worktree": self.worktree,
             "last_seen_at": format_ms(self.last_seen_ms) if self.last_seen_ms else None,
+            "silent_s": self.silent_s,
+            "waiting": list(self.waiting),
         }
+
+    def silence(self) -> str:
+        """Returns for how long it has been silent, and who waits for it; empty if it is not."""
+        return silence(self.silent_s, len(self.waiting)) if self.silent_s is not None else ""
+
+
+def silence(silent_s: int, waiting: int) -> str:
+    """Returns in words for how long a droid has been silent, and how many wait for it."""
+    waits = f", {waiting} wait{'s' * (waiting == 1)} for it" if waiting else ""
+    return f"silent for {format_duration(silent_s).split(' ')[0]}{waits}"
 
 
 def live_leases(hive: Services, *, droid: str | None = None) -> list[Reservation]:
@@ -86,7 +102,7 @@ def team(hive: Services, *, without: Iterable[str] = ()) -> list[Member]:
     left_out = set(without)
     droids = sorted({*assignments, *leases} - left_out)
     issues = hive.issues.some(each.issue_id for all_ in assignments.values() for each in all_)
-    return [
+    members = [
         Member(
             droid,
             assignments.get(droid, []),
@@ -100,3 +116,7 @@ def team(hive: Services, *, without: Iterable[str] = ()) -> list[Member]:
         )
         for droid in droids
     ]
+    for each in members:
+        each.silent_s = hive.droids.silent_s(each.droid)
+        each.waiting = hive.droids.waiting_for(each.droid) if each.silent_s is not None else ()
+    return members

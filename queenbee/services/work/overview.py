@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.errors import NotFound
@@ -12,6 +14,10 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment, Message
     from queenbee.services.hive import Services
+
+
+_LATELY = 200
+"""So many of the newest messages are looked through for the name of the issue."""
 
 
 class Overview:
@@ -53,10 +59,16 @@ class Overview:
 
 
 def _thread(hive: Services, issue_id: str) -> list[Message]:
-    try:
-        return hive.messages.thread(issue_id)
-    except NotFound:
-        return []
+    """Returns the messages about an issue, and those that only name it."""
+    found = []
+    with suppress(NotFound):
+        found = hive.messages.thread(issue_id)
+    known = {each.id for each in found}
+    names = re.compile(rf"(?<![\w.-]){re.escape(issue_id)}(?![\w-]|\.\w)")
+    for each in hive.messages.recent(limit=_LATELY):
+        if each.id not in known and names.search(f"{each.subject}\n{each.body}"):
+            found.append(each)
+    return sorted(found, key=lambda each: each.age)
 
 
 def overview(hive: Services, issue_id: str) -> Overview:

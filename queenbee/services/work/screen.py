@@ -12,12 +12,13 @@ from queenbee.services.work.members import MOST_UNREAD, Member, team
 from queenbee.services.work.shared_files import to_take
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment
     from queenbee.services.hive import Services
     from queenbee.services.waiting.landing_turn import Lander
+    from queenbee.services.work.relief import Keeper
 
 READY_SHOWN = 8
 _RECENT = 5
@@ -94,6 +95,14 @@ class Status:
         }
 
 
-def status(hive: Services) -> Status:
-    """Returns what the whole team does now."""
-    return Status(hive)
+def status(hive: Services, keeper: Callable[[Services], Keeper] | None = None) -> Status:
+    """Returns what the whole team does now. The `keeper` looks for signs of life of those who seem
+    to have gone silent.
+    """
+    found = Status(hive)
+    silent = [each.droid for each in found.others if each.silent_s is not None]
+    if keeper is None or not silent:
+        return found
+    git = keeper(hive)
+    signs = [git.note_signs(each) for each in silent]
+    return Status(hive) if any(signs) else found

@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.queue import Want
 from queenbee.core.records import Assignment, Reservation
+from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
 from queenbee.services.waiting.attempts import Watch, until
-from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, team
+from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, silence, team
+from queenbee.services.work.relief import relieve
 from queenbee.services.work.shared_files import files_of, to_take
 from queenbee.services.work.waiting import LOOK_AGAIN_S
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
     from queenbee.core.beads import Issue
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
     from queenbee.services.waiting.queue import Place
+    from queenbee.services.work.relief import Keeper, Relief
     from queenbee.services.work.waiting import OnProgress
 
 _MAIL = 5
@@ -74,6 +77,8 @@ class Begin(_Answer):
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(hive, tree)
         """The files of this issue that others are in, by droid."""
+        self.relief: Relief | None = None
+        """From whom it was taken over, who showed no sign of life; None if it was not."""
         self.touched_by: Sequence[Any] = ()
         """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
         self.unlooked: Sequence[str] = ()
@@ -112,6 +117,7 @@ class Begin(_Answer):
                 {**each.to_dict(), "shared_files": self.shared_files.get(each.droid, [])}
                 for each in self.others
             ],
+            "relief": self.relief.to_dict() if self.relief is not None else None,
             "touched_by": [each.to_dict() for each in self.touched_by],
             "messages": [each.to_dict() for each in self.mail],
             "unread": self.unread,
@@ -134,9 +140,17 @@ class Nothing(_Answer):
         """The issues that are not done."""
         blocked = "under_way" if self.counts["active"] else "blocked"
         self.state = blocked if self.open else "done"
+        holders = {each.holder for each in self.open if each.state == "active" and each.holder}
+        silent = {each: hive.droids.silent_s(each) for each in sorted(holders)}
+        self.silent = {droid: for_s for droid, for_s in silent.items() if for_s is not None}
+        """The droids that have an issue and show no sign of life, and for how many seconds."""
         self.uncommitted_records: str | None = None
         """The folder of the records if all is done and git has not all of them committed:
         `git.touched` adds it."""
+
+    def silence(self, droid: str) -> str:
+        """Returns in words for how long a droid has been silent."""
+        return silence(self.silent[droid], 0)
 
     def to_dict(self) -> dict[str, object]:
         """Returns the state with the open issues."""
@@ -144,6 +158,7 @@ class Nothing(_Answer):
             "state": self.state,
             "counts": self.counts,
             "ahead": list(self.ahead),
+            "silent": self.silent,
             "uncommitted_records": self.uncommitted_records,
             "open": [
                 {
@@ -167,6 +182,7 @@ def take_next(
     patterns: Sequence[str] = (),
     wait_s: float = 0,
     on_progress: OnProgress | None = None,
+    keeper: Callable[[Services], Keeper] | None = None,
 ) -> Begin | Nothing:
     """Takes the next issue for the actor, with leases on the patterns, all or nothing.
 
@@ -174,10 +190,10 @@ def take_next(
     `wait_s`, waits until there is an issue or everything is done. Raises `Held` if somebody else
     holds one of the patterns, and `Busy` when that time runs out. While it waits, `on_progress` is
     called about once a second; an exception that it raises ends the wait. Mail is left to
-    `take_mail`.
+    `take_mail`. With a `keeper`, takes over from droids that show no sign of life.
     """
     with hive.queue.place(Want(any_issue=True), wait_s) as place:
-        return _wait_and_take(hive, patterns, place, wait_s, on_progress)
+        return _wait_and_take(hive, patterns, place, wait_s, on_progress, keeper)
 
 
 def _wait_and_take(
@@ -186,11 +202,18 @@ def _wait_and_take(
     place: Place,
     wait_s: float,
     on_progress: OnProgress | None,
+    keeper: Callable[[Services], Keeper] | None,
 ) -> Begin | Nothing:
     answers = []
 
     def look() -> bool:
         answers.append(_take(hive, patterns, place))
+        if keeper is not None and isinstance(answers[-1], Nothing):
+            relief = relieve(hive, place, answers[-1].open, keeper)
+            if relief is not None:
+                answers.append(_take(hive, patterns, place))
+                if isinstance(answers[-1], Begin):
+                    answers[-1].relief, answers[-1].again = relief, False
         if isinstance(answers[-1], Begin) or answers[-1].state == "done":
             return True
         if wait_s > 0:
@@ -199,10 +222,16 @@ def _wait_and_take(
 
     watch = Watch(hive, ("assignments",), [hive.layout.issues_path], on_progress)
     if not until(watch, look, wait_s, LOOK_AGAIN_S) and wait_s > 0:
+        last = answers[-1]
+        silent = last.silent if isinstance(last, Nothing) else {}
+        who = "; ".join(
+            f"{mentioned(droid)} has one, {silence(for_s, 0)}" for droid, for_s in silent.items()
+        )
         raise Busy(
-            f"timed out after {format_duration(wait_s)}: no issue is ready for you",
+            f"timed out after {format_duration(wait_s)}: no issue is ready for you"
+            f"{f' ({who})' if who else ''}",
             hint="queen status",
-            **answers[-1].to_dict(),
+            **last.to_dict(),
         )
     return answers[-1]
 
@@ -251,7 +280,7 @@ def _first(hive: Services, place: Place) -> tuple[Issue | None, list[str]]:
 
 def _mine(hive: Services) -> Assignment | None:
     """Returns the oldest active assignment of the actor whose issue is not done."""
-    active = hive.assignments.find(droid=hive.actor)
+    active = hive.assignments.find(droid=hive.own_actor)
     issues = hive.issues.some(each.issue_id for each in active)
     for each in active:
         if each.issue_id not in issues or not issues[each.issue_id].done:

@@ -14,6 +14,7 @@ import os
 from queenbee._light import suppress
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
+from queenbee.store.droids.liveness import caller, is_running
 from queenbee.store.whole_files import is_unfinished, keep, recall
 
 TYPE_CHECKING = False
@@ -55,7 +56,7 @@ class Session:
 
     def at_work(self, now_ms: int) -> bool:
         """Returns whether the session may still act, or is about to go on under another id."""
-        running = _is_running(self.process) if self.process else None
+        running = is_running(self.process) if self.process else None
         if self.handed_on:
             return running is True and now_ms - self.last_ms < _HANDED_ON_MS
         if running is False:
@@ -70,7 +71,7 @@ def current(layout: Layout, session_id: str, now_ms: int) -> Session | None:
         return None
     if abs(now_ms - session.last_ms) < _NOTED_EVERY_MS:
         return session
-    if session.process and _is_running(session.process) is False:
+    if session.process and is_running(session.process) is False:
         # Its events come from elsewhere: it was resumed, or its hooks have a runner of their own.
         session.process = ""
         _write(session)
@@ -111,8 +112,6 @@ def begin(
 
 def _begin(path: str, part: str, source: str, now_ms: int) -> Session | None:
     """Decides who the session is, under the lock: two that begin at once are not both the first."""
-    from queenbee.store.droids.liveness import caller  # noqa: PLC0415 - start-up
-
     process = caller()
     others = [each for each in _all_beside(path) if each.path != path]
     before = _read(path) or _continued(others, process, source, now_ms)
@@ -165,12 +164,6 @@ def end(layout: Layout, session_id: str, *, reason: str, now_ms: int) -> None:
             safe_open.touch(path, now_ms)
         else:
             safe_open.unlink(path)
-
-
-def _is_running(process: str) -> bool | None:
-    from queenbee.store.droids.liveness import is_running  # noqa: PLC0415 - start-up
-
-    return is_running(process)
 
 
 def _path(layout: Layout, session_id: str) -> str:

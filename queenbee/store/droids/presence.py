@@ -7,15 +7,20 @@ breaks without these files: a droid is then known by its records alone.
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock, start_new_thread
 
 from queenbee._light import suppress
 from queenbee.core.names import is_name
-from queenbee.errors import Unreadable
+from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from queenbee.store.layout import Layout
+
+_BEAT_S = 20.0
 
 
 def note(layout: Layout, name: str | None, now_ms: int) -> None:
@@ -37,6 +42,30 @@ def note(layout: Layout, name: str | None, now_ms: int) -> None:
             safe_open.touch(path, now_ms)
     except (OSError, Unreadable):
         return
+
+
+class Beat:
+    """Notes a droid's presence again and again until the block ends: a command that waits, or runs
+    checks for minutes, is a sign of life. A process that is stopped gives none.
+    """
+
+    def __init__(self, note: Callable[[], None]) -> None:
+        self._note = note
+        self._running = allocate_lock()
+
+    def __enter__(self) -> Beat:
+        self._running.acquire()
+        start_new_thread(self._beat, ())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._running.release()
+
+    def _beat(self) -> None:
+        while not self._running.acquire(timeout=_BEAT_S):
+            # Where it cannot be noted, the command itself says what is wrong.
+            with suppress(QueenError, OSError):
+                self._note()
 
 
 def forget(layout: Layout, name: str) -> None:

@@ -80,3 +80,9 @@ def test_its_plain_values_are_the_records_themselves(hive: Hive) -> None:
     }
     assert plain["issue"] == hive.issues.get("qb-40").to_dict()
     assert plain["assignments"] == [each.to_dict() for each in hive.assignments.find()]
+
+
+def test_a_message_that_only_names_the_issue_is_shown_too(hive: Hive, reviewer: Hive) -> None:
+    reviewer.messages.send("ui-engineer", "who has qb-40 now?", new=True)
+    reviewer.messages.send("ui-engineer", "and qb-401, and qb?")
+    assert [each.body for each in overview(hive, "qb-40").messages] == ["who has qb-40 now?"]

@@ -1,0 +1,1 @@
+"""Worktrees of droids: made, looked after and removed."""

@@ -1,0 +1,60 @@
+"""Which process each droid's agent is, as far as its hooks and its server of MCP know: files in the
+untracked state.
+
+A hook is started by its agent, or by a runner that the agent starts for each event. So a process
+counts only once it has been met twice. Nothing breaks without these files: nobody then knows of
+an agent that it is gone.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee._light import suppress
+from queenbee.core.names import is_name
+from queenbee.errors import QueenError
+from queenbee.store import safe_open
+from queenbee.store.droids.liveness import caller, is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+_SURE = " again"
+_MOST_BYTES = 512
+
+
+def note(layout: Layout, name: str | None) -> None:
+    """Notes that the process above us runs a droid's agent. Never fails."""
+    if name is None or not is_name(name):
+        return
+    with suppress(OSError, QueenError):
+        known = _read(layout, name)
+        if known.endswith(_SURE) and is_running(known.removesuffix(_SURE)):
+            return
+        process = caller()
+        if process and os.path.isdir(layout.state_dir):
+            path = _path(layout, name)
+            safe_open.make_folder(os.path.dirname(path))
+            met_again = process == known.removesuffix(_SURE)
+            safe_open.write(path, f"{process}{_SURE * met_again}".encode())
+
+
+def is_gone(layout: Layout, name: str) -> bool:
+    """Returns whether a droid's agent has certainly ended: its process is known and runs no more.
+
+    False if it ran on another machine, or among processes that cannot be seen from here.
+    """
+    known = _read(layout, name) if is_name(name) else ""
+    return known.endswith(_SURE) and is_running(known.removesuffix(_SURE)) is False
+
+
+def _read(layout: Layout, name: str) -> str:
+    try:
+        return safe_open.read(_path(layout, name), _MOST_BYTES).decode(errors="replace")
+    except (OSError, QueenError):
+        return ""
+
+
+def _path(layout: Layout, name: str) -> str:
+    return os.path.join(layout.state_dir, "clients", name)
