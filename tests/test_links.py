@@ -127,6 +127,7 @@ PLACES = {
 """Every file of the tree that is opened for writing, and what happens if it is a link."""
 
 ALSO = (
+    ".beads/.queenbee/last-good.toml",
     ".beads/.queenbee/landing/main/step-*",
     ".beads/.queenbee/landing/main/promised-*",
     ".beads/queen_*.idx.json",

@@ -146,6 +146,8 @@ SETTINGS = (
     Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
     Setting("land.strategy", _choice("merge", "rebase", "squash"), "merge",
             "rebase: put your commits on top; squash: make one commit of them"),
+    Setting("land.batch", _number(100), 16,
+            "how many branches may land with one check; 1: each alone"),
     Setting("land.join", _choice("on", "all", "off"), "on",
             "which conflicts are joined without you; all: also of new definitions; off: none"),
     Setting("land.union", _PATTERNS, [],
@@ -201,6 +203,7 @@ class Settings:
     land_check: str
     land_check_timeout_s: float
     land_strategy: str
+    land_batch: int
     land_join: str
     land_union: tuple[str, ...]
     land_records: bool

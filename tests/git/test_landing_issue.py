@@ -153,7 +153,7 @@ class TestWhatCameIn:
                 "issue_id": "qb-1",
                 "droid": "api",
                 "commit": landed,
-                "subject": "add two.txt",
+                "subject": "qb-1: x",
                 "files": ["README.md"],
             },
         ]

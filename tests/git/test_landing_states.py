@@ -57,7 +57,7 @@ class Trees:
 
     def step(self, name: str, tree: Path, before: str, after: str) -> None:
         with Step.of(str(self.folder), str(tree)) as step:
-            step.write(name, before=before, after=after)
+            step.write(name, before=before, after=after, branch=tree.name)
 
 
 def nothing(trees: Trees) -> None:
@@ -128,6 +128,25 @@ def promised_and_then_killed(trees: Trees) -> None:
     Promises(str(trees.folder), str(trees.one)).add(commit=head(trees.one), issue_id=None)
 
 
+def killed_in_a_merge_of_another(trees: Trees) -> None:
+    git(trees.one, "checkout", "-q", "--detach")
+    trees.step("try", trees.one, head(trees.one), head(trees.other))
+    git(trees.one, "merge", "-q", "--no-commit", "--no-ff", "other")
+
+
+def killed_while_it_checked_with_another(trees: Trees) -> None:
+    before = head(trees.one)
+    git(trees.one, "checkout", "-q", "--detach")
+    git(trees.one, "merge", "-q", "--no-ff", "-m", "try", "other")
+    trees.step("try", trees.one, before, head(trees.other))
+
+
+def killed_half_way_back_to_its_branch(trees: Trees) -> None:
+    killed_while_it_checked_with_another(trees)
+    trees.step("return", trees.one, head(trees.one), head(trees.one, "one"))
+    (trees.one / "other.txt").unlink()
+
+
 def torn(trees: Trees) -> None:
     for tree in (trees.one, trees.repo):
         trees.step("merge", tree, "a", "b")
@@ -165,9 +184,14 @@ STATES = (
     nothing, conflict, conflict_of_a_rebase, resolved, committed_by_hand, killed_at_a_conflict,
     killed_and_then_resolved_by_hand, killed_and_then_another_merge,
     killed_and_then_another_rebase, killed_with_the_target_half_moved,
-    killed_after_the_target_moved, promised_and_then_killed, torn, foreign, of_an_older_version,
-    of_a_worktree_that_is_gone,
+    killed_after_the_target_moved, promised_and_then_killed, killed_in_a_merge_of_another,
+    killed_while_it_checked_with_another, killed_half_way_back_to_its_branch, torn, foreign,
+    of_an_older_version, of_a_worktree_that_is_gone,
 )  # fmt: skip
+TRIED = {
+    killed_in_a_merge_of_another, killed_while_it_checked_with_another,
+    killed_half_way_back_to_its_branch,
+}  # fmt: skip
 OF_THE_USER = {
     resolved, killed_and_then_resolved_by_hand, killed_and_then_another_merge,
     killed_and_then_another_rebase,
@@ -223,8 +247,11 @@ def test_each_event_in_each_state_ends_and_another_lands(
     commit_file(trees.other, "later.txt", "x\n")
     assert landed(trees.other) == head(repo, "main")
     assert git(repo, "status", "--porcelain", "--", ".", ":!.beads") == ""
+    if state in TRIED and event in (lands_with_a_check_that_fails, gives_up):
+        assert git(trees.one, "branch", "--show-current").strip() == "one"
+        assert not (trees.one / "other.txt").exists()
     left = {each.name.partition("-")[0] for each in trees.folder.iterdir() if each.is_file()}
-    assert left <= {"step", "promised"}
+    assert left <= {"step", "promised", "pace"}
 
 
 @pytest.mark.parametrize(
@@ -235,13 +262,14 @@ def test_the_remedy_never_ends_what_somebody_else_began_or_worked_on(
     step: str, is_before: bool, open_: str, is_ours: bool, is_touched: bool
 ) -> None:
     do = remedy(step, Found(is_before, open_, is_ours, is_touched))  # type: ignore[arg-type]
-    moving = step in ("merge", "rebase", "advance") and is_before
+    moving = step not in ("", "conflict") and is_before
     if not moving:
         assert do == ""
     elif not open_:
         assert do == "restore"
     else:
-        assert do == ("abort" if is_ours and not is_touched and open_ == step else "")
+        began = "merge" if step == "try" else step
+        assert do == ("abort" if is_ours and not is_touched and open_ == began else "")
 
 
 class TestAConflict:
@@ -388,6 +416,14 @@ def test_no_ignored_file_is_replaced_through_a_renamed_folder(repo: Path, tmp_pa
     with pytest.raises(NotLanded, match=r"here without git: new/local\.cfg"):
         landed(trees.one)
     assert (trees.one / "new" / "local.cfg").read_text() == "my own\n"
+
+
+def test_a_promise_that_was_not_kept_lands_nothing(repo: Path, tmp_path: Path) -> None:
+    trees = Trees(repo, tmp_path)
+    promised_and_then_killed(trees)
+    before = head(repo, "main")
+    assert landed(trees.one, check="false") is None
+    assert head(repo, "main") == before
 
 
 def test_one_landing_completes_one_issue(

@@ -59,6 +59,18 @@ class TestStrategies:
         assert [each for each in line if each in before] == before[::-1]
         assert git(trees[1], "status", "--porcelain") == ""
 
+    def test_each_step_of_the_target_was_checked(
+        self, repo: Path, trees: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        since, log = head(repo, "main"), tmp_path / "log"
+        for tree in trees:
+            commit_file(tree, "more.txt", f"{tree.name}\n") if tree is trees[0] else None
+            commit_file(tree, f"more-{tree.name}.txt", "y\n")
+            landed(tree, check=f"git rev-parse HEAD^{{tree}} >> {log}")
+        steps = git(repo, "rev-list", "--first-parent", f"{since}..main").split()
+        trees_of = [head(repo, f"{each}^{{tree}}") for each in steps]
+        assert trees_of[::-1] == log.read_text().split()
+
     def test_a_merge_has_the_target_as_its_first_parent(
         self, repo: Path, trees: tuple[Path, Path]
     ) -> None:

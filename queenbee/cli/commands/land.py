@@ -41,7 +41,9 @@ def _show_landing(value: dict[str, Any]) -> None:
         block(landing.output, most=40)
         return
     checked = "" if landing.checked else ", unchecked"
-    say(f"landed on {printable(landing.target)} as {landing.commit[:10]}{checked}")
+    beside = f", together with {printable(', '.join(landing.landed_with))}"
+    end = checked + (beside if landing.landed_with else "")
+    say(f"landed on {printable(landing.target)} as {landing.commit[:10]}{end}")
     for each in landing.came_in[:_SHOWN]:
         say(f"came in: {each.sentence()}")
     if len(landing.came_in) > _SHOWN:
@@ -78,6 +80,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     metavar="10m",
     help="How long to wait for your turn, and with --next for an issue  [default: 10m]",
 )
+@click.option("--alone", is_flag=True, help="In a step of its own, with a check of its own")
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
 @click.option("--abort", "abort", is_flag=True, help="Take the unfinished merge back")
@@ -90,6 +93,7 @@ def land(  # noqa: PLR0913 - the options of a command
     reason: str | None,
     take_next: bool,
     wait: str | None,
+    alone: bool,
     go_on: bool,
     confirm: bool,
     abort: bool,
@@ -99,7 +103,8 @@ def land(  # noqa: PLR0913 - the options of a command
     For a worktree of its own: it waits for its turn, merges the main branch into yours, runs the
     check that is set (land.check), yours and those of the issue, and moves the main branch to yours
     by fast-forward, also in the main worktree. Then it completes ISSUE (default: the one that you
-    have), and tells those who work on files that changed. Without any check, it refuses.
+    have), and tells those who work on files that changed. Without any check, it refuses. Those who
+    wait for their turn land with you, with one check.
 
     If the merge has conflicts, it leaves them to you, and others land meanwhile: resolve them, git
     add, and --continue, which does what was asked before, or --abort. If a check fails (exit 1),
@@ -111,7 +116,7 @@ def land(  # noqa: PLR0913 - the options of a command
     from queenbee.git import landing as landings  # noqa: PLC0415 - start-up
 
     if abort:
-        if any((issue_id, check, reason, take_next, go_on, confirm, unchecked, message)):
+        if any((issue_id, check, reason, take_next, go_on, confirm, unchecked, message, alone)):
             raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
         landings.abort(hive, tell=tell)
         return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
@@ -122,7 +127,9 @@ def land(  # noqa: PLR0913 - the options of a command
     call.in_order = True
     if go_on and message is not None:
         raise InvalidInput("--continue commits by itself", hint="queen land --continue")
-    asked = Request(issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message)
+    asked = Request(
+        issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message, alone
+    )
     if go_on:
         asked = asked.resumed(hive.layout, tell)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())

@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
 _LINK = "120000"
 _SUBMODULE = "160000"
-STEPS = ("", "merge", "rebase", "advance", "conflict")
-"""What may be under way in a worktree: nothing; git brings the target here, or moves the target; a
-conflict was left to the droid.
+STEPS = ("", "merge", "rebase", "advance", "try", "return", "conflict")
+"""What may be under way in a worktree: nothing; git brings the target here, or moves the target;
+others' branches are tried here, without a branch, or left again; a conflict was left to the droid.
 """
+_OFF_BRANCH = ("try", "return")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +72,12 @@ def remedy(step: str, found: Found) -> Remedy:
     Nothing where the branch was moved: the step was done. Nothing where another merge is open, or
     work of somebody in ours: that is theirs to finish.
     """
-    if step not in ("merge", "rebase", "advance") or not found.is_before:
+    if step in ("", "conflict") or not found.is_before:
         return ""
     if not found.open:
         return "restore"
-    return "abort" if found.is_ours and found.open == step and not found.is_touched else ""
+    is_ours = found.is_ours and found.open == ("merge" if step == "try" else step)
+    return "abort" if is_ours and not found.is_touched else ""
 
 
 def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], None]) -> None:
@@ -88,19 +90,38 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
     do = remedy(step.name, found) if found is not None else ""
     if do:
         _remove_locks(step, where)
-    if do and step.name != "advance":
-        # What git wrote for the first of its moves; aborting knows only what git tracks.
-        if do == "abort" and step.name == "rebase":
+    if do == "abort" and found is not None:
+        if step.name == "rebase":
+            # What git wrote for the first of its moves; aborting knows only what git tracks.
             _restore(commands, where.tree, before, after, tell)
-        if do == "abort":
-            commands(step.name, "--abort", cwd=where.tree, to_the_end=True)
-        after = (_merged(after, where.tree) if step.name == "merge" else None) or after
+        commands(found.open, "--abort", cwd=where.tree, to_the_end=True)
     if do:
+        is_merge = step.name in ("merge", "try")
+        after = (_merged(after, where.tree) if is_merge else None) or after
         _restore(commands, where.tree, before, after, tell)
-    if is_unfinished(step, where):
+    if step.name in _OFF_BRANCH:
+        go_back(commands, step, where)
+    elif is_unfinished(step, where):
         step.write("conflict")
     else:
         step.end()
+
+
+def go_back(commands: Commands, step: Step, where: Where) -> None:
+    """Leaves what was tried with others, for this worktree's own branch. Raises `NotLanded`."""
+    step.write(
+        "return",
+        branch=where.branch,
+        before=line("rev-parse", "HEAD", cwd=where.tree) or "",
+        after=line("rev-parse", f"refs/heads/{where.branch}", cwd=where.tree) or "",
+    )
+    done = commands("checkout", "-q", where.branch, "--", cwd=where.tree, to_the_end=True)
+    if done.status != 0:
+        raise NotLanded(
+            f"{where.tree} cannot go back to {named([where.branch])}: {done.said}",
+            hint="undo the changes there, then queen land again",
+        )
+    step.end()
 
 
 def is_unfinished(step: Step, where: Where) -> bool:

@@ -53,13 +53,37 @@ class Joining:
                 self._rebase(target)
         else:
             if place.behind():
-                self._merge(target)
+                self._merge(target, self._subject or f"Merge branch '{place.branch}'")
             settings_merge.mend(self._commands, place.tree, target)
             if self._strategy == SQUASH:
                 self._squash(target)
-            elif not self._is_on_first_parents(target):
+            elif not self._is_one_step(target):
                 self._put_first(target)
         return place.head()
+
+    def add(self, head: str, branch: str, subject: str | None) -> bool:
+        """Merges another branch into the commit of this worktree, as a commit of its own; returns
+        False, and leaves nothing, where that cannot be done.
+        """
+        place, before, known = self._place, self._place.head(), len(self.joined)
+        subject = subject or f"Merge branch '{branch}'"
+        try:
+            self._merge(head, subject, stage=_REBASE_TARGET)
+        except NotLanded:
+            if place.is_merging:
+                self._commands("merge", "--abort", cwd=place.tree, to_the_end=True)
+            self._commands.stop_if_asked()
+            return False
+        if self._strategy == SQUASH:
+            listed = git(
+                "rev-list", "--reverse", "--no-merges", f"{before}..{head}", cwd=place.tree
+            )
+            commits = listed.decode().split()
+            if commits:
+                message = self._by_hook(self._squashed(commits, subject, self.joined[known:]))
+                commit = self.commit("HEAD", [before], message, author_of=commits[0])
+                self._commands("update-ref", "--no-deref", "HEAD", commit, cwd=place.tree)
+        return True
 
     def finish(self) -> None:
         """Commits what the actor resolved. Raises `Unresolved` if something is still open."""
@@ -88,17 +112,17 @@ class Joining:
             raise _refused(f"the {what} cannot be taken back", done)
         return True
 
-    def _merge(self, target: str) -> None:
-        place = self._place
+    def _merge(self, target: str, message: str, stage: int = _MERGE_TARGET) -> None:
+        place, step = self._place, self._commands.step
+        ours = stage == _MERGE_TARGET
         place.refuse_overwriting(target)
         self._commands.wait_for_index(place.git_dir)
-        self._commands.step.write("merge", before=place.head(), after=target)
-        message = self._subject or f"Merge branch '{place.branch}'"
-        how = ("--no-edit", "--ff", "--commit", "--no-squash", "--no-stat", "-m", message)
-        done = self._commands("merge", *how, target, cwd=place.tree)
+        step.write("merge" if ours else "try", before=place.head(), after=target)
+        how = ("--no-edit", "--commit", "--no-squash", "--no-stat", "--ff" if ours else "--no-ff")
+        done = self._commands("merge", *how, "-m", message, target, cwd=place.tree)
         if done.status == 0:
             return
-        if self._resolve(_MERGE_TARGET):
+        if self._resolve(stage):
             done = self._commit_merge()
             if done.status == 0:
                 return
@@ -145,7 +169,8 @@ class Joining:
         ):
             left.remove(settings)
         if left:
-            self._commands.step.write("conflict")
+            if self._commands.step.name != "try":
+                self._commands.step.write("conflict")
             offered = [path for path in unmerged.only_added() if path in left]
             raise self._place.conflict(left, union=offered)
         return bool(unmerged.files)
@@ -161,12 +186,12 @@ class Joining:
         merges = git("rev-list", "--count", "--merges", f"{target}..HEAD", cwd=self._place.tree)
         return not int(merges)
 
-    def _is_on_first_parents(self, target: str) -> bool:
-        """Returns whether the branch goes back to the target by first parents."""
-        wanted = ("rev-list", "--first-parent", "--parents", f"{target}..HEAD", "--")
-        lines = git(*wanted, cwd=self._place.tree).decode().split("\n")
-        last = [each for each in lines if each][-1:]
-        return not last or last[0].split()[1:2] == [target]
+    def _is_one_step(self, target: str) -> bool:
+        """Returns whether the branch's last commit follows the target by first parents: a commit
+        between them would be a step of the target that nobody checked.
+        """
+        last = line("rev-parse", "HEAD", "HEAD^1", cwd=self._place.tree)
+        return last is None or target in last.split()
 
     def _put_first(self, target: str) -> None:
         """Makes the target the first parent of the branch's last commit.
@@ -198,17 +223,19 @@ class Joining:
         parents = git("rev-list", "--parents", "-n", "1", head, cwd=place.tree).decode().split()[1:]
         if not commits or parents == [target]:
             return
-        message = self._by_hook(self._squashed(commits))
+        message = self._by_hook(self._squashed(commits, self._subject, self.joined))
         self._commit(head, [target], message, author_of=commits[0])
 
-    def _squashed(self, commits: Sequence[str]) -> str:
+    def _squashed(
+        self, commits: Sequence[str], subject: str | None, joined: Sequence[Joined]
+    ) -> str:
         tree = self._place.tree
         if len(commits) == 1:
             said = git("show", "-s", "--format=%B", commits[0], cwd=tree).decode(errors="replace")
-            return said.rstrip("\n") + _paragraph(self.joined)
+            return said.rstrip("\n") + _paragraph(joined)
         subjects = git("show", "-s", "--format=* %s", *commits, "--", cwd=tree)
-        subject = self._subject or f"Squash branch '{self._place.branch}'"
-        return f"{subject}\n\n{subjects.decode(errors='replace')}{_paragraph(self.joined)}"
+        subject = subject or f"Squash branch '{self._place.branch}'"
+        return f"{subject}\n\n{subjects.decode(errors='replace')}{_paragraph(joined)}"
 
     def _by_hook(self, message: str) -> str:
         """Returns a message as the repository's hook leaves it. Raises `NotLanded` if that refuses
@@ -231,6 +258,18 @@ class Joining:
         self, head: str, parents: Sequence[str], message: str, *, author_of: str | None = None
     ) -> None:
         """Replaces the branch's last commit by one with the same files and other parents."""
+        commit = self.commit(head, parents, message, author_of=author_of)
+        # The files are the same, so that only the branch moves; and only from where it was.
+        ref = f"refs/heads/{self._place.branch}"
+        how = ("update-ref", "-m", "queen land", ref, commit, head)
+        done = self._commands(*how, cwd=self._place.tree)
+        if done.status != 0:
+            raise _refused(f"{self._place.branch} cannot be moved", done)
+
+    def commit(
+        self, head: str, parents: Sequence[str], message: str, *, author_of: str | None = None
+    ) -> str:
+        """Makes a commit with the files of another one; returns it."""
         tree = self._place.tree
         env = _author(tree, author_of) if author_of is not None else {}
         signed = line("config", "--type=bool", "--get", "commit.gpgSign", cwd=tree) == "true"
@@ -245,12 +284,7 @@ class Joining:
             )
         if done.status != 0:
             raise _refused("git cannot make the commit", done)
-        # The files are the same, so that only the branch moves; and only from where it was.
-        commit = done.said.split()[-1]
-        ref = f"refs/heads/{self._place.branch}"
-        done = self._commands("update-ref", "-m", "queen land", ref, commit, head, cwd=tree)
-        if done.status != 0:
-            raise _refused(f"{self._place.branch} cannot be moved", done)
+        return done.said.split()[-1]
 
 
 def _paragraph(joined: Sequence[Joined]) -> str:

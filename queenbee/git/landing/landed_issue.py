@@ -87,6 +87,7 @@ def land_issue(
         is_confirmed=terms.confirm,
         is_unchecked=check is None and not asked.unchecked,
         asked=asked,
+        alone=asked.alone,
     )
     if terms.confirm:
         _confirm(terms, work.issue_id)
@@ -150,6 +151,7 @@ class _IssueWork(Work):
     is_unchecked: bool
     """Whether no check is set or given, and nobody said that none is needed."""
     asked: Request
+    alone: bool = False
     record: VerificationRecord | None = None
     completion: Completion | None = None
     told: Sequence[str] = ()
@@ -187,6 +189,17 @@ class _IssueWork(Work):
             for lease in each.leases[:1]
             if lease.exclusive
         ]
+
+    def held_from(self, droid: str, paths: Sequence[str]) -> bool:
+        """Returns whether somebody else holds files that another droid changed."""
+        leases = self.hive.reservations.covering(paths)
+        return any(each.exclusive and each.droid != droid for of in leases.values() for each in of)
+
+    @property
+    def is_alone(self) -> bool:  # type: ignore[override]
+        """Whether it has to land in a step of its own: its checks are about it alone."""
+        bead = self.issue_id and self.hive.documents.find_bead(self.issue_id)
+        return self.alone or self.is_confirmed or bool(bead)
 
     def verify(self) -> str | None:
         """Runs the checks of the issue; returns what failed, or None."""

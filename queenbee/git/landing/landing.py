@@ -22,21 +22,24 @@ from typing import TYPE_CHECKING
 from queenbee.checks.processes import Interrupts, Program, run_process
 from queenbee.core.text import one_line, quotation, shell_word
 from queenbee.core.timestamps import format_duration, format_ms
-from queenbee.errors import InvalidInput, QueenError
+from queenbee.errors import Busy, InvalidInput, QueenError
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import Incoming
+from queenbee.git.landing.batch import Batch, Offer, Pace, offers
 from queenbee.git.landing.commands import LAST_CHARS, Commands, line
 from queenbee.git.landing.conflicts import Joins
-from queenbee.git.landing.joining import MERGE, Joining
+from queenbee.git.landing.joining import MERGE, REBASE, Joining
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.landing.requests import forget
 from queenbee.services.waiting.landing_steps import Promises, Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
+from queenbee.store import waiting_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
     from queenbee.git.landing.conflicts import Joined
     from queenbee.services.open_store import Store
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
 _TRIES = 5
+_AGAIN_S = 0.02
+_OWN = object()
 _MOST_FILES = 100
 """So many of the changed files are named to those who work on them, if that follows a kill."""
 _MOST_SAID = 120
@@ -73,6 +78,8 @@ class Landing:
     """The conflicts that needed nobody."""
     came_in: Sequence[Arrival] = ()
     """What others landed since the branch began, which came in now; the newest first."""
+    landed_with: Sequence[str] = ()
+    """The droids whose branches landed in the same step."""
 
     @property
     def landed(self) -> bool:
@@ -99,6 +106,8 @@ class Rules:
     join: str = "on"
     """Which conflicts are joined without anybody: `on`, `all` or `off`."""
     check_timeout_s: float = 3600.0
+    batch: int = 16
+    """How many branches may land in one step."""
 
     @classmethod
     def of(cls, store: Store) -> Rules:
@@ -112,6 +121,7 @@ class Rules:
             union=said.land_union,
             join=said.land_join,
             check_timeout_s=said.land_check_timeout_s,
+            batch=said.land_batch,
         )
 
 
@@ -120,6 +130,8 @@ class Work:
 
     issue_id: str | None = None
     """The issue that the work is for."""
+    is_alone = False
+    """Whether it has to land in a step of its own."""
 
     def ready(self) -> None:
         """Called before the turn is waited for; refuses what must not land."""
@@ -131,6 +143,10 @@ class Work:
     def held(self, paths: Sequence[str]) -> list[str]:
         """Returns those of the changed files that may not land, because others hold them."""
         return []
+
+    def held_from(self, droid: str, paths: Sequence[str]) -> bool:
+        """Returns whether somebody else holds files that another droid changed."""
+        return False
 
     def verify(self) -> str | None:
         """Runs checks after that of the rules; returns what failed, or None."""
@@ -174,8 +190,17 @@ def land(  # noqa: PLR0913 - by name
         turn = LandingTurn(store, one.place.target, wait_s, tell, one.commands.stop_if_asked)
         turn.is_next = one.step.name == "conflict"
         one.begin(go_on=go_on)
-        with turn:
-            done = one.land(turn, check or rules.check)
+        turn.offer = one.offer(check or rules.check)
+        turn.is_answered = one.is_promise_kept
+        try:
+            with turn:
+                if not one.is_promise_kept():
+                    done = one.land(turn, check or rules.check)
+        except (Busy, KeyboardInterrupt):
+            if not one.was_promised(turn.folder):
+                raise
+        if done is None:
+            return one.answered()
         return one.finish(done) if done.landed else done
 
 
@@ -212,6 +237,7 @@ class _One:
         tell: Callable[[str], None],
     ) -> None:
         self._tell = tell
+        self._droid = store.actor
         self.rules = rules
         self.work = work
         self.place = Place(store)
@@ -251,23 +277,71 @@ class _One:
         """Finishes what a landing of this worktree left to do after the target had moved; returns
         it if this worktree has nothing new since.
         """
-        target = self.place.target
-        for each in self._promises.all():
-            commit = str(each.get("commit"))
-            if not self.place.has(commit):
-                continue
-            changed = each.get("changed")
-            files = [str(path) for path in changed] if isinstance(changed, list) else []
-            done = Landing(target, commit, checked=bool(each.get("checked")), changed=files)
-            said = each.get("issue_id")
-            self.work.landed(done, str(said) if said is not None else None)
+        kept = self._kept()
+        if kept is None:
             self._promises.end()
-            if self.place.head() == commit and not self.place.is_merging:
-                return done
-            self._tell(f"what was landed before as {commit[:10]} is completed now")
             return None
-        self._promises.end()
+        done = self._settle(kept)
+        if self.place.head() == done.commit and not self.place.is_merging:
+            return done
+        self._tell(f"what was landed before as {str(done.commit)[:10]} is completed now")
         return None
+
+    def answered(self) -> Landing:
+        """Finishes what another landing did with this worktree's branch."""
+        kept = self._kept()
+        assert kept is not None
+        if kept.get("checked"):
+            said = f": {quotation(str(kept['check_said']))}" if kept.get("check_said") else ""
+            self._tell(f"check passed in {kept.get('check_s')} s{said}")
+        return self._settle(kept)
+
+    def is_promise_kept(self) -> bool:
+        """Returns whether somebody has landed this worktree's branch."""
+        return self._kept() is not None
+
+    def was_promised(self, folder: str) -> bool:
+        """Returns whether somebody lands this worktree's branch, though it has left the line."""
+        for each in self._promises.all():
+            while not self.is_promise_kept() and waiting_line.is_live(
+                folder, str(each.get("leader"))
+            ):
+                time.sleep(_AGAIN_S)
+        return self.is_promise_kept()
+
+    def _kept(self) -> Fields | None:
+        """Returns the promise that was kept, if there is one."""
+        promises = self._promises.all()
+        return next((each for each in promises if self.place.has(str(each.get("commit")))), None)
+
+    def _settle(self, kept: Fields) -> Landing:
+        """Brings this worktree to the commit that landed, and does what follows."""
+        commit, head = str(kept.get("commit")), str(kept.get("head") or "")
+        own, place = self.step.name == "try", self.place
+        if own and place.head() == commit:
+            place.take_branch_to(commit, head)
+        elif head and head != commit and not own and place.head() == head:
+            self.step.write("merge", before=head, after=commit)
+            how = ["merge", "--ff-only", "--no-stat", "--no-overwrite-ignore", commit]
+            if self.rules.strategy != MERGE:
+                how = ["checkout", "-q", "--no-overwrite-ignore", "-B", place.branch, commit, "--"]
+            done = self.commands(*how, cwd=place.tree, to_the_end=True)
+            if done.status != 0:
+                self._tell(f"this worktree stays as it was: {' '.join(done.said.split())}")
+            self.heal()
+        self._tip = str(kept.get("before") or "")
+        return self.finish(_landing(place.target, kept), kept.get("issue_id"))
+
+    def offer(self, check: str | None) -> dict[str, object] | None:
+        """Returns what somebody else needs to land this branch; None if it has to land alone."""
+        place, strategy = self.place, self.rules.strategy
+        if self.rules.batch < 2 or self.work.is_alone or strategy == REBASE:
+            return None
+        offered = Offer(
+            *("", "", place.tree, place.branch, place.head()),
+            *(check, strategy, self.work.subject(), self.work.issue_id),
+        )
+        return offered.to_dict()
 
     def begin(self, *, go_on: bool) -> None:
         """Makes this worktree ready to wait for its turn. Raises `NotLanded`."""
@@ -280,16 +354,18 @@ class _One:
         self.work.ready()
         self.step.end()
 
-    def finish(self, done: Landing) -> Landing:
+    def finish(self, done: Landing, issue_id: object = _OWN) -> Landing:
         """Does what follows a landing: others need not wait for that."""
+        issue_id = self.work.issue_id if issue_id is _OWN else issue_id
         try:
-            self.work.landed(done, self.work.issue_id)
+            self.work.landed(done, str(issue_id) if issue_id is not None else None)
         except BaseException:
             target = self.place.target
             self._tell(f"landed on {target}; run queen land again for what failed now:")
             raise
         self._promises.end()
-        return replace(done, untracked=self.place.untracked(), came_in=self._came_in(self._tip))
+        came_in = self._came_in(self._tip) if self._tip else []
+        return replace(done, untracked=self.place.untracked(), came_in=came_in)
 
     def land(self, turn: LandingTurn, check: str | None) -> Landing:
         """Lands in a turn that has come."""
@@ -313,7 +389,8 @@ class _One:
             done = self._try(turn, check)
             if done is not None:
                 return done
-            self._tell(f"{self.place.target} was moved meanwhile; merging it again")
+            target = self.place.target
+            self._tell(f"{target} was moved, or somebody left the line; merging it again")
         raise NotLanded(
             f"{self.place.target} was moved {_TRIES} times while this worktree was being landed",
             hint="try again; nothing was landed",
@@ -334,9 +411,8 @@ class _One:
         place.refuse_unreadable(changed)
         _refuse_held(self.work.held(changed))
         self.commands.stop_if_asked()
-        failed = self._fails(check) if check else None
-        if failed is None:
-            failed = self.work.verify()
+        batch = Batch(place, self.joining, head)
+        commit, failed = self._checked(turn, check, batch, head)
         if failed is not None:
             return Landing(place.target, None, output=failed, joined=self.joining.joined)
         place.refuse_unfinished()
@@ -344,18 +420,85 @@ class _One:
         self.commands.stop_if_asked()
         turn.check()
         self._tip = place.tip()
-        promised = {"checked": bool(check), "changed": changed[:_MOST_FILES]}
-        self._promises.add(commit=head, issue_id=self.work.issue_id, **promised)
-        if not self._advance(head):
+        self._promise(turn, commit, head, changed, batch)
+        if not self._are_in(turn, batch) or not self._advance(commit):
+            batch.leave()
             return None
-        return Landing(
-            place.target,
-            head,
-            checked=bool(check),
-            changed=changed,
-            check_s=self._check_s,
-            check_said=self._check_said,
-            joined=self.joining.joined,
+        if batch.members:
+            place.take_branch_to(commit, head)
+        done = _landing(place.target, self._promises.all()[0])
+        return replace(done, changed=changed, joined=self.joining.joined)
+
+    def _are_in(self, turn: LandingTurn, batch: Batch) -> bool:
+        """Returns whether all members still want to land, and may.
+
+        Who left the line before the promise lands nothing; who leaves after it waits for it.
+        """
+        held = any(self._is_held(each.offer, each.changed) for each in batch.members)
+        return not held and turn.still([each.offer.entry for each in batch.members])
+
+    def _checked(
+        self, turn: LandingTurn, check: str | None, batch: Batch, head: str
+    ) -> tuple[str, str | None]:
+        """Checks this branch with as many of those who wait as pass with it; returns the commit
+        that was checked, and what failed without any of them, or None.
+        """
+        pace = Pace(turn.folder, self.rules.batch)
+        most = pace.most if self.offer(check) is not None else 1
+        while True:
+            commit = head
+            if most > 1:
+                offered = [each for each in offers(turn.behind()) if each.check == check]
+                same = [each for each in offered if each.strategy == self.rules.strategy]
+                commit = batch.take(same, most - 1, self._is_held)
+            failed = self._failed(check)
+            if failed is not None and batch.members and pace.is_clean:
+                self._tell("the check failed for the first time: once more")
+                failed = self._failed(check)
+            count = len(batch.members) + 1
+            if failed is None or count == 1:
+                pace.note(count, passed=failed is None)
+                return commit, failed
+            pace.note(1, passed=False)
+            self._tell(f"the check failed on {count} branches; trying fewer")
+            batch.leave()
+            most = count // 2
+
+    def _failed(self, check: str | None) -> str | None:
+        failed = self._fails(check) if check else None
+        return failed if failed is not None else self.work.verify()
+
+    def _is_held(self, offer: Offer, changed: Sequence[str]) -> bool:
+        return self.work.held_from(offer.droid, changed)
+
+    def _promise(
+        self, turn: LandingTurn, commit: str, head: str, changed: Sequence[str], batch: Batch
+    ) -> None:
+        """Promises each branch the commit that is to land."""
+        said = {
+            "commit": commit,
+            "leader": turn.name,
+            "before": self._tip,
+            "checked": self._check_s is not None,
+            "check_s": self._check_s,
+            "check_said": self._check_said,
+        }
+        droids = [self._droid, *(each.offer.droid for each in batch.members)]
+        for each in batch.members:
+            Promises(turn.folder, each.offer.tree).add(
+                **said,
+                head=each.offer.head,
+                issue_id=each.offer.issue_id,
+                changed=each.changed[:_MOST_FILES],
+                joined=[asdict(each) for each in each.joined],
+                landed_with=[droid for droid in droids if droid != each.offer.droid],
+            )
+        self._promises.add(
+            **said,
+            head=head,
+            issue_id=self.work.issue_id,
+            changed=changed[:_MOST_FILES],
+            landed_with=droids[1:],
         )
 
     def _advance(self, head: str) -> bool:
@@ -426,6 +569,25 @@ class _One:
         if ran.ended == "timed_out":
             return f"{said}\ntimed out after {format_duration(timeout_s)}".strip()
         return said or f"status {ran.exit_code}"
+
+
+def _landing(target: str, kept: Fields) -> Landing:
+    """Returns what a promise that was kept says."""
+
+    def words(name: str) -> list[str]:
+        said = kept.get(name)
+        return [str(each) for each in said] if isinstance(said, list) else []
+
+    check_s = kept.get("check_s")
+    return Landing(
+        target,
+        str(kept.get("commit")),
+        checked=bool(kept.get("checked")),
+        changed=words("changed"),
+        check_s=check_s if isinstance(check_s, float) else None,
+        check_said=str(kept.get("check_said") or ""),
+        landed_with=words("landed_with"),
+    )
 
 
 def _refuse_held(files: Sequence[str]) -> None:

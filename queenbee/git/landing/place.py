@@ -10,9 +10,11 @@ from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import git, line
-from queenbee.git.landing.healing import Where, merge_in_memory
+from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.run import names_in, user_git
+from queenbee.services.waiting import landing_steps
+from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.git_trees import git_tree
 
@@ -45,7 +47,11 @@ class Place:
         self.git_dir = here.git_dir
         self.common_dir = here.common_dir
         self.main_tree = here.main_tree
-        branch, target = self._rebased() or current_branch(here.git_dir), self._target()
+        target = self._target()
+        tried = landing_steps.peek(folder_of(store, target), here.tree) if target else {}
+        branch = self._rebased() or current_branch(here.git_dir)
+        if branch is None and tried.get("step") in ("try", "return"):
+            branch = str(tried.get("branch"))
         if branch is None or target is None or branch == target:
             where = here.tree if branch is None else here.main_tree
             raise InvalidInput(
@@ -236,8 +242,18 @@ class Place:
         """Raises `NotLanded` if the worktrees are not where they were for the check."""
         if self.head() != head:
             raise self.other("this worktree has another commit than the one that was checked")
-        if (current_branch(self.git_dir), self._target()) != (self.branch, self.target):
+        own = self.branch if self.commands.step.name != "try" else None
+        if (current_branch(self.git_dir), self._target()) != (own, self.target):
             raise self.other("a worktree is on another branch than before")
+
+    def take_branch_to(self, commit: str, before: str) -> None:
+        """Moves the branch to the commit that this worktree has without it."""
+        ref = f"refs/heads/{self.branch}"
+        for how in (("update-ref", "-m", "queen land", ref, commit, before),
+                    ("symbolic-ref", "-m", "queen land", "HEAD", ref)):  # fmt: skip
+            if self.commands(*how, cwd=self.tree, to_the_end=True).status != 0:
+                return go_back(self.commands, self.commands.step, self.own)
+        return self.commands.step.end()
 
     def has(self, commit: str) -> bool:
         """Returns whether the target has a commit."""

@@ -44,6 +44,8 @@ class Request:
     take_next: bool = False
     message: str | None = None
     """With what to commit all changes of the worktree first."""
+    alone: bool = False
+    """Whether it lands in a step of its own, and not with those who wait."""
 
     @property
     def wait_s(self) -> int:
@@ -74,7 +76,7 @@ class Request:
 
 _KEPT = {
     "issue_id": str, "check": str, "reason": str, "wait": str, "confirm": bool, "unchecked": bool,
-    "take_next": bool,
+    "take_next": bool, "alone": bool,
 }  # fmt: skip
 
 

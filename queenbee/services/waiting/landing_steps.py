@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
 
 _STEP, _PROMISES = "step-", "promised-"
+PACE = "pace"
+"""The name of the file that says how many land at once."""
 _MOST_BYTES = 1024 * 1024
 _PATIENCE_S = 5.0
 _AGAIN_S = 0.02
@@ -139,6 +141,14 @@ class Promises:
             safe_open.unlink(self._path)
 
 
+def peek(folder: str, tree: str) -> Fields:
+    """Returns what the step of a worktree says, without locking it."""
+    try:
+        return _fields(safe_open.read(os.path.join(folder, _STEP + _key(tree)), _MOST_BYTES))
+    except (OSError, Unreadable):
+        return {}
+
+
 def conflicts(folder: str) -> Iterator[Fields]:
     """Yields the steps that were left to their droids as conflicts to resolve."""
     for name in _names(folder):
@@ -156,7 +166,7 @@ def conflicts(folder: str) -> Iterator[Fields]:
 def sweep(folder: str) -> None:
     """Removes what worktrees that are gone left, and files that are none of ours. Never fails."""
     for name in _names(folder):
-        if waiting_line.is_name(name) or name.startswith("."):
+        if waiting_line.is_name(name) or name.startswith(".") or name == PACE:
             continue
         path = os.path.join(folder, name)
         with suppress(OSError, Unreadable):

@@ -22,7 +22,7 @@ from queenbee.store import waiting_line
 from queenbee.store.files import wait_for_change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from queenbee.core.fold import Fields
     from queenbee.services.open_store import Store
@@ -89,6 +89,12 @@ class LandingTurn:
     ) -> None:
         self.is_next = False
         """Whether this one comes back from a conflict, and so stands before the others."""
+        self.offer: dict[str, object] | None = None
+        """What whoever has the turn needs to land this one too."""
+        self.is_answered: Callable[[], bool] = lambda: False
+        """Returns whether somebody else has landed it."""
+        self.is_first = False
+        """Whether it is the turn of this one."""
         self._store = store
         self._target = target
         self._wait_s = wait_s
@@ -119,6 +125,14 @@ class LandingTurn:
                 hint="queen land",
             )
 
+    def behind(self) -> list[tuple[str, Fields]]:
+        """Returns those who wait, in their order."""
+        return [each for each in waiting_line.live(self.folder) if each[0] > self.name]
+
+    def still(self, names: Collection[str]) -> bool:
+        """Returns whether all of these wait."""
+        return set(names) <= {name for name, _ in waiting_line.live(self.folder)}
+
     def __enter__(self) -> LandingTurn:
         self._enter()
         threading.Thread(target=self._beat, daemon=True).start()
@@ -147,6 +161,7 @@ class LandingTurn:
             "tree": self._tree,
             "since": format_ms(self._store.now_ms()),
             "pid": os.getpid(),
+            "offer": self.offer,
         }
 
     def _wait(self) -> None:
@@ -156,7 +171,8 @@ class LandingTurn:
             self._interrupted()
             seen = self._stamp()
             ahead = self._ahead()
-            if ahead is None:
+            self.is_first = ahead is None
+            if self.is_answered() or ahead is None:
                 return
             if ahead != told:
                 told = ahead

@@ -1,0 +1,246 @@
+"""Several branches land with one check; each step of the target is a tree that passed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hives import Queen, commit_file, git, write_lines
+
+from queenbee import Hive
+from queenbee.git.landing.batch import Pace
+from queenbee.services.waiting.landing_turn import folder_of
+from queenbee.store import waiting_line
+
+Started = subprocess.Popen[str]
+
+
+def opened(tree: Path, droid: str = "ui") -> Hive:
+    return Hive.open(tree, droid=droid, env={})
+
+
+def head(tree: Path, name: str = "HEAD") -> str:
+    return git(tree, "rev-parse", name).strip()
+
+
+@pytest.fixture
+def trees(repo: Path, tmp_path: Path) -> list[Path]:
+    """Five worktrees, each with a commit of a file of its own and a line in a common one."""
+    commit_file(repo, "CHANGELOG.md", "# Changes\n\nend\n")
+    made = []
+    for number in range(5):
+        tree = tmp_path / f"w{number}"
+        git(repo, "worktree", "add", "-q", str(tree), "-b", tree.name)
+        commit_file(tree, f"{tree.name}.txt", "x\n")
+        made.append(tree)
+    return made
+
+
+class Team:
+    """Droids who land at the same time: the first one lands, and the others wait behind it."""
+
+    def __init__(self, queen: Queen, repo: Path, tmp_path: Path) -> None:
+        self.queen, self.repo = queen, repo
+        self.go, self.log = tmp_path / "go", tmp_path / "checked"
+        self.folder = folder_of(opened(repo), "main")
+        waits = f"while [ ! -e {self.go} ]; do sleep 0.05; done"
+        self.check = f"git rev-parse HEAD^{{tree}} >> {self.log}; {waits}"
+
+    def start(self, trees: Sequence[Path], check: str = "true", *more: str) -> list[Started]:
+        """Starts one after the other, each when the one before is in the line."""
+        started = []
+        for number, tree in enumerate(trees, 1):
+            text = f"{self.check}; {check}"
+            started.append(
+                self.queen.start("land", "--check", text, *more, cwd=tree, as_=tree.name)
+            )
+            self.until(lambda number=number: len(list(waiting_line.live(self.folder))) >= number)
+            if number == 1:
+                self.until(self.log.exists)
+        return started
+
+    def until(self, true: Callable[[], bool]) -> None:
+        until_s = time.monotonic() + 60
+        while not true():
+            assert time.monotonic() < until_s
+            time.sleep(0.02)
+
+    def finish(self, started: Sequence[Started]) -> list[tuple[int, str]]:
+        self.go.touch()
+        return [
+            (each.returncode, out + err)
+            for each in started
+            for out, err in [each.communicate(timeout=120)]
+        ]
+
+    def steps(self, since: str) -> list[str]:
+        """Returns the steps of the target; each must be a tree that was checked."""
+        steps = git(self.repo, "rev-list", "--first-parent", f"{since}..main").split()
+        checked = set(self.log.read_text().split())
+        assert {
+            git(self.repo, "rev-parse", f"{each}^{{tree}}").strip() for each in steps
+        } <= checked
+        return steps
+
+
+@pytest.fixture
+def team(queen: Queen, repo: Path, tmp_path: Path) -> Team:
+    return Team(queen, repo, tmp_path)
+
+
+def test_all_who_wait_land_in_one_step_with_one_check(
+    team: Team, repo: Path, beads: Path, trees: list[Path], queen: Queen
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    queen("claim", "qb-1", as_="w3", cwd=trees[3])
+    since, own = head(repo, "main"), head(trees[3])
+    done = team.finish(team.start(trees))
+    assert [code for code, _ in done] == [0] * 5, done
+    first, *_ = steps = team.steps(since)[::-1]
+    assert len(steps) == 2
+    assert len(team.log.read_text().split()) == 2
+    assert f"landed on main as {first[:10]}" in done[0][1]
+    for tree, (_, said) in zip(trees[1:], done[1:], strict=True):
+        assert f"landed on main as {steps[1][:10]}, together with " in said
+        assert head(tree) == steps[1] == head(repo, "main")
+        assert git(tree, "symbolic-ref", "HEAD").strip() == f"refs/heads/{tree.name}"
+        assert git(tree, "status", "--porcelain") == ""
+    assert os.listdir(team.folder) == ["pace"]
+    (issue,) = queen("assignments", "--status", "completed", "--json").json
+    assert issue["reason"] == f"landed as {steps[1][:10]}"
+    merges = git(repo, "rev-list", "--merges", "--parents", f"{steps[1]}^2", f"^{since}")
+    assert any(line.split()[2:] == [own] for line in merges.splitlines())
+
+
+def test_a_branch_that_fails_is_the_only_one_that_is_told_so(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    since = head(repo, "main")
+    done = team.finish(team.start(trees, "test ! -e w2.txt"))
+    assert [code for code, _ in done] == [0, 0, 1, 0, 0], done
+    assert len(team.steps(since)) >= 2
+    assert not (repo / "w2.txt").exists()
+    assert git(trees[2], "symbolic-ref", "HEAD").strip() == "refs/heads/w2"
+    assert not (trees[2] / "w4.txt").exists()
+    assert all((repo / f"w{each}.txt").exists() for each in (0, 1, 3, 4))
+
+
+def test_a_branch_that_conflicts_waits_for_its_own_turn(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    for tree in trees[1:3]:
+        commit_file(tree, "README.md", f"{tree.name}\n")
+    since = head(repo, "main")
+    done = team.finish(team.start(trees))
+    assert [code for code, _ in done] == [0, 0, 5, 0, 0], done
+    assert "conflict: README.md" in done[2][1]
+    team.steps(since)
+    assert (repo / "README.md").read_text() == "w1\n"
+
+
+@pytest.mark.parametrize("how", ["option", "setting", "another check"])
+def test_who_wants_to_land_alone_does(
+    team: Team, repo: Path, beads: Path, trees: list[Path], how: str
+) -> None:
+    if how == "setting":
+        (beads / "queen.toml").write_text("[land]\nbatch = 1\n")
+    since = head(repo, "main")
+    more = ("--alone",) if how == "option" else ()
+    started = team.start(trees[:1], "true", *more)
+    for number, tree in enumerate(trees[1:3], 2):
+        check = f"true {number}" if how == "another check" else "true"
+        started += team.start([tree], check, *more)
+        team.until(lambda number=number: len(list(waiting_line.live(team.folder))) >= number)
+    assert [code for code, _ in team.finish(started)] == [0, 0, 0]
+    assert len(team.steps(since)) == 3
+
+
+def test_squash_makes_one_commit_of_each(
+    team: Team, repo: Path, beads: Path, trees: list[Path]
+) -> None:
+    (beads / "queen.toml").write_text('[land]\nstrategy = "squash"\n')
+    for tree in trees[:3]:
+        commit_file(tree, f"{tree.name}-more.txt", "x\n")
+    since = head(repo, "main")
+    assert [code for code, _ in team.finish(team.start(trees[:3]))] == [0] * 3
+    first, batch = team.steps(since)[::-1]
+    row = git(repo, "rev-list", "--parents", f"{batch}^2", f"^{first}").splitlines()
+    assert [len(each.split()) for each in row] == [2, 2]
+    for tree in trees[1:3]:
+        assert head(tree) == batch
+        assert git(tree, "status", "--porcelain") == ""
+
+
+def test_who_leaves_the_line_during_the_check_lands_nothing(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    since = head(repo, "main")
+    entry = f"{team.folder}/$(ls {team.folder} | grep ^0 | sed -n 2p)"
+    once = (
+        f"[ -e w1.txt ] && [ -e w0.txt ] && [ ! -e {team.go}2 ] && touch {team.go}2 && rm {entry}"
+    )
+    done = team.finish(team.start(trees[:4], f"{once}; true"))
+    assert [code for code, _ in done] == [0] * 4
+    assert "merging it again" in done[1][1]
+    team.steps(since)
+
+
+def test_who_leaves_the_line_before_the_end_lands_nothing(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    started = team.start(trees[:3])
+    started[1].send_signal(signal.SIGINT)
+    started[1].communicate(timeout=60)
+    assert started[1].returncode == 130
+    done = team.finish([started[0], started[2]])
+    assert [code for code, _ in done] == [0, 0]
+    assert not (repo / "w1.txt").exists()
+
+
+@pytest.mark.parametrize("when", ["it checks", "the target has moved"])
+def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
+    team: Team, repo: Path, trees: list[Path], when: str
+) -> None:
+    since = head(repo, "main")
+    hold = team.go.with_name("hold")
+    kill = f"[ -e w1.txt ] && [ ! -e {hold} ] && touch {hold} && kill -9 $PPID; true"
+    if when == "it checks":
+        started = team.start(trees, kill)
+    else:
+        started = team.start(trees)
+        hook = repo / ".git" / "hooks" / "post-merge"
+        once = f"[ -e {hold} ] || {{ touch {hold}; kill -9 $(ps -o ppid= -p $PPID); }}"
+        hook.write_text(f"#!/bin/sh\ncase $(git log -1 --format=%s) in Land*) {once} ;; esac\n")
+        hook.chmod(0o755)
+    done = team.finish(started)
+    assert sorted(code for code, _ in done) == [-9, 0, 0, 0, 0], done
+    (killed,) = (tree for tree, (code, _) in zip(trees, done, strict=True) if code)
+    again = team.queen("land", "--check", team.check, cwd=killed, as_=killed.name)
+    assert again.code == 0, again
+    team.steps(since)
+    for tree in trees:
+        assert (repo / f"{tree.name}.txt").exists()
+        assert git(tree, "symbolic-ref", "HEAD").strip() == f"refs/heads/{tree.name}"
+        assert git(tree, "status", "--porcelain") == ""
+
+
+class TestThePace:
+    def test_is_slower_after_a_failure_and_one_by_one_while_many_fail(self, tmp_path: Path) -> None:
+        def most() -> int:
+            return Pace(str(tmp_path), 16).most
+
+        assert most() == 16
+        Pace(str(tmp_path), 16).note(1, passed=False)
+        assert most() == 4
+        for _ in range(2):
+            Pace(str(tmp_path), 16).note(1, passed=False)
+        assert most() == 1
+        Pace(str(tmp_path), 16).note(10, passed=True)
+        assert most() == 4
+        Pace(str(tmp_path), 16).note(12, passed=True)
+        assert most() == 16
