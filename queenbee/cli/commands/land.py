@@ -18,7 +18,10 @@ from queenbee.core.text import printable
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from queenbee.git.landing import Landing
+    from queenbee.git.landing.requests import Request
     from queenbee.workflows.hive import Hive
 
 _SHOWN = 5
@@ -113,24 +116,32 @@ def land(  # noqa: PLR0913 - the options of a command
     With --confirm, the git remote confirms first that the issue is yours, and files that others
     hold on other machines count too. Exit 6: it cannot be reached, and nothing was landed.
     """
+    others = (issue_id, check, reason, take_next, go_on, confirm, unchecked, message, alone)
+    if abort:
+        return _taken_back(hive, others)
+    from queenbee.git.landing.requests import Request  # noqa: PLC0415 - start-up
+
+    given = (issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message, alone)
+    asked = Request(*given)
+    return _landed(hive, asked)
+
+
+def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
     from queenbee.git import landing as landings  # noqa: PLC0415 - start-up
 
-    if abort:
-        if any((issue_id, check, reason, take_next, go_on, confirm, unchecked, message, alone)):
-            raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
-        landings.abort(hive, tell=tell)
-        return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
+    if any(others):
+        raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
+    landings.abort(hive, tell=tell)
+    return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
+
+
+def _landed(hive: Hive, asked: Request) -> Answer:
+    """Lands, and takes the next issue if that is asked for."""
     from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
-    from queenbee.git.landing.requests import Request  # noqa: PLC0415 - start-up
 
     call = invocation()
     call.in_order = True
-    if go_on and message is not None:
-        raise InvalidInput("--continue commits by itself", hint="queen land --continue")
-    asked = Request(
-        issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message, alone
-    )
-    if go_on:
+    if asked.go_on:
         asked = asked.resumed(hive.layout, tell)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
     value = {

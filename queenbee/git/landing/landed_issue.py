@@ -81,13 +81,11 @@ def land_issue(
     work = _IssueWork(
         hive=hive,
         issue_id=_issue(hive, asked.issue_id),
-        reason=asked.reason,
         env=env,
         on_progress=on_progress,
         is_confirmed=terms.confirm,
         is_unchecked=check is None and not asked.unchecked,
         asked=asked,
-        alone=asked.alone,
     )
     if terms.confirm:
         _confirm(terms, work.issue_id)
@@ -144,14 +142,12 @@ class _IssueWork(Work):
 
     hive: Hive
     issue_id: str | None
-    reason: str | None
     env: Mapping[str, str]
     on_progress: Callable[[Progress], None] | None
     is_confirmed: bool
     is_unchecked: bool
     """Whether no check is set or given, and nobody said that none is needed."""
     asked: Request
-    alone: bool = False
     record: VerificationRecord | None = None
     completion: Completion | None = None
     told: Sequence[str] = ()
@@ -199,7 +195,7 @@ class _IssueWork(Work):
     def is_alone(self) -> bool:  # type: ignore[override]
         """Whether it has to land in a step of its own: its checks are about it alone."""
         bead = self.issue_id and self.hive.documents.find_bead(self.issue_id)
-        return self.alone or self.is_confirmed or bool(bead)
+        return self.asked.alone or self.is_confirmed or bool(bead)
 
     def verify(self) -> str | None:
         """Runs the checks of the issue; returns what failed, or None."""
@@ -232,7 +228,8 @@ class _IssueWork(Work):
         active = self.hive.assignments.active(issue_id) if issue_id is not None else None
         mine = active is not None and (active.droid == self.hive.actor or issue_id == self.issue_id)
         if issue_id is not None and mine:
-            why = f"{self.reason} ({short})" if self.reason else f"landed as {short}"
+            reason = self.asked.reason
+            why = f"{reason} ({short})" if reason else f"landed as {short}"
             self.completion = complete(
                 self.hive, issue_id, env=self.env, reason=why, checked=self.record
             )
