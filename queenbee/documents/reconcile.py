@@ -7,6 +7,7 @@ keeps what its document does not mention: other dependencies, unknown keys, and 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from queenbee.documents.issue_rows import (
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from queenbee.documents.issue_rows import Row
@@ -32,13 +33,24 @@ if TYPE_CHECKING:
     """Returns the part of an id after its prefix, for a seed and the number of the attempt."""
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+DEFAULT_PREFIX = "bd"
 _ID_LENGTH = 6
+LONGEST_ID = 8
+"""Beads takes what is longer for a word."""
+_MOST_CLASHES = 1e-5
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _MAX_ATTEMPTS = 1_000
 
 
-def hashed_id(seed: str, attempt: int) -> str:
-    """Returns six digits of base 36 that depend only on the seed and the attempt.
+def usual_prefix(ids: Iterable[str]) -> str:
+    """Returns the most common prefix of the tracker's ids, or `bd` if there is none."""
+    prefixes = Counter(each.rpartition("-")[0] for each in ids)
+    del prefixes[""]
+    return prefixes.most_common(1)[0][0] if prefixes else DEFAULT_PREFIX
+
+
+def hashed_id(seed: str, attempt: int, *, digits: int = _ID_LENGTH) -> str:
+    """Returns digits of base 36 that depend only on the seed and the attempt.
 
     Two clones that import one plan independently make the same ids, and so the same beads;
     random ids would make each sprint twice.
@@ -46,11 +58,21 @@ def hashed_id(seed: str, attempt: int) -> str:
     number = int.from_bytes(
         sha256(f"{seed}\0{attempt}".encode(errors="surrogatepass")).digest(), "big"
     )
-    digits = ""
-    for _ in range(_ID_LENGTH):
+    text = ""
+    for _ in range(digits):
         number, digit = divmod(number, len(_ALPHABET))
-        digits += _ALPHABET[digit]
-    return digits
+        text += _ALPHABET[digit]
+    return text
+
+
+def digits_for(count: int) -> int:
+    """Returns how many digits random ids need, so that among so many issues, made in any number of
+    clones, hardly any two get the same: below 1 in 50,000 up to 7,500 issues.
+    """
+    for digits in range(_ID_LENGTH, LONGEST_ID):
+        if count * count <= 2 * len(_ALPHABET) ** digits * _MOST_CLASHES:
+            return digits
+    return LONGEST_ID
 
 
 @dataclass(frozen=True)
@@ -119,7 +141,7 @@ def reconcile(
         row["dependencies"] = merge_dependencies(
             row, needs, ours, now=format_ms(at_ms), actor=source.actor
         )
-        changes.append(_change(item.key, old, row, at_ms))
+        changes.append(change_of(item.key, old, row, at_ms))
     orphans = sorted(
         identifier
         for identifier in ours.difference(ids.values())
@@ -189,7 +211,7 @@ def _assign_ids(
     return ids
 
 
-def _change(key: str, old: Row | None, new: Row, now_ms: int) -> RowChange:
+def change_of(key: str, old: Row | None, new: Row, now_ms: int) -> RowChange:
     """Returns the change from one row to the next; an unchanged row keeps its time.
 
     An update has a later time than the row it replaces, even if the clock went back.

@@ -16,6 +16,7 @@ from queenbee.documents.sprints.executions import (
 from queenbee.documents.sprints.teams import group_by_team, team_of
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.workflows.bead_view import BeadView, kind_of
+from queenbee.workflows.tracking.owner import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,6 +97,11 @@ def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
     # patterns of an `output_schema`, which anyone may write, can take forever.
     row = _row(hive, bead_id)
     changed = _changed(row, what, entry, hive.now_ms())
+    owner = Owner.of(hive.layout)
+    if owner is not None:
+        if changed != row:
+            owner.put([changed], actor=hive.actor)
+        return changed
     with hive.transaction() as tx:
         current = _row(hive, bead_id)
         if current != row:

@@ -164,14 +164,11 @@ def end(
 
 
 def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -> None:
-    """Closes the tracker's row, if that is ours to write: of an imported bead, or where no program
-    owns the file.
-    """
+    """Closes the tracker's row, where no program owns the file."""
     issue = hive.issues.row(issue_id)
-    if issue is None or issue.done:
+    if issue is None or issue.done or not _is_closed_here(hive, issue):
         return
-    wanted = hive.layout.settings.close_on_complete and Owner.of(hive.layout) is None
-    if not wanted and not _was_imported(issue):
+    if Owner.of(hive.layout) is not None:
         return
     row = hive.issues.exact_row(issue_id)
     if row is not None and row.get("status") not in DONE:
@@ -179,8 +176,12 @@ def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -
         hive.issues.put(tx, {**closed, "close_reason": reason} if reason else closed)
 
 
-def _was_imported(issue: Issue) -> bool:
-    """Returns whether a plan or session made the row; such rows are ours to write."""
+def _is_closed_here(hive: Hive, issue: Issue) -> bool:
+    """Returns whether completing closes the row: the settings say so, or a plan or session made it,
+    which counts on that.
+    """
+    if hive.layout.settings.close_on_complete:
+        return True
     return may_be_bead(issue) and (
         is_sprint_bead(issue.fields) or "session_task" in metadata_of(issue.fields)
     )
@@ -192,7 +193,7 @@ def _closed_by_owner(hive: Hive, issue_id: str, reason: str | None) -> list[str]
     The completion counts all the same.
     """
     issue = hive.issues.row(issue_id)
-    if issue is None or issue.done or not hive.layout.settings.close_on_complete:
+    if issue is None or issue.done or not _is_closed_here(hive, issue):
         return []
     owner = Owner.of(hive.layout)
     if owner is None:

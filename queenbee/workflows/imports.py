@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
+from queenbee.documents.issue_lists import import_issue_list, read_issue_list
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.branches import PREFIXES
@@ -21,6 +21,7 @@ from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_import import import_plan
 from queenbee.documents.plans.rows import PlanSetting
 from queenbee.documents.plans.source_text import annotate_file, read_markdown
+from queenbee.documents.reconcile import usual_prefix
 from queenbee.documents.sessions.folder import read_session_folder
 from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sessions.session_import import import_session
@@ -29,10 +30,11 @@ from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.files import stamp_of
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
+from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.validation import agents_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from queenbee.documents.issue_rows import Row, RowImport
     from queenbee.documents.plans.plan import Plan
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     Make = Callable[[Sequence[Row], int], RowImport]
     from queenbee.store.git_trees import GitTree
 
-DEFAULT_PREFIX = "bd"
 _NOBODY = "queen"
 """The importer that a dry run names if no actor is known."""
 
@@ -143,6 +144,23 @@ def import_session_folder(
     return _imported(hive, make, dry_run=dry_run)
 
 
+def import_issues(
+    hive: Hive, data: bytes, *, prefix: str | None = None, dry_run: bool = False
+) -> RowImport:
+    """Returns what importing a list of issues from elsewhere does to the tracker, and does it.
+
+    Raises `InvalidInput`; nothing is imported then.
+    """
+    listed = read_issue_list(data)
+    actor = _actor(hive, dry_run=dry_run)
+
+    def make(rows: Sequence[Row], now_ms: int) -> RowImport:
+        first = prefix or usual_prefix(row["id"] for row in rows)
+        return import_issue_list(listed, rows, prefix=first, actor=actor, now_ms=now_ms)
+
+    return _imported(hive, make, dry_run=dry_run)
+
+
 def annotate_plan_file(hive: Hive, path: str, *, dry_run: bool = False) -> Annotated:
     """Writes the bead ids of a plan's sprints under their headings, unless it is a dry run.
 
@@ -216,13 +234,6 @@ def with_progress(hive: Hive, session: Session) -> SessionProgress:
     return SessionProgress(merged, beads, set(completed) - set(session.completed))
 
 
-def usual_prefix(ids: Iterable[str]) -> str:
-    """Returns the most common prefix of the tracker's ids, or `bd` if there is none."""
-    prefixes = Counter(each.rpartition("-")[0] for each in ids)
-    del prefixes[""]
-    return prefixes.most_common(1)[0][0] if prefixes else DEFAULT_PREFIX
-
-
 def repository_path(hive: Hive, path: str) -> str:
     """Returns the path relative to the top of the working tree. Raises `InvalidInput` outside."""
     relative = os.path.relpath(os.path.realpath(path), hive.layout.tree)
@@ -260,6 +271,10 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     if dry_run or not found.rows:
         return found
     hive.look({"plan": found.rows})
+    owner = Owner.of(hive.layout)
+    if owner is not None:
+        owner.put(found.rows, actor=hive.actor)
+        return found
     with hive.transaction() as tx:
         if (stamp_of(path), _claimed(hive)) != seen:
             found = make([*hive.issues.rows().values()], tx.now_ms)

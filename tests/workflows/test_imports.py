@@ -12,9 +12,10 @@ from hives import git, records, write_lines
 
 from queenbee import Hive
 from queenbee.documents.plans.plan_import import InvalidPlan
+from queenbee.documents.reconcile import usual_prefix
 from queenbee.errors import InvalidInput
 from queenbee.workflows import imports
-from queenbee.workflows.imports import repository_path, usual_prefix
+from queenbee.workflows.imports import repository_path
 
 
 @pytest.fixture

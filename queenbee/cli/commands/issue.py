@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command, group
-from queenbee.cli.options import body_or_stdin, id_prefix
-from queenbee.cli.rendering import entry
+from queenbee.cli.commands.issues import show_list
+from queenbee.cli.commands.plan import Imported, show_import
+from queenbee.cli.options import body_or_stdin, dry_run, id_prefix
+from queenbee.cli.rendering import entry, print_json
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.text import printable
+from queenbee.store.whole_files import read_document
 
 if TYPE_CHECKING:
     from typing import Any
@@ -124,9 +127,69 @@ def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool)
     return [_tracker(hive).depend(issue_id, on, kind=kind, remove=remove)]
 
 
+@command(
+    "import",
+    show=show_import,
+    example="gh issue list --json number,title,body,state,labels,url,updatedAt "
+    "| queen issue import -\nqueen issue import issues.csv --dry-run",
+)
+@click.argument("file", metavar="FILE|-")
+@id_prefix
+@dry_run
+def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool) -> Imported:
+    """Import issues from a code host or a table
+
+    Reads the JSON of gh issue list, or CSV with a header that has title and one of number, url and
+    external_ref. Importing a list again updates what changed there, and never opens what is closed
+    here.
+    """
+    from queenbee.workflows.imports import import_issues  # noqa: PLC0415 - start-up
+
+    data = body_or_stdin(file).encode() if file == "-" else read_document(file)
+    return Imported(import_issues(hive, data, prefix=prefix, dry_run=dry_run), dry_run=dry_run)
+
+
+class Exported:
+    """Issues in a format for other programs."""
+
+    def __init__(self, issues: list[Issue], form: str) -> None:
+        self.issues = issues
+        self.form = form
+
+    def to_dict(self) -> list[dict[str, object]]:
+        """Returns the rows, each with the effective priority."""
+        return [each.to_dict() for each in self.issues]
+
+
+def _show_exported(found: Exported) -> None:
+    if found.form == "json":
+        print_json(found)
+    elif found.form == "csv":
+        from queenbee.documents.issue_lists import as_csv  # noqa: PLC0415 - start-up
+
+        click.echo(as_csv(found.to_dict()), nl=False)
+    else:
+        show_list(found.issues)
+
+
+@command("list", show=_show_exported, example="queen issue list --format csv")
+@click.option("--status", help="Only those with this status, as the tracker has it")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="For people, spreadsheets or programs",
+)
+def list_(hive: Hive, status: str | None, form: str) -> Exported:
+    """List the tracker's issues, those that are done included"""
+    return Exported(hive.issues.find(status=status), form)
+
+
 issue = group(
     "issue",
-    [new, edit, close, reopen, delete, dep],
-    help="Write the tracker's issues",
+    [new, edit, close, reopen, delete, dep, import_, list_],
+    help="Write the tracker's issues, import and export them",
     example="queen issue new 'Add a search field' --depends-on qb-40\nqueen issue reopen qb-42",
 )

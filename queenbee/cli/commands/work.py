@@ -109,6 +109,9 @@ def _show_members(begin: Begin) -> None:
         if files := _shared(begin, member):
             doing = ", ".join(f"{printable(path)}{_doing(begin, member, path)}" for path in files)
             paragraph(f"    has the same files as you: {doing}")
+        if changes := [each for each in begin.changing if each.droid == member.droid]:
+            doing = "; ".join(f"{printable(each.path)} ({each.what()})" for each in changes)
+            paragraph(f"    works in {doing}")
     if len(begin.others) > _SHOWN:
         paragraph(f"… {len(begin.others) - _SHOWN} more droids: queen status --json")
 

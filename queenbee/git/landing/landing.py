@@ -407,7 +407,7 @@ class _One:
         place.refuse_unfinished()
         place.refuse_hidden()
         changed = place.changed()
-        place.refuse_without_hive()
+        place.refuse_without_hive(changed)
         place.refuse_unreadable(changed)
         _refuse_held(self.work.held(changed))
         self.commands.stop_if_asked()
@@ -511,16 +511,16 @@ class _One:
         place = self.place
         place.refuse_other(head)
         with Step.of(self._folder, place.main_tree) as step:
-            if place.behind():
+            if place.tip() != self.joining.target:
                 return False
-            step.write("advance", before=place.tip(), after=head)
+            step.write("advance", before=self.joining.target, after=head)
             how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", head)
             done = self.commands("merge", *how, cwd=place.main_tree, step=step, to_the_end=True)
             if place.has(head):
                 step.end()
                 return True
             healing.heal(self.commands, step, place.main, self._tell)
-            if place.behind():
+            if place.tip() != self.joining.target:
                 return False
         raise NotLanded(
             f"{place.main_tree} cannot be moved to {head[:10]}: {' '.join(done.said.split())}",

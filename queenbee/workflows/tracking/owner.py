@@ -7,12 +7,20 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import changed_ms
 from queenbee.core.text import one_line, shell_word
-from queenbee.errors import ExternalFailure
+from queenbee.core.timestamps import format_ms
+from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.store.creating import make_state_dir
 from queenbee.store.git_trees import git_tree
 from queenbee.store.issues_file import owner_in
+from queenbee.store.ledger.codec import encode
+from queenbee.store.safe_open import unlink
+from queenbee.store.whole_files import take_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from queenbee.store.layout import Layout
 
 _TIMEOUT_S = 30
@@ -47,6 +55,23 @@ class Owner:
         why = [f"--reason={one_line(reason)}"] if reason else []
         self.call("close", *why, "--", issue_id, actor=actor)
 
+    def put(self, rows: Sequence[Mapping[str, object]], *, actor: str) -> None:
+        """Adds and updates whole rows. Raises `ExternalFailure`; the rows are then in a file, which
+        the hint names. Raises `InvalidInput` for `br`, which would drop their metadata.
+        """
+        if self.name != "bd":
+            title = shell_word(str(rows[0].get("title")))
+            raise InvalidInput(
+                f"the tracker belongs to {self.name}, which keeps no metadata of an issue",
+                hint=f"add the issues by hand: {self.name} create -- {title}",
+            )
+        make_state_dir(self._layout)
+        path = os.path.join(self._layout.state_dir, "rows-for-bd.jsonl")
+        lines = (encode({**row, "updated_at": _next_second(row)}) for row in rows)
+        take_name(path, b"".join(line + b"\n" for line in lines))
+        self.call("import", "-i", path, actor=actor)
+        unlink(path)
+
     def call(self, command: str, *arguments: str, actor: str) -> str:
         """Runs the program and returns what it printed. Raises `ExternalFailure`."""
         shown = " ".join(shell_word(each) for each in (self.name, command, *arguments))
@@ -75,6 +100,11 @@ class Owner:
                 f"{shown} exited with status {done.returncode}: {said[-_LAST_CHARS:]}", hint=shown
             )
         return done.stdout.decode(errors="replace")
+
+
+def _next_second(row: Mapping[str, object]) -> str:
+    """Returns a time after the row's: of two rows of one second, `bd` keeps the one that it has."""
+    return format_ms((changed_ms(row) // 1000 + 1) * 1000)
 
 
 def _path_of(name: str, tree: str) -> str | None:

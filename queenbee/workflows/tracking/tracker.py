@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
@@ -17,9 +18,8 @@ from queenbee.core.readiness import BLOCKING
 from queenbee.core.text import one_line, suggested
 from queenbee.core.timestamps import format_ms, instant_ms, parse_ms
 from queenbee.documents.issue_rows import close_row, later_than, new_row
-from queenbee.documents.reconcile import fresh_id, hashed_id
+from queenbee.documents.reconcile import digits_for, fresh_id, hashed_id, usual_prefix
 from queenbee.errors import Conflict, InvalidInput, Taken
-from queenbee.workflows.imports import usual_prefix
 from queenbee.workflows.tracking.owner import Owner
 
 if TYPE_CHECKING:
@@ -268,7 +268,9 @@ class Tracker:
             usual = usual_prefix(rows)
             # Random, unlike an import's: two clones may each have an issue of one title.
             seed = f"{title}\0{os.urandom(8).hex()}"
-            return fresh_id(asked.prefix or usual, seed, taken, hashed_id)
+            # Twice as many: other clones make issues, too.
+            source = partial(hashed_id, digits=digits_for(2 * len(taken) + 100))
+            return fresh_id(asked.prefix or usual, seed, taken, source)
         if checked_issue_id(asked.issue_id) in taken:
             raise Conflict(
                 f"there is an issue {asked.issue_id} already",

@@ -13,6 +13,7 @@ from queenbee import Hive
 from queenbee.core.beads import read_rows
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
 from queenbee.workflows.completing import complete
+from queenbee.workflows.imports import import_issues
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 FOREIGN = {
@@ -116,6 +117,25 @@ class TestWithoutAnOwner:
         assert Tracker(hive).edit("qb-1", title="Big button").done
         assert current(file, "qb-1")["status"] == "closed"
 
+    def test_a_deleted_issue_is_a_tombstone(self, hive: Hive, file: Path) -> None:
+        gone = Tracker(hive).delete("qb-1", reason="twice")
+        row = current(file, "qb-1")
+        assert gone.status == row["status"] == "tombstone"
+        assert (row["deleted_by"], row["delete_reason"]) == ("ui-engineer", "twice")
+        assert (row["original_type"], row["title"]) == ("task", "Button")
+        before = file.read_bytes()
+        Tracker(hive).delete("qb-1")
+        assert file.read_bytes() == before
+        assert list(hive.issues.ids()) == ["qb-2"]
+
+    def test_what_a_droid_works_on_is_not_deleted(
+        self, hive: Hive, reviewer: Hive, file: Path
+    ) -> None:
+        hive.assignments.claim("qb-1")
+        with pytest.raises(Taken) as no:
+            Tracker(reviewer).delete("qb-1")
+        assert no.value.hint == "queen issue delete qb-1 --anyway"
+
     def test_what_a_droid_works_on_is_not_closed(
         self, hive: Hive, reviewer: Hive, file: Path
     ) -> None:
@@ -190,6 +210,9 @@ with open(os.environ["CALLS"], "a") as file:
     file.write(json.dumps([os.path.basename(sys.argv[0]), *sys.argv[1:]]) + "\\n")
 if os.environ.get("FAILS"):
     sys.exit("the database is locked")
+if "import" in sys.argv:
+    with open(sys.argv[-1]) as file, open(os.environ["CALLS"] + ".rows", "a") as rows:
+        rows.write(file.read())
 print("qb-new")
 """
 
@@ -253,6 +276,54 @@ class TestWithAnOwner:
         with pytest.raises(ExternalFailure, match="not installed"):
             Tracker(hive).close("qb-1")
         assert not calls.exists()
+
+    def test_whole_rows_are_handed_to_it(
+        self, hive: Hive, beads: Path, file: Path, calls: Path
+    ) -> None:
+        (beads / "beads.db").touch()
+        before = file.read_bytes()
+        listed = b'[{"number": 9, "title": "Known"}, {"number": 10, "title": "Ten"}]'
+        found = import_issues(hive, listed)
+        assert [each.kind for each in found.changes] == ["update", "add"]
+        assert file.read_bytes() == before
+        known, ten = records(Path(f"{calls}.rows"))
+        assert (known["id"], known["title"], known["big"]) == ("qb-1", "Known", FOREIGN["big"])
+        assert (ten["title"], ten["external_ref"]) == ("Ten", "gh-10")
+        assert known["updated_at"] > found.changes[0].row["updated_at"]
+        assert known["updated_at"].endswith(".000Z")
+        name = json.loads(calls.read_text())
+        assert name[:4] == ["bd", "--actor=ui-engineer", "import", "-i"]
+        assert not Path(name[4]).exists()
+
+    def test_rows_that_it_did_not_take_are_kept_for_the_command_in_the_hint(
+        self, hive: Hive, beads: Path, file: Path, calls: Path, monkeypatch
+    ) -> None:
+        (beads / "beads.db").touch()
+        monkeypatch.setenv("FAILS", "1")
+        with pytest.raises(ExternalFailure, match="the database is locked") as no:
+            import_issues(hive, b'[{"number": 10, "title": "Ten"}]')
+        assert no.value.hint is not None
+        (row,) = records(Path(no.value.hint.split()[-1]))
+        assert row["title"] == "Ten"
+
+    def test_that_keeps_no_metadata_whole_rows_are_refused(
+        self, hive: Hive, beads: Path, file: Path, calls: Path
+    ) -> None:
+        (beads / "beads.db").touch()
+        (calls.parent / "bin" / "bd").unlink()
+        before = file.read_bytes()
+        with pytest.raises(InvalidInput, match="belongs to br, which keeps no metadata") as no:
+            import_issues(hive, b'[{"number": 10, "title": "Ten"}]')
+        assert no.value.hint == "add the issues by hand: br create -- Ten"
+        assert file.read_bytes() == before
+        assert not calls.exists()
+
+    def test_an_issue_is_deleted_by_it(
+        self, hive: Hive, beads: Path, file: Path, calls: Path
+    ) -> None:
+        (beads / "beads.db").touch()
+        Tracker(hive).delete("qb-1")
+        assert json.loads(calls.read_text())[2:] == ["delete", "--force", "--", "qb-1"]
 
     def test_completing_closes_by_it_and_a_failure_undoes_nothing(
         self, hive: Hive, beads: Path, file: Path, calls: Path, monkeypatch
