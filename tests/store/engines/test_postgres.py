@@ -394,6 +394,7 @@ class TestCarryingOver:
     @pytest.fixture
     def lines(self, quick: QuickQueen, beads: Path, server: Any) -> list[dict[str, Any]]:
         quick("init")
+        quick("config", "set", "issues", "off")
         for number in range(3):
             quick("claim", f"qb-{number}", as_="ui")
         return records(beads / "queen_assignments.jsonl")
