@@ -76,8 +76,6 @@ class Begin(_Answer):
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(hive)
         """The files of this issue that others are in, by droid."""
-        self.lands_with: str | None = None if hive.layout.has_land_check else "YOUR TESTS"
-        """What to give to `queen land` as the check; None if it knows one itself."""
         self.relief: Relief | None = None
         """From whom it was taken over, who showed no sign of life; None if it was not."""
         self.touched_by: Sequence[Any] = ()
@@ -287,7 +285,7 @@ def _first(hive: Services, place: Place) -> tuple[Issue | None, list[str]]:
 
 def _mine(hive: Services) -> Assignment | None:
     """Returns the oldest active assignment of the actor whose issue is not done."""
-    active = hive.assignments.find(droid=hive.actor)
+    active = hive.assignments.find(droid=hive.own_actor)
     issues = hive.issues.some(each.issue_id for each in active)
     for each in active:
         if each.issue_id not in issues or not issues[each.issue_id].done:
