@@ -79,7 +79,7 @@ class Assignments:
         return served(
             self._queue().place(Want(issue_id=issue_id), wait_s),
             lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
-            kinds=[KIND],
+            kinds=[KIND, ISSUES],
             files=[self._store.layout.issues_path],
             on_progress=on_progress,
         )
