@@ -54,7 +54,7 @@ def played(folder: Path) -> Iterator[tuple[str, str]]:
         )
 
     def made(*words: str) -> None:
-        run("you", *words).check_returncode()
+        run("ann", *words).check_returncode()
 
     made("git", "init", "-q", "-b", "main")
     made(*QUEEN, "init")

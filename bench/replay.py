@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from queenbee.core.conflicts import rules
+from queenbee.core.conflicts.appended import is_change_log
 from queenbee.core.conflicts.marked import MARKER_SIZE, Conflict, parts
 
 CODE = ".c .cpp .go .h .java .js .jsx .kt .lua .php .pl .py .pyi .pyx .rb .rs .sh .swift .ts .tsx"
@@ -48,14 +49,14 @@ class Found:
     @property
     def kind(self) -> str:
         """Returns `code`, `change log` or `other`."""
-        if rules.is_appended(self.path):
+        if is_change_log(self.path):
             return "change log"
         return "code" if Path(self.path).suffix in CODE.split() else "other"
 
     @property
     def rules(self) -> Mapping[str, rules.Rule]:
         """Returns the rules that count for the file."""
-        return rules.APPENDED if rules.is_appended(self.path) else rules.ALL
+        return rules.APPENDED if is_change_log(self.path) else rules.ALL
 
 
 class Clone:

@@ -106,7 +106,7 @@ def test_the_files_of_an_unknown_tool_are_found(place: Path) -> None:
 @pytest.mark.slow
 def test_a_file_that_cannot_be_judged_lets_no_held_file_pass(place: Path) -> None:
     """A file that cannot be judged lets no held file pass, and none of the others be leased."""
-    env = {"QUEEN_DROID": "me", "QUEEN_DURABILITY": "buffered"}
+    env = {"QUEEN_DROID": "mo", "QUEEN_DURABILITY": "buffered"}
     (place / "src" / ".beads" / "queen_reservations.jsonl").mkdir()
     fields = {"hook_event_name": "PreToolUse", "tool_name": "Write", "cwd": str(place)}
     named = {"file_path": "src/a.py", "files": ["free.py"]}

@@ -50,7 +50,7 @@ def run(
     return subprocess.run(
         [sys.executable, str(script), *arguments],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path, "QUEEN_DROID": "me"},
+        env={**os.environ, "PYTHONPATH": path, "QUEEN_DROID": "mo"},
         input=stdin,
         capture_output=True,
         text=True,

@@ -133,6 +133,7 @@ def shop(tmp_path: Path) -> Path:
     git(tree, "config", "user.email", "person@example.org")
     commit_file(tree, "README.md", "a shop\n")
     (tree / ".beads").mkdir()
+    (tree / ".beads" / "queen.toml").write_text("[land]\ncheck = 'test -s README.md'\n")
     write_lines(
         tree / ".beads" / "issues.jsonl",
         *(
@@ -205,7 +206,7 @@ def test_an_agent_that_knows_only_what_it_is_told_finishes_two_issues(
         assert other.has_written.wait(60)
         while agent.work(printed):
             agent.answer_mail()
-            printed = agent.run(agent.step(3).replace("'YOUR TESTS'", "'test -s README.md'"))
+            printed = agent.run(agent.step(3))
         while "Everything is done" not in printed:
             printed = agent.run(agent.step(4))
         agent.answer_mail()

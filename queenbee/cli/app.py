@@ -16,7 +16,7 @@ import click
 
 from queenbee.cli.exits import DONE, NO
 from queenbee.cli.rendering import print_json
-from queenbee.cli.terminal import Bar, aside
+from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
 from queenbee.errors import NoHive, Unwritable
@@ -63,6 +63,8 @@ class Invocation:
         self.beads_dir: str | None = None
         self.notices: list[str] = []
         """Notices under `--json`, kept for the one document that is printed at the end."""
+        self.in_order = False
+        """Whether notices go where the answer goes, before it, so that the order is kept."""
         self._hive: Hive | None = None
 
     @property
@@ -82,6 +84,9 @@ class Invocation:
         """Prints a notice to standard error, or keeps it under `--json`."""
         if self.json:
             self.notices.append(text)
+        elif self.in_order:
+            say(f"queen: {printable(text)}")
+            sys.stdout.flush()
         else:
             aside(f"queen: {printable(text)}")
 

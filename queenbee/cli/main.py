@@ -93,8 +93,8 @@ reservations in .beads/, with no server.
 \b
 The loop of an agent:
   queen next                      take an issue, and read all that you need to begin
-  ...                             work, test, commit
-  queen land --check CMD --next   merge, test and land it, complete it, take the next one
+  ...                             work, test
+  queen land -m TEXT --next       commit, merge, test, land and complete it, take the next one
   queen complete ISSUE --next     the same where there is nothing to merge
 
 In a git worktree of your own, you need to reserve only what nobody else may touch meanwhile, such

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 ALWAYS_KNOWN = frozenset({"human", "queen"})
 EVERYONE = "@all"
+NOBODYS = frozenset({"you", "me", "i", "all", "everyone", "everybody", "nobody"})
+"""Words that no droid can have as its name, however they are written."""
 MAX_LENGTH = 64
 MAX_ISSUE_ID_LENGTH = 128
 _ID_CHARS = 8
@@ -31,6 +33,11 @@ def is_name(text: str) -> bool:
 
 def checked_name(text: str) -> str:
     """Returns the name unchanged: QueenBee never renames a caller. Raises `InvalidInput`."""
+    if text.lower() in NOBODYS:
+        raise InvalidInput(
+            f"{text!r} cannot be the name of a droid: it means another one to each who reads it",
+            hint=f"to reach everybody, write to {EVERYONE}; a name is one that only you have",
+        )
     if not is_name(text):
         raise InvalidInput(
             f"{text!r} is not a droid name",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.glob.pattern import literal_path
 from queenbee.errors import ExternalFailure, Unreadable
-from queenbee.git.run import git, names_in, without_programs
+from queenbee.git.run import as_the_user, git, names_in, without_programs
 from queenbee.services.leases import edits
 from queenbee.store.git_files.worktrees import target_branch
 from queenbee.store.git_trees import git_tree
@@ -92,6 +92,19 @@ def uncommitted_records(layout: Layout) -> str | None:
     except (OSError, ExternalFailure):
         return None
     return layout.beads_dir if said else None
+
+
+def commit_records(layout: Layout) -> bool:
+    """Commits the hive's records in the main worktree, as the user would, and nothing else that is
+    staged there; returns whether git did.
+    """
+    name = os.path.basename(layout.beads_dir)
+    try:
+        as_the_user("add", "--", name, cwd=layout.root)
+        as_the_user("commit", "--quiet", "--only", "-m", "records", "--", name, cwd=layout.root)
+    except ExternalFailure:
+        return False
+    return True
 
 
 def end_landed(hive: Services) -> list[Reservation]:

@@ -5,9 +5,13 @@ Git's merge takes changes for a conflict too where no unchanged line is left bet
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    Hunks = Sequence["Hunk"]
 
 Range = tuple[int, int]
 """The first and the last line; the last is below the first for a place between two lines."""
@@ -17,6 +21,7 @@ CHANGES = (
     *("--no-indent-heuristic", "--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/"),
 )
 """Options of `git diff`: the changes as git's merge sees them."""
+_KEYWORDS = frozenset({"class", "def", "func", "function", "fn"})
 MOST = 20
 """Places that are named in one file."""
 
@@ -24,26 +29,36 @@ MOST = 20
 class Overlap:
     """Lines that both sides changed, each in a numbering of its own."""
 
-    def __init__(self, base: Range, a: Range, b: Range) -> None:
+    def __init__(self, base: Range, a: Range, b: Range, of: tuple[Hunks, Hunks]) -> None:
         self.base = base
         self.a = a
         self.b = b
+        self.section = of[0][0].section
+        """The function or section where it begins; empty if git names none."""
+        self.added = [[line[1:] + b"\n" for each in side for line in each.text] for side in of]
+        """The new lines of both sides."""
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the first and last line in the base and on both sides."""
-        return {"base": list(self.base), "a": list(self.a), "b": list(self.b)}
+        """Returns the first and last line in the base and on both sides, and the section."""
+        lines = {"base": list(self.base), "a": list(self.a), "b": list(self.b)}
+        return {**lines, "section": self.section or None}
 
 
 class Hunk:
     """One change of a text: lines of the base, and what is there instead."""
 
-    def __init__(self, base: int, base_count: int, after: int, after_count: int) -> None:
+    def __init__(
+        self, base: int, base_count: int, after: int, after_count: int, section: str = ""
+    ) -> None:
         # Where there are no lines, git names the line before.
         self.base = base if base_count else base + 1
         self.base_count = base_count
         self.after = after if after_count else after + 1
         self.after_count = after_count
         self.text: list[bytes] = []
+        """The lines that are new, each with the sign before it."""
+        self.section = section
+        """What git names as the function or section that it begins in; empty if nothing."""
 
     @property
     def range(self) -> Range:
@@ -57,8 +72,8 @@ def hunks(diff: Iterable[bytes]) -> list[Hunk]:
     found: list[Hunk] = []
     for line in diff:
         if line.startswith(b"@@ "):
-            _, minus, plus, *_ = line.split(b" ")
-            found.append(Hunk(*_range(minus), *_range(plus)))
+            _, minus, plus, _, *rest = line.split(b" ", 4)
+            found.append(Hunk(*_range(minus), *_range(plus), _section(b"".join(rest))))
         elif found and line[:1] in (b"+", b"\\"):
             found[-1].text.append(line)
     return found
@@ -94,7 +109,7 @@ def _met(group: tuple[list[Hunk], list[Hunk]]) -> list[Overlap]:
     both = [*of_a, *of_b]
     first = min(each.base for each in both)
     last = max(each.base + each.base_count for each in both) - 1
-    return [Overlap((first, last), _after(of_a), _after(of_b))]
+    return [Overlap((first, last), _after(of_a), _after(of_b), group)]
 
 
 def _after(group: Sequence[Hunk]) -> Range:
@@ -103,6 +118,17 @@ def _after(group: Sequence[Hunk]) -> Range:
 
 def _told(group: Sequence[Hunk]) -> list[tuple[int, int, tuple[bytes, ...]]]:
     return [(each.base, each.base_count, tuple(each.text)) for each in group]
+
+
+def _section(header: bytes) -> str:
+    """Returns the name in a line that begins a function or a section: `tax` of `def tax(n):`; empty
+    for any other line, which git takes for one where it does not know the language.
+    """
+    words = header.decode(errors="replace").replace("(", " ").split()
+    if words and not words[0].strip("#"):
+        return " ".join(words[1:])
+    names = (name for word, name in pairwise(words) if word in _KEYWORDS)
+    return next(names, "").rstrip(":{")
 
 
 def _range(text: bytes) -> tuple[int, int]:

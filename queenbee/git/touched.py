@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from queenbee._light import cached_property
+from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.glob.pattern import matches
 from queenbee.core.records import Reservation
 from queenbee.core.text import mentioned, one_line
@@ -65,6 +66,8 @@ class Touch:
         self.lines: list[list[int]] | None = None
         """The first and last of the lines that it changes, numbered as where its branch began;
         None if that is not known or makes no sense."""
+        self.sections: list[str] = []
+        """The functions or sections in which they are, as far as git names them."""
 
     @property
     def droid(self) -> str | None:
@@ -91,14 +94,14 @@ class Touch:
             "issue_id": self.owner.issue_id,
             "how": self.how,
             "lines": self.lines,
+            "sections": self.sections,
             "committed": self.committed,
             "uncommitted": self.uncommitted,
         }
 
     def what(self) -> str:
         """Returns how the file is changed there, in words, if it is known whose work it is."""
-        where = f" {_ranges(self.lines)}" if self.lines else ""
-        return f"{self.how}{where}{'' if self.committed else ', uncommitted'}"
+        return f"{self.how}{self._where()}{'' if self.committed else ', uncommitted'}"
 
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
@@ -109,9 +112,14 @@ class Touch:
             *([_safe(self.owner.issue_id)] if self.owner.issue_id else []),
             *(["uncommitted"] if not self.committed else []),
         ]
-        where = f" {_ranges(self.lines)}" if self.lines else ""
         more = f" ({', '.join(facts)})" if facts else ""
-        return f"{_safe(self.name)} {self.how} {_safe(self.path)}{where}{more}"
+        return f"{_safe(self.name)} {self.how} {_safe(self.path)}{self._where()}{more}"
+
+    def _where(self) -> str:
+        shown = [_safe(each) for each in self.sections[:_SHOWN]]
+        more = ", …" if len(self.sections) > _SHOWN else ""
+        inside = f" in {', '.join(shown)}{more}" if shown else ""
+        return f" {_ranges(self.lines)}{inside}" if self.lines else ""
 
 
 class Seen:
@@ -207,7 +215,7 @@ def by_others(hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_
     It is exact for the moment, except for the worktrees in `unlooked`. Never fails: where git
     does not answer, nothing is known.
     """
-    wanted = [path for path in dict.fromkeys(paths) if not is_exempt(hive.layout, path)]
+    wanted = [path for path in dict.fromkeys(paths) if _can_conflict(hive, path)]
     if not wanted or not are_several(hive.layout):
         return Seen()
     found = Neighbours(hive.layout, budget_s=budget_s)
@@ -254,7 +262,7 @@ def leases(
         inside = [
             each
             for each in files
-            if not is_exempt(hive.layout, each) and any(covers(lease, each) for lease in granted)
+            if _can_conflict(hive, each) and any(covers(lease, each) for lease in granted)
         ]
         met += [(other, path) for path in inside[:_MOST_FILES]]
     seen = _seen(hive, found, met)
@@ -275,6 +283,13 @@ def of_lease(lease: Reservation) -> list[Touch]:
     return added if isinstance(added, list) else []
 
 
+def _can_conflict(hive: Services, path: str) -> bool:
+    """Returns whether unmerged work in a file may concern others: not where landing keeps both."""
+    said = hive.layout.settings
+    appended = everybody_appends_to(path, said.land_join, said.land_union)
+    return not appended and not is_exempt(hive.layout, path)
+
+
 def take_next(
     hive: Services,
     *,
@@ -282,8 +297,8 @@ def take_next(
     wait_s: float = 0,
     on_progress: OnProgress | None = None,
 ) -> Begin | Nothing:
-    """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others
-    in the files that it names; or, if everything is done, the records that are not committed.
+    """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others;
+    or, if everything is done, the records that are not committed.
     """
     taken = loop.take_next(
         hive,
@@ -293,13 +308,31 @@ def take_next(
         keeper=_keeper,
     )
     if isinstance(taken, loop.Begin):
-        seen = by_others(hive, sorted(taken.files))
-        taken.touched_by, taken.unlooked = seen.touches, seen.unlooked
+        _add_work(hive, taken)
     elif taken.state == "done":
         from queenbee.git.landed import uncommitted_records  # noqa: PLC0415 - start-up
 
         taken.uncommitted_records = uncommitted_records(hive.layout)
     return taken
+
+
+def _add_work(hive: Services, begin: Begin) -> None:
+    """Adds the unmerged work of others: all in the files that the issue names, and the first files
+    of each other worktree.
+    """
+    if not are_several(hive.layout):
+        return
+    found = Neighbours(hive.layout, budget_s=BUDGET_S)
+    met = []
+    for other in found.others:
+        files = sorted(found.files(other, most_age_s=_MOST_AGE_S))
+        open_ = [each for each in files if _can_conflict(hive, each)]
+        met += [(other, each) for each in open_ if each in begin.files]
+        met += [(other, each) for each in open_ if each not in begin.files][:_SHOWN]
+    seen = _seen(hive, found, met)
+    begin.touched_by = [each for each in seen.touches if each.path in begin.files]
+    begin.changing = seen.touches
+    begin.unlooked = seen.unlooked
 
 
 def _keeper(hive: Services) -> Keeper:
@@ -342,11 +375,13 @@ def _add_lines(touch: Touch, found: Neighbours, work: Snapshot, *, sure: bool) -
             how, changes = _changes(found.diff(place, work.target or "HEAD", path, *CHANGES))
         except (OSError, QueenError):
             return True
-        kept = [stamp, how, [list(each.range) for each in changes[:_MOST_RANGES]] or None]
+        shown = changes[:_MOST_RANGES]
+        sections = list(dict.fromkeys(each.section for each in shown if each.section))
+        kept = [stamp, how, [list(each.range) for each in shown] or None, sections]
         found.note_lines(place, path, kept)
     if kept[1] is None:
         return False
-    touch.how, touch.lines = kept[1:]
+    touch.how, touch.lines, touch.sections = kept[1:]
     return True
 
 

@@ -34,7 +34,10 @@ STATUS = (
     *("--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
 )
 
-_FORMAT = 2
+_SECTIONS = {
+    "core.attributesFile": os.path.join(os.path.dirname(__file__), "sections.gitattributes")
+}
+_FORMAT = 3
 _MOST_FILES = 2_000
 """Of one worktree: more are a folder that somebody forgot to ignore."""
 _MOST_LINES = 500
@@ -188,7 +191,7 @@ class Neighbours:
                 *("--literal-pathspecs", "diff", "--merge-base", "--no-renames", "--no-relative"),
                 *("--ignore-submodules=all", *options, "--end-of-options", commit, "--", path),
                 cwd=other.path,
-                config=self._programs.none_in(other, {}, self.limit_s),
+                config={**self._programs.none_in(other, {}, self.limit_s), **_SECTIONS},
                 repository={},
                 limit_s=self.limit_s,
             )

@@ -24,7 +24,7 @@ Several agents share this repository. QueenBee says who does what. Work in this 
 2. If you share your working tree with others, call `reserve` for the files before you edit them.
    If that is refused as `held`, do something else, `wait` with `free`, or ask the holder by `send`.
 3. Work, test, commit.
-4. In a worktree of your own, run `queen land --check 'YOUR TESTS' --next` in a shell. Elsewhere,
+4. In a worktree of your own, run `queen land -m 'WHAT YOU DID' --next` in a shell. Elsewhere,
    call `complete` with `next`. Then go on with the issue that comes with the answer.
 
 If you cannot finish an issue, call `release` with the reason. Answer messages that ask you

@@ -70,7 +70,7 @@ class Assignments:
         others or is set aside, unless `anyway`. With `wait_s`, waits for its turn; raises `Busy`
         when that time runs out.
         """
-        actor, said = self._store.actor, {"worktree": worktree, "reason": reason}
+        actor, said = self._store.own_actor, {"worktree": worktree, "reason": reason}
         if wait_s <= 0:
             return self._give(issue_id, actor, said, anyway=anyway)
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
@@ -89,7 +89,7 @@ class Assignments:
     ) -> Assignment:
         """Takes an issue for the actor in a transaction that has checked that it is ready."""
         said = {"worktree": self._store.layout.worktree, "reason": reason}
-        return self._stage(tx, issue_id, self._store.actor, said)
+        return self._stage(tx, issue_id, self._store.own_actor, said)
 
     def assign(
         self,
@@ -151,7 +151,7 @@ class Assignments:
 
         Raises `NotFound`, or `NotYours` if another droid has it.
         """
-        actor, current = self._store.actor, self.active(issue_id)
+        actor, current = self._store.own_actor, self.active(issue_id)
         if current is None:
             raise NotFound(
                 f"nobody is assigned to {issue_id}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from queenbee.core.kinds import KINDS
-from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, is_name, nearest
+from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, NOBODYS, is_name, nearest
 from queenbee.core.records import READ, Message, mark_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import UnknownDroid
@@ -23,9 +23,6 @@ take longer in a large hive, and what changes an older record makes a new one ne
 
 _GRACE_MS = 5_000
 """As long as a waiter that is stopped keeps its place after the end of its wait."""
-
-_ALL = frozenset({"all", "everyone", "everybody"})
-"""What somebody may write who means `@all`."""
 
 
 class Droids:
@@ -53,7 +50,8 @@ class Droids:
         The tracker's assignees count. As long as nobody but the actor is known, any name is
         accepted: there is no other name that it could be a mistake for.
         """
-        self.check(name)
+        if name.lower() not in NOBODYS:
+            self.check(name)
         if name in ALWAYS_KNOWN or name in self._recorded:
             return name
         if presence.is_here(self._store.layout, name) or name in self.listed():
@@ -64,7 +62,7 @@ class Droids:
         known = {*self.known(), *self._assignees()} - {self._store.actor}
         if name in known or known <= ALWAYS_KNOWN:
             return name
-        close = EVERYONE if name.lower() in _ALL else nearest(name, known | ALWAYS_KNOWN)
+        close = EVERYONE if name.lower() in NOBODYS else nearest(name, known | ALWAYS_KNOWN)
         to_come = "for one that is to come, add --new"
         meant = f"did you mean {close!r}? or, " if close else f"known: {', '.join(sorted(known))}; "
         raise UnknownDroid(

@@ -282,6 +282,20 @@ class Issues:
             raise self._unknown(issue_id)
         return issue
 
+    def refuse_slip(self, issue_id: str) -> None:
+        """Raises `NotFound` for an id that is in no tracker and that nobody had, although any id is
+        allowed here: it is more often a slip than the start of something.
+        """
+        if self.check_known(issue_id) is not None or self._store.layout.settings.issues == "off":
+            return
+        if not self._store.state("assignments").select({"issue_id": issue_id}, limit=1):
+            raise NotFound(
+                f"nobody has described an issue {issue_id!r}",
+                hint=f"{suggested('queen issue new', 'TITLE', id=issue_id)}; or to take it "
+                "undescribed, add --new; or for all: queen config set issues off",
+                issue_id=issue_id,
+            )
+
     def check_claimable(self, issue_id: str, droid: str, *, anyway: bool = False) -> Issue | None:
         """Returns the issue, or None if it is unknown and any id is allowed.
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from queenbee.core.row_edits import Edit
+    from queenbee.errors import InvalidInput
     from queenbee.services.keeping import RemovedRows
     from queenbee.services.settling import Settled
     from queenbee.services.writing.transaction import Transaction
@@ -64,6 +65,7 @@ class Store:
         self.asks_git: RemovedRows | None = None
         """Tells which rows of the tracker a commit removed: git is run in a layer above."""
         self._actor = actor
+        self._contradiction: InvalidInput | None = None
         self._clock = clock
         self._begin()
 
@@ -110,13 +112,15 @@ class Store:
         given = os.fspath(beads_dir) if beads_dir is not None else None
         found = discover(cwd, env, beads_dir=given)
         actor = identity.find_actor(found, env, droid)
-        return cls(
+        opened = cls(
             found,
             actor=actor[0] if actor else None,
             cwd=cwd,
             clock=clock,
             allow_secrets=env.get("QUEEN_ALLOW_SECRET") == "1",
         )
+        opened._contradiction = identity.contradiction(found, actor)
+        return opened
 
     def __enter__(self) -> Self:
         return self
@@ -139,6 +143,15 @@ class Store:
         if self._actor is None:
             raise identity.nobody()
         return identity.checked_droid(self.layout, self._actor)
+
+    @property
+    def own_actor(self) -> str:
+        """Who is acting, for what changes whose an issue is. Raises as `actor`, and `InvalidInput`
+        if the environment says another name than the worktree.
+        """
+        if self._contradiction is not None:
+            raise self._contradiction
+        return self.actor
 
     @property
     def actor_or_none(self) -> str | None:

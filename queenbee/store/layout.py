@@ -12,7 +12,7 @@ from queenbee.core.text import suggested
 from queenbee.errors import NoHive, StoreError, Unreadable
 from queenbee.store import last_good, machine, safe_open
 from queenbee.store import settings as settings_file
-from queenbee.store.git_trees import GitTree, config_value, git_tree, name_in_index, upward, whole
+from queenbee.store.git_trees import GitTree, git_tree, name_in_index, upward, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,15 +104,6 @@ class Layout:
     def root(self) -> str:
         """The directory that holds `.beads/`."""
         return os.path.dirname(self.beads_dir)
-
-    @property
-    def has_land_check(self) -> bool:
-        """Whether `queen land` has a check of its own: `check` in `[land]`, or `queenbee.check` in
-        the git config of the repository.
-        """
-        if self.settings.land_check or self.common_dir is None:
-            return bool(self.settings.land_check)
-        return bool(config_value(os.path.join(self.common_dir, "config"), "queenbee", "check"))
 
     def ledger_path(self, kind: str) -> str:
         """Returns the tracked file of a kind of record."""

@@ -152,6 +152,8 @@ SETTINGS = (
             "which conflicts are joined without you; all: also of new definitions; off: none"),
     Setting("land.union", _PATTERNS, [],
             "more files that everybody appends to, besides change logs: both additions are kept"),
+    Setting("land.records", _FLAG, True,
+            "whether the end of the last issue commits the records in the main worktree"),
     Setting("sync.remote", _text(255), "origin",
             "the git remote that queen sync exchanges records with"),
     Setting("sync.branch", _text(255), "queenbee/hive",
@@ -204,6 +206,7 @@ class Settings:
     land_batch: int
     land_join: str
     land_union: tuple[str, ...]
+    land_records: bool
     sync_remote: str
     sync_branch: str
     sync_ledgers: str

@@ -677,9 +677,10 @@ def test_a_broken_hive_does_not_keep_anyone_from_undoing(
 ) -> None:
     before = contents(repo, home)
     quick("setup", "gemini")
-    (repo / ".beads" / "queen.toml").write_text("oops")
+    (repo / ".beads" / "redirect").write_text("nowhere")
     assert quick("setup", "gemini").code == 7
     assert quick("setup", "--undo").code == 0
+    (repo / ".beads" / "redirect").unlink()
     assert contents(repo, home) == before
 
 

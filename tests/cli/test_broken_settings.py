@@ -11,6 +11,7 @@ import pytest
 from hives import QuickQueen, commit_file, git, write_lines
 
 from queenbee.git import hooks
+from queenbee.hook.main import respond
 from queenbee.store.settings import SETTINGS, load
 
 GOOD = '# ours\nttl = "90m"\n\n[land]\ncheck = "true"\n'
@@ -117,6 +118,16 @@ def test_each_wrong_value_with_each_command(
 ) -> None:
     toml.write_bytes(text)
     run_all(quick, toml)
+
+
+def test_the_edit_hook_still_keeps_others_out(quick: QuickQueen, repo: Path, toml: Path) -> None:
+    assert quick("reserve", "a.py", as_="bob").code == 0
+    toml.write_text(DOUBLE)
+    event = {"hook_event_name": "PreToolUse", "session_id": "s", "cwd": str(repo),
+             "tool_name": "Edit", "tool_input": {"file_path": str(repo / "a.py")}}  # fmt: skip
+    answer = respond(json.dumps(event).encode(), {"QUEEN_DROID": "ann"}, str(repo))
+    assert answer is not None
+    assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
 def test_the_line_and_who_brought_it_in_are_named(

@@ -15,7 +15,7 @@ from hives import Queen, QuickQueen, git, records, snapshot, without_override
 pytestmark = pytest.mark.slow
 
 WRITES = (
-    ("claim", "qb-1"),
+    ("claim", "--new", "qb-1"),
     ("assign", "qb-1", "reviewer"),
     ("reserve", "a.py"),
     ("msg", "send", "reviewer", "x"),
@@ -199,12 +199,12 @@ def test_beads_that_is_a_link_out_of_the_repository_is_refused(
     (tmp_path / "elsewhere").mkdir()
     beads.rmdir()
     beads.symlink_to(tmp_path / "elsewhere")
-    refused = quick("claim", "qb-1", "--json", as_="ui-engineer")
+    refused = quick("claim", "--new", "qb-1", "--json", as_="ui-engineer")
     assert (refused.code, refused.error["code"]) == (7, "unreadable")
     assert "outside this repository" in refused.error["message"]
     assert "QUEEN_ALLOW_OUTSIDE=1" in refused.error["hint"]
     assert snapshot(tmp_path / "elsewhere") == {}
-    allowed = quick("claim", "qb-1", as_="ui-engineer", env={"QUEEN_ALLOW_OUTSIDE": "1"})
+    allowed = quick("claim", "--new", "qb-1", as_="ui-engineer", env={"QUEEN_ALLOW_OUTSIDE": "1"})
     assert allowed.code == 0
 
 
@@ -245,11 +245,11 @@ def test_a_ledger_that_is_not_a_file_is_refused_without_hanging(
         ("\udcff", "is not UTF-8"),
     ],
 )
-def test_invalid_settings_stop_every_command(
+def test_invalid_settings_stop_every_write_where_they_were_never_good(
     quick: QuickQueen, beads: Path, settings: str, said: str
 ) -> None:
     (beads / "queen.toml").write_bytes(settings.encode(errors="surrogateescape"))
-    refused = quick("reserved", "--json", as_="ui-engineer")
+    refused = quick("reserve", "a.py", "--json", as_="ui-engineer")
     assert (refused.code, refused.error["code"]) == (7, "unreadable")
     assert said in refused.error["message"]
     assert "queen.toml" in refused.error["message"]
@@ -343,7 +343,7 @@ def test_a_lock_that_somebody_holds_is_busy_and_names_the_holder(
     ) as process:
         assert process.stdout is not None and process.stdin is not None
         process.stdout.readline()
-        refused = queen("claim", "qb-1", "--json", as_="ui-engineer")
+        refused = queen("claim", "--new", "qb-1", "--json", as_="ui-engineer")
         assert queen("reserved", as_="ui-engineer").code == 0
         process.stdin.close()
     assert (refused.code, refused.error["code"]) == (6, "busy")

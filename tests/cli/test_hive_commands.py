@@ -62,7 +62,7 @@ def test_init_below_the_root_makes_the_hive_at_the_root(quick: QuickQueen, bare:
 
 def test_the_first_write_beside_a_tracker_needs_no_init(quick: QuickQueen, bare: Path) -> None:
     (bare / ".beads").mkdir()
-    assert quick("claim", "qb-1", as_="a", cwd=bare).code == 0
+    assert quick("claim", "--new", "qb-1", as_="a", cwd=bare).code == 0
 
 
 def test_git_sees_only_the_tracked_files_of_a_new_hive(quick: QuickQueen, bare: Path) -> None:
@@ -120,9 +120,9 @@ def test_an_assignment_says_in_which_worktree_it_was_claimed(
     quick: QuickQueen, repo: Path, tmp_path: Path
 ) -> None:
     git(repo, "worktree", "add", "-q", str(tmp_path / "feature-ui"))
-    claimed = quick("claim", "qb-1", "--json", as_="a", cwd=tmp_path / "feature-ui").json
+    claimed = quick("claim", "--new", "qb-1", "--json", as_="a", cwd=tmp_path / "feature-ui").json
     assert claimed["worktree"] == "feature-ui"
-    assert "worktree" not in quick("claim", "qb-2", "--json", as_="a").json
+    assert "worktree" not in quick("claim", "--new", "qb-2", "--json", as_="a").json
     given = quick("assign", "qb-3", "b", "--json", as_="a", cwd=tmp_path / "feature-ui").json
     assert "worktree" not in given  # Where another droid works is not for us to guess.
 
@@ -144,7 +144,7 @@ def test_a_name_is_remembered_for_one_worktree(
 
 def test_commands_act_under_a_remembered_name(quick: QuickQueen) -> None:
     quick("whoami", "--set", "ui-engineer")
-    assert quick("claim", "qb-1", "--json").json["droid"] == "ui-engineer"
+    assert quick("claim", "--new", "qb-1", "--json").json["droid"] == "ui-engineer"
 
 
 def test_an_invalid_remembered_name_can_be_replaced(quick: QuickQueen, repo: Path) -> None:
@@ -184,7 +184,11 @@ def test_the_real_command_does_what_the_quick_one_does(
     quick("reserve", "README.md", as_="ui-engineer")
     copy = tmp_path / "copy"
     shutil.copytree(repo, copy)
-    for arguments in (("reserved", "--json"), ("check", "README.md"), ("claim", "two words")):
+    for arguments in (
+        ("reserved", "--json"),
+        ("check", "README.md"),
+        ("claim", "--new", "two words"),
+    ):
         real, fast = queen(*arguments, as_="reviewer"), quick(*arguments, as_="reviewer")
         assert (real.code, real.out, real.err) == (fast.code, fast.out, fast.err)
 
@@ -193,6 +197,7 @@ def test_init_in_a_clone_of_a_hive_that_synchronizes_says_to_fetch_first(
     quick: QuickQueen, repo: Path
 ) -> None:
     quick("init")
+    quick("config", "set", "land.check", "true")
     assert quick("init").out.endswith("next: queen next  to take an issue\n")
     git(repo, "commit", "-q", "--allow-empty", "-m", "records")
     git(repo, "update-ref", "refs/remotes/origin/queenbee/hive", "HEAD")

@@ -29,7 +29,7 @@ def clones(quick: QuickQueen, frozen: Clock, repo: Path, tmp_path: Path) -> tupl
     for clone, droid in ((ours, "ui-engineer"), (theirs, "api-engineer")):
         git(tmp_path, "clone", "-q", str(repo), str(clone))
         frozen.advance(60)
-        quick("claim", "qb-1", as_=droid, cwd=clone)
+        quick("claim", "--new", "qb-1", as_=droid, cwd=clone)
         quick("reserve", "src/**", "--issue", "qb-1", as_=droid, cwd=clone)
         quick("msg", "send", "reviewer", droid, "--issue", "qb-1", as_=droid, cwd=clone)
         git(clone, "add", "-A")
@@ -93,7 +93,7 @@ def test_nobody_has_the_issue_once_the_older_grant_ends(
     frozen.advance(60)
     quick("release", "qb-1", as_="ui-engineer", cwd=clones[0])
     assert quick("assignments", "--json", cwd=clones[0]).json == []
-    assert quick("claim", "qb-1", as_="reviewer", cwd=clones[0]).code == 0
+    assert quick("claim", "--new", "qb-1", as_="reviewer", cwd=clones[0]).code == 0
 
 
 def test_the_droid_that_lost_gives_everything_back_in_one_release(

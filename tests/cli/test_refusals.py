@@ -33,7 +33,7 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ),
     ("u", "claim qb-33", 4, "not_found", "there is no issue 'qb-33'", "did you mean 'qb-3'?"),
     ("u", "claim x\ny", 2, "invalid_input", "is not an issue id", "one word"),
-    ("u", "assign qb-2 tester", 5, "taken", "qb-2 is assigned to reviewer", "--reassign"),
+    ("u", "assign qb-2 tester --new", 5, "taken", "qb-2 is assigned to reviewer", "--reassign"),
     ("u", "assign qb-3 a/b", 2, "invalid_input", "'a/b' is not a droid name", "1 to 64"),
     (
         "u",

@@ -173,7 +173,7 @@ def test_outside_a_hive_and_in_a_broken_one_nothing_is_offered(
 ) -> None:
     (tmp_path / "nothing").mkdir()
     assert complete(*words, env={"BEADS_DIR": str(tmp_path / "nothing")}) == []
-    (beads / "queen.toml").write_text("[[[")
+    (beads / "redirect").write_text("nowhere")
     assert complete(*words) == []
 
 

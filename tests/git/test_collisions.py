@@ -254,7 +254,7 @@ class TestWhatIsSaid:
         (ui / "src" / "app.py").write_text(TEXT.replace("line 4\nline 5\nline 6\n", "c\n"))
         (file,) = compared(base).pairs[0].files
         assert [each.to_dict() for each in file.lines] == [
-            {"base": [4, 6], "a": [6, 7], "b": [4, 4]}
+            {"base": [4, 6], "a": [6, 7], "b": [4, 4], "section": None}
         ]
         assert not file.only_added
 
@@ -264,7 +264,7 @@ class TestWhatIsSaid:
         (file,) = compared(base).pairs[0].files
         assert file.only_added
         assert [each.to_dict() for each in file.lines] == [
-            {"base": [2, 1], "a": [2, 2], "b": [2, 2]}
+            {"base": [2, 1], "a": [2, 2], "b": [2, 2], "section": None}
         ]
 
     def test_a_file_that_everybody_adds_to_is_named_the_second_time(
@@ -279,6 +279,29 @@ class TestWhatIsSaid:
         assert "queen config set --add land.union docs/log.md" in " ".join(said.split())
         (base / ".beads" / "queen.toml").write_text('[land]\nunion = ["log.md"]\n')
         assert compared(base).everybody_adds_to == []
+        assert compared(base).pairs == []
+
+    def test_a_change_log_conflicts_only_where_landing_does_not_join_it(
+        self, base: Path, api: Path, ui: Path
+    ) -> None:
+        commit_file(base, "CHANGES.md", "# Changes\n")
+        for tree in (api, ui):
+            git(tree, "merge", "-q", "main")
+            (tree / "CHANGES.md").write_text(f"# Changes\n- {tree.name}\n")
+        assert compared(base, with_order=True).pairs == []
+        assert not any(step.files for step in compared(base, with_order=True).order or ())
+        (ui / "CHANGES.md").write_text("# Changes\n## 2.0\n- ui\n")
+        (pair,) = compared(base).pairs
+        assert [each.path for each in pair.files] == ["CHANGES.md"]
+
+    def test_the_function_is_named(self, base: Path, api: Path, ui: Path) -> None:
+        text = "def tax(n):\n    a = 1\n    b = 2\n    return n\n"
+        commit_file(base, "tax.py", text)
+        for tree in (api, ui):
+            git(tree, "merge", "-q", "main")
+            (tree / "tax.py").write_text(text.replace("b = 2", f"b = '{tree.name}'"))
+        (file,) = compared(base).pairs[0].files
+        assert [each.section for each in file.lines] == ["tax"]
 
     def test_a_file_in_which_lines_were_changed_is_not(
         self, base: Path, api: Path, ui: Path
@@ -659,7 +682,7 @@ class TestTheCommand:
                     {
                         "path": "src/app.py",
                         "kind": "content",
-                        "lines": [{"base": [5, 5], "a": [5, 5], "b": [5, 5]}],
+                        "lines": [{"base": [5, 5], "a": [5, 5], "b": [5, 5], "section": None}],
                         "only_added": False,
                         "program": None,
                     }

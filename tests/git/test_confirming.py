@@ -389,7 +389,7 @@ class TestTheCommand:
 
     def test_is_busy_while_the_remote_is_away(self, two: World, queen: QuickQueen) -> None:
         two.cut()
-        for call in (["claim", "shop-1"], ["reserve", "a.py"]):
+        for call in (["claim", "--new", "shop-1"], ["reserve", "a.py"]):
             refused = queen(*call, "--confirm", "--json")
             assert (refused.code, refused.error["code"]) == (6, "unreachable")
         assert queen("reserved", "--json").json == []
@@ -418,7 +418,7 @@ class TestTheCommand:
 
     def test_the_setting_asks_for_it_everywhere(self, two: World, queen: QuickQueen) -> None:
         two.settings("ada", '[sync]\nconfirm = "remote"\n')
-        assert queen("claim", "shop-1", "--json").json["token"] == 1
+        assert queen("claim", "--new", "shop-1", "--json").json["token"] == 1
         assert os.path.isdir(two.bare)
 
 

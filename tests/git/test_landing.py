@@ -168,7 +168,7 @@ class TestTheTurn:
             time.sleep(0.02)
         slow.send_signal(signal.SIGKILL)
         slow.communicate()
-        assert queen("land", cwd=two, as_="api").code == 0
+        assert queen("land", "--unchecked", cwd=two, as_="api").code == 0
         assert head(two) == head(repo, "main")
         assert not (repo / "one.txt").exists()
 
@@ -212,7 +212,7 @@ class TestTheCommand:
         shown = quick("land", "--check", "true", "--reason", "done", "--next", as_="ui", cwd=tree)
         assert shown.code == 0, shown
         short = head(repo, "main")[:10]
-        assert shown.out.startswith(f"landed on main as {short}\nqb-1 was completed by ui\n")
+        assert f"landed on main as {short}\nqb-1 was completed by ui\n" in shown.out
         assert "qb-2 is yours" in shown.out
         (done,) = quick("assignments", "--status", "completed", "--json").json
         assert done["reason"] == f"done ({short})"
@@ -288,10 +288,10 @@ class TestWhatLands:
         tree = worktree("one")
         commit_file(tree, "new.txt", "x\n")
         quick("reserve", "new.txt", as_="api")
-        refused = quick("land", as_="ui", cwd=tree)
+        refused = quick("land", "--unchecked", as_="ui", cwd=tree)
         assert (refused.code, "held by others: new.txt (api)" in refused.err) == (5, True)
         quick("unreserve", "--all", as_="api")
-        assert quick("land", as_="ui", cwd=tree).code == 0
+        assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
 
     def test_moves_the_target_also_when_a_hook_names_a_repository(
         self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
@@ -311,7 +311,7 @@ class TestWhatLands:
         tree = worktree("one")
         commit_file(tree, "new.txt", "x\n")
         before = head(repo, "main")
-        assert quick("land", "qb-1", as_="ui", cwd=tree).code == 5
+        assert quick("land", "--unchecked", "qb-1", as_="ui", cwd=tree).code == 5
         assert head(repo, "main") == before
 
 
@@ -349,7 +349,7 @@ def test_a_submodule_that_others_hold_does_not_land_whatever_git_is_told_to_show
     if how == "setting":
         git(repo, "config", "diff.ignoreSubmodules", "all")
     quick("reserve", "sub", as_="api")
-    refused = quick("land", as_="ui", cwd=tree)
+    refused = quick("land", "--unchecked", as_="ui", cwd=tree)
     assert (refused.code, "held by others: sub (api)" in refused.err) == (5, True), refused.err
 
 

@@ -13,6 +13,7 @@ from queenbee.errors import Busy
 from queenbee.git import hooks
 from queenbee.git.landing import landed_issue
 from queenbee.services.leases import edits
+from queenbee.services.telling.briefing import section
 from queenbee.store.git_files import tree_id
 
 
@@ -78,7 +79,7 @@ def test_those_who_work_on_files_that_changed_are_told(
 ) -> None:
     quick("reserve", "--shared", "new.txt", as_="api")
     quick("reserve", "--shared", "other.txt", as_="db")
-    shown = quick("land", as_="ui", cwd=tree)
+    shown = quick("land", "--unchecked", as_="ui", cwd=tree)
     assert "told api: files that they work on changed" in shown.out
     (message,) = quick("msg", "inbox", "--json", as_="api").json
     assert message["subject"] == "main has changed files that you work on"
@@ -97,7 +98,7 @@ def test_those_with_unmerged_work_in_files_that_changed_are_told_once_without_a_
     quick("reserve", "--shared", "README.md", as_="db", cwd=tmp_path / "three")
     (tmp_path / "four" / "other.txt").write_text("y\n")
     commit_file(tree, "README.md", "mine\n")
-    assert quick("land", "--json", as_="ui", cwd=tree).json["told"] == ["api", "db"]
+    assert quick("land", "--unchecked", "--json", as_="ui", cwd=tree).json["told"] == ["api", "db"]
     for droid, many in (("api", 1), ("db", 1), ("ops", 0)):
         assert len(quick("msg", "inbox", "--json", as_=droid).json) == many, droid
 
@@ -117,7 +118,7 @@ class TestWhatCameIn:
         text = (tree / "README.md").read_text()
         commit_file(two, "README.md", f"first\n{text}")
         commit_file(two, "two.txt", "x\n")
-        assert quick("land", "--reason", "all in", as_="api", cwd=two).code == 0
+        assert quick("land", "--unchecked", "--reason", "all in", as_="api", cwd=two).code == 0
         commit_file(repo, "late.txt", "x\n")
         commit_file(tree, "README.md", f"{text}\n\n\nlast\n")
         return tree
@@ -129,7 +130,7 @@ class TestWhatCameIn:
         (beads / "queen.toml").write_text(f'[land]\nstrategy = "{strategy}"\n')
         commit_file(behind, "README.md", f"first\n{(behind / 'README.md').read_text()}")
         late = head(repo, "main")
-        done = quick("land", as_="ui", cwd=behind)
+        done = quick("land", "--unchecked", as_="ui", cwd=behind)
         assert done.code == 0, done
         shown = [each for each in done.out.split("\n") if each.startswith("came in: ")]
         assert [each.replace("“", '"').replace("”", '"') for each in shown] == [
@@ -139,7 +140,7 @@ class TestWhatCameIn:
 
     def test_is_in_the_json(self, quick: QuickQueen, repo: Path, behind: Path) -> None:
         late, landed = git(repo, "rev-parse", "main", "main~1").split()
-        done = quick("land", "--json", as_="ui", cwd=behind)
+        done = quick("land", "--unchecked", "--json", as_="ui", cwd=behind)
         assert done.json["landing"]["came_in"] == [
             {
                 "issue_id": None,
@@ -163,9 +164,9 @@ class TestWhatCameIn:
     ) -> None:
         (beads / "queen.toml").write_text(f'[land]\nstrategy = "{strategy}"\n')
         commit_file(behind, "README.md", "other\n")
-        refused = quick("land", as_="ui", cwd=behind)
+        refused = quick("land", "--unchecked", as_="ui", cwd=behind)
         assert refused.code == 5
-        assert "came in: qb-1 by api, which changes README.md too" in refused.err
+        assert "came in: qb-1 by api, which changes README.md too" in refused.out
         assert "late.txt" not in refused.err
         (behind / "README.md").write_text("both\n")
         git(behind, "add", "README.md")
@@ -177,11 +178,11 @@ class TestWhatCameIn:
     ) -> None:
         for number in range(7):
             commit_file(repo, f"{number}.txt", "x\n")
-        shown = quick("land", as_="ui", cwd=tree).out.split("\n")
+        shown = quick("land", "--unchecked", as_="ui", cwd=tree).out.split("\n")
         assert len([each for each in shown if each.startswith("came in: ")]) == 6
         assert "came in: and 2 more" in shown
         commit_file(tree, "more.txt", "x\n")
-        assert "came in" not in quick("land", as_="ui", cwd=tree).out
+        assert "came in" not in quick("land", "--unchecked", as_="ui", cwd=tree).out
 
 
 def test_a_commit_that_landing_makes_names_the_issue(
@@ -190,23 +191,19 @@ def test_a_commit_that_landing_makes_names_the_issue(
     write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "new  things", "status": "open"})
     quick("claim", "qb-1", as_="ui", cwd=tree)
     commit_file(repo, "late.txt", "x\n")
-    assert quick("land", as_="ui", cwd=tree).code == 0
+    assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
     assert git(repo, "log", "-1", "--format=%s", "main") == "qb-1: new things\n"
 
 
-@pytest.mark.parametrize("where", ["queen.toml", "git config", "nowhere"])
-def test_the_check_of_the_settings_is_not_asked_for_again(
-    quick: QuickQueen, repo: Path, beads: Path, tree: Path, where: str
+def test_every_text_names_the_same_command(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path
 ) -> None:
     write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
-    if where == "queen.toml":
-        (beads / "queen.toml").write_text('[land]\ncheck = "true"\n')
-    elif where == "git config":
-        git(repo, "config", "queenbee.check", "true")
-    command = "queen land --check 'YOUR TESTS' --next"
-    command = command if where == "nowhere" else "queen land --next"
-    assert f"when it is committed: {command}\n" in quick("next", as_="ui", cwd=tree).out
-    assert f"`{command}` merges" in quick("prime", as_="ui", cwd=tree).out
+    command = "queen land -m 'WHAT YOU DID' --next"
+    assert f"when it is done: {command}\n" in quick("next", as_="ui", cwd=tree).out
+    assert f"`{command}` commits" in quick("prime", as_="ui", cwd=tree).out
+    assert f"`{command}` commits" in section()
+    assert "queen land -m TEXT --next  " in quick("--help").out
 
 
 def test_abort_takes_nothing_else(quick: QuickQueen, tree: Path) -> None:
@@ -241,7 +238,7 @@ class TestTheGuard:
     def test_lets_a_landing_pass_what_others_announced(
         self, queen: Queen, repo: Path, conflict: Path
     ) -> None:
-        done = queen("land", as_="ui", cwd=conflict)
+        done = queen("land", "--unchecked", as_="ui", cwd=conflict)
         assert done.code == 0, done
         assert (repo / "README.md").read_text().endswith("from one\nfrom main\n")
 
@@ -266,10 +263,10 @@ def test_a_completion_that_fails_says_that_it_has_landed_and_is_done_by_the_next
 
     with monkeypatch.context() as broken:
         broken.setattr(landed_issue, "complete", fails)
-        refused = quick("land", as_="ui", cwd=tree)
-    assert (refused.code, "landed on main; run queen land again" in refused.err) == (6, True)
+        refused = quick("land", "--unchecked", as_="ui", cwd=tree)
+    assert (refused.code, "landed on main; run queen land again" in refused.out) == (6, True)
     assert head(repo, "main") == head(tree)
-    assert quick("land", as_="ui", cwd=tree).code == 0
+    assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
     (done,) = quick("assignments", "--status", "completed", "--json").json
     assert done["reason"] == f"landed as {head(repo, 'main')[:10]}"
 
@@ -281,5 +278,5 @@ def test_what_was_announced_and_landed_is_announced_no_longer(
     files = ("new.txt", "later.txt")
     edits.keep(hive.reservations, edits.look(hive.reservations, files, "s1"), "s1")
     (tree / "later.txt").write_text("not committed")
-    assert quick("land", as_="ui", cwd=tree).code == 0
+    assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
     assert [lease.pattern for lease in hive.reservations.find()] == ["later.txt"]

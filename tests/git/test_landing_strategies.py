@@ -335,7 +335,7 @@ class TestAConflict:
         shown = quick("status", as_="ui")
         assert "two resolves a conflict before it lands on main" in shown.out
         assert quick("land", "--abort", as_="two", cwd=conflict).code == 0
-        refused = quick("land", as_="two", cwd=conflict)
+        refused = quick("land", "--unchecked", as_="two", cwd=conflict)
         assert (refused.code, "queen land --continue" in refused.err) == (5, True)
         self.resolve(conflict)
         assert quick("land", "--continue", as_="two", cwd=conflict).code == 0

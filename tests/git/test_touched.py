@@ -71,6 +71,7 @@ def test_an_uncommitted_edit_of_another_worktree_is_seen(mine: Path, worktree: W
         "issue_id": None,
         "how": "changed",
         "lines": [[4, 4]],
+        "sections": [],
         "committed": False,
         "uncommitted": True,
     }
@@ -394,6 +395,44 @@ def test_next_names_those_in_the_files_of_the_issue(
     assert "not merged yet: api changed ten.txt line 4" in ran.out
     (found,) = quick("next", "--json", cwd=mine, as_="ui").json["touched_by"]
     assert (found["path"], found["droid"]) == ("ten.txt", "api")
+
+
+def test_the_functions_and_sections_are_named(repo: Path, mine: Path, worktree: Worktree) -> None:
+    code = "class Shop:\n    def tax(self):\n        a = 1\n        b = 2\n        return a\n"
+    page = "# Shop\n\n## Prices\n\nold\n\nThe end.\n"
+    commit_file(repo, "shop.py", code)
+    commit_file(repo, "page.md", page)
+    tree = worktree("other", "api")
+    (tree / "shop.py").write_text(code.replace("b = 2", "b = 3"))
+    (tree / "page.md").write_text(page.replace("old", "new"))
+    found = {each.path: each for each in seen(mine, "shop.py", "page.md").touches}
+    assert {path: each.sections for path, each in found.items()} == {
+        "shop.py": ["tax"],
+        "page.md": ["Prices"],
+    }
+    assert "api changed shop.py line 4 in tax (" in found["shop.py"].sentence()
+
+
+def test_a_change_log_concerns_nobody_else(repo: Path, mine: Path, worktree: Worktree) -> None:
+    tree = worktree("other", "api")
+    for name in ("CHANGELOG.md", "index.md"):
+        (tree / name).write_text("x\n")
+    assert [each.path for each in seen(mine, "CHANGELOG.md", "index.md").touches] == ["index.md"]
+
+
+def test_next_says_what_others_really_work_in(
+    repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
+) -> None:
+    rows = [{"id": f"qb-{n}", "title": "x", "status": "open"} for n in range(2)]
+    write_lines(repo / ".beads" / "issues.jsonl", *rows)
+    tree = worktree("other", "api")
+    quick("claim", "qb-0", cwd=tree)
+    edit(tree, 4)
+    (tree / "CHANGELOG.md").write_text("x\n")
+    shown = quick("next", cwd=mine).out
+    assert "    works in ten.txt (changed line 4, uncommitted)\n" in shown
+    (other,) = quick("next", "--json", cwd=mine).json["others"]
+    assert [each["path"] for each in other["changes"]] == ["ten.txt"]
 
 
 def test_next_says_what_those_who_have_the_same_files_really_changed(

@@ -31,7 +31,7 @@ def event_of(cwd: Path, name: str) -> bytes:
 
 
 def refused(cwd: Path, name: str) -> bool:
-    env = {"QUEEN_DROID": "me", "QUEEN_DURABILITY": "buffered"}
+    env = {"QUEEN_DROID": "mo", "QUEEN_DURABILITY": "buffered"}
     answer: dict[str, Any] | None = respond(event_of(cwd, name), env, str(cwd))
     return answer is not None and "reserved by reviewer" in json.dumps(answer)
 
@@ -75,7 +75,7 @@ def test_a_link_is_followed_before_the_folder_above_it(tree: Path) -> None:
     assert refused(tree, "src/link/../f.py")
     assert refused(tree / "src", "link/../f.py")
     assert not refused(tree, "src/f.py")
-    hive = Hive.open(tree, droid="me", env={})
+    hive = Hive.open(tree, droid="mo", env={})
     assert [each.status for each in hive.reservations.check(["src/link/../f.py"])] == ["held"]
     assert [each.path for each in hive.reservations.check(["src/../src/./x/../app.py"])] == [
         "src/app.py"
@@ -153,7 +153,7 @@ def test_patterns_have_the_form_that_git_stores(tree: Path, pattern: str) -> Non
 def test_a_locale_without_the_letters_of_a_name_changes_nothing(tree: Path, escaped: bool) -> None:
     hold(tree, "dé/ü.py")
     name = "dé/ü.py".encode().decode("ascii", "surrogateescape") if escaped else "dé/ü.py"
-    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "QUEEN_DROID": "me"}
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "QUEEN_DROID": "mo"}
     ran = subprocess.run(
         [sys.executable, str(SCRIPT)],
         cwd=tree,

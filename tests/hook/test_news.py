@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from agent_inputs import NAME, OTHER_SESSION, recorded, shaped
-from hives import git, write_lines
+from hives import write_lines
 from tokens import tokens
 
 from queenbee import Hive
@@ -544,10 +544,7 @@ def test_an_issue_with_a_strange_id_is_in_no_suggested_command(ask: Ask, tree: P
 def test_in_a_worktree_of_its_own_the_way_to_end_is_to_land(ask: Ask, tree: Path) -> None:
     row = {"id": "qa-1", "issue_id": "qb-1", "droid": "tester", "status": "active", "rev": 1}
     write_lines(tree / ".beads" / "queen_assignments.jsonl", {**row, "worktree": "tree-2"})
-    git(tree, "config", "queenbee.check", "make test")
     assert "When it is done: queen land." in stop(ask, tree, session_id="one")
-    git(tree, "config", "--unset", "queenbee.check")
-    assert "When it is done: queen land --check 'YOUR TESTS'." in stop(ask, tree, session_id="two")
 
 
 def test_what_a_hook_says_is_one_json_document(tree: Path) -> None:

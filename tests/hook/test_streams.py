@@ -57,7 +57,7 @@ def test_the_guard_of_a_push_with_closed_input_says_nothing_is_pushed(
     ran = subprocess.run(
         ["sh", "-c", f"{command} guard check --pre-push origin <&-"],
         cwd=tree,
-        env={**os.environ, "QUEEN_DROID": "me"},
+        env={**os.environ, "QUEEN_DROID": "mo"},
         capture_output=True,
         text=True,
     )

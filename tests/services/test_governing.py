@@ -37,13 +37,13 @@ def edited(tree: Path, *files: str, **env: str) -> dict[str, Any] | None:
     """Returns the hook's answer to an edit of these files."""
     arguments = {"file_path": files[0], "files": list(files[1:])}
     event = {**EVENT, "tool_input": arguments, "cwd": str(tree)}
-    told = {"QUEEN_DROID": "me", **environment(), **env}
+    told = {"QUEEN_DROID": "mo", **environment(), **env}
     return respond(json.dumps(event).encode(), told, str(tree))
 
 
 def leased(folder: Path) -> list[str]:
     return [
-        each.pattern for each in Hive.open(folder, env=environment()).reservations.find(droid="me")
+        each.pattern for each in Hive.open(folder, env=environment()).reservations.find(droid="mo")
     ]
 
 
@@ -70,7 +70,7 @@ def test_a_hive_that_the_environment_names_governs_alone(nested: Path) -> None:
 def test_check_and_where_and_the_guard_ask_every_hive(nested: Path, quick: QuickQueen) -> None:
     hold(nested, "src/*")
     for cwd, path in ((nested, "src/app.py"), (nested / "src", "app.py")):
-        found = quick("check", "--json", path, as_="me", cwd=cwd)
+        found = quick("check", "--json", path, as_="mo", cwd=cwd)
         assert (found.code, found.json[0]["status"]) == (1, "held")
     above = quick("where", "--json", cwd=nested / "src").json["above"]
     assert above == [str(nested / ".beads")]
@@ -78,16 +78,16 @@ def test_check_and_where_and_the_guard_ask_every_hive(nested: Path, quick: Quick
     (nested / "src" / "app.py").write_text("a = 2\n")
     git(nested, "add", "src/app.py")
     for cwd in (nested, nested / "src"):
-        assert quick("guard", "check", "--staged", as_="me", cwd=cwd).code == 1
+        assert quick("guard", "check", "--staged", as_="mo", cwd=cwd).code == 1
 
 
 def test_the_guard_at_the_top_asks_a_hive_below(nested: Path, quick: QuickQueen) -> None:
     hold(nested / "src", "*")
     (nested / "src" / "app.py").write_text("a = 2\n")
     git(nested, "add", "src/app.py")
-    assert quick("guard", "check", "--staged", as_="me").code == 1
+    assert quick("guard", "check", "--staged", as_="mo").code == 1
     assert quick("guard", "check", "--staged", as_="reviewer").code == 0
-    assert quick("check", "src/app.py", as_="me").code == 1
+    assert quick("check", "src/app.py", as_="mo").code == 1
 
 
 def test_a_file_in_a_linked_worktree_is_governed_by_both(nested: Path, tmp_path: Path) -> None:
@@ -158,15 +158,15 @@ def test_what_the_superproject_holds_is_refused_in_a_submodule(
         (submodule / ".beads").mkdir()
     hold(repo, "vendor/lib/**")
     for cwd, path in ((submodule, "z.py"), (repo, "vendor/lib/z.py")):
-        found = quick("check", "--json", path, as_="me", cwd=cwd)
+        found = quick("check", "--json", path, as_="mo", cwd=cwd)
         assert (found.code, found.json[0]["status"]) == (1, "held")
         assert quick("check", path, as_="reviewer", cwd=cwd).code == 0
-        assert quick("guard", "check", path, as_="me", cwd=cwd).code == 1
-    refused = quick("guard", "check", "--staged", as_="me", cwd=submodule)
+        assert quick("guard", "check", path, as_="mo", cwd=cwd).code == 1
+    refused = quick("guard", "check", "--staged", as_="mo", cwd=submodule)
     assert refused.code == 1
     assert "vendor/lib/z.py: held by reviewer" in refused.err + refused.out
     assert quick("guard", "check", "--staged", as_="reviewer", cwd=submodule).code == 0
-    assert quick("guard", "check", "--staged", as_="me", cwd=repo).code == 0
+    assert quick("guard", "check", "--staged", as_="mo", cwd=repo).code == 0
 
 
 @pytest.mark.only_files  # The settings of the hive would go with it.
@@ -174,9 +174,9 @@ def test_a_submodule_without_any_hive_passes_and_says_so(
     repo: Path, submodule: Path, quick: QuickQueen
 ) -> None:
     (repo / ".beads").rmdir()
-    assert quick("guard", "check", "--staged", as_="me", cwd=submodule).code == 0
-    assert quick("guard", "check", "--range", "no..such", as_="me", cwd=submodule).code == 0
-    assert "there is no hive here" in quick("check", "z.py", as_="me", cwd=submodule).err
+    assert quick("guard", "check", "--staged", as_="mo", cwd=submodule).code == 0
+    assert quick("guard", "check", "--range", "no..such", as_="mo", cwd=submodule).code == 0
+    assert "there is no hive here" in quick("check", "z.py", as_="mo", cwd=submodule).err
 
 
 @pytest.mark.only_files  # The settings of the hive would go with it.
@@ -187,13 +187,13 @@ def test_the_guard_asks_a_hive_below_if_there_is_none_at_the_top(
     hold(nested / "src", "*")
     (nested / "src" / "app.py").write_text("a = 2\n")
     git(nested, "add", "src/app.py")
-    assert quick("guard", "check", "--staged", as_="me", cwd=nested).code == 1
-    assert quick("guard", "check", "src/app.py", as_="me", cwd=nested).code == 1
-    assert quick("check", "src/app.py", as_="me", cwd=nested).code == 1
-    assert quick("guard", "check", "docs/a.md", as_="me", cwd=nested).code == 0
-    warned = quick("guard", "check", "--staged", as_="me", cwd=nested, env={"QUEEN_GUARD": "warn"})
+    assert quick("guard", "check", "--staged", as_="mo", cwd=nested).code == 1
+    assert quick("guard", "check", "src/app.py", as_="mo", cwd=nested).code == 1
+    assert quick("check", "src/app.py", as_="mo", cwd=nested).code == 1
+    assert quick("guard", "check", "docs/a.md", as_="mo", cwd=nested).code == 0
+    warned = quick("guard", "check", "--staged", as_="mo", cwd=nested, env={"QUEEN_GUARD": "warn"})
     assert warned.code == 0
-    off = quick("guard", "check", "--staged", as_="me", cwd=nested, env={"QUEEN_GUARD": "off"})
+    off = quick("guard", "check", "--staged", as_="mo", cwd=nested, env={"QUEEN_GUARD": "off"})
     assert off.code == 0
     log = next((nested / ".git" / "queenbee").rglob("guard.log")).read_text()
     assert "QUEEN_GUARD=warn: src/app.py (reviewer)" in log

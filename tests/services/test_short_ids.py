@@ -203,7 +203,7 @@ def tracker(beads: Path, *ids: str) -> None:
 
 def test_commands_about_issues_take_a_part(quick: QuickQueen, beads: Path) -> None:
     tracker(beads, "qb-42", "qb-43")
-    assert quick("claim", "42", "--json", as_="ui").json["issue_id"] == "qb-42"
+    assert quick("claim", "--new", "42", "--json", as_="ui").json["issue_id"] == "qb-42"
     assert quick("reserve", "a", "--issue", "42", "--json", as_="ui").json[0]["issue_id"] == "qb-42"
     sent = quick("msg", "send", "api", "x", "--issue", "42", "--json", as_="ui").json
     assert sent["issue_id"] == "qb-42"
@@ -213,20 +213,20 @@ def test_commands_about_issues_take_a_part(quick: QuickQueen, beads: Path) -> No
     assert quick("assign", "43", "api", "--json", as_="ui").json["issue_id"] == "qb-43"
     assert quick("release", "43", "--json", as_="api").json["issue_id"] == "qb-43"
     assert quick("complete", "42", "--json", as_="ui").json["issue_id"] == "qb-42"
-    refused = quick("claim", "qb-4", as_="ui")
+    refused = quick("claim", "--new", "qb-4", as_="ui")
     assert refused.code == 4
 
 
 def test_where_any_issue_may_be_claimed_a_part_claims_something_new(quick: QuickQueen) -> None:
-    quick("claim", "auth-tokens", as_="ui")
-    assert quick("claim", "auth", "--json", as_="api").json["issue_id"] == "auth"
+    quick("claim", "--new", "auth-tokens", as_="ui")
+    assert quick("claim", "--new", "auth", "--json", as_="api").json["issue_id"] == "auth"
     assert quick("release", "tokens", "--json", as_="ui").json["issue_id"] == "auth-tokens"
 
 
 def test_an_issue_that_only_records_know_is_itself_and_not_a_part_of_another(
     quick: QuickQueen, beads: Path
 ) -> None:
-    quick("claim", "login", as_="ui")
+    quick("claim", "--new", "login", as_="ui")
     tracker(beads, "gt-login-001")
     assert quick("show", "login", "--json").json["issue_id"] == "login"
 

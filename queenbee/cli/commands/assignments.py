@@ -82,6 +82,7 @@ def show_one(assignment: Assignment) -> None:
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
 @click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
+@click.option("--new", is_flag=True, help="Also if nobody has described it")
 @click.option("--wait", callback=seconds, metavar="10m", help="Wait until it is your turn")
 @confirm_options
 def claim(  # noqa: PLR0913 - the options of a command
@@ -90,6 +91,7 @@ def claim(  # noqa: PLR0913 - the options of a command
     worktree: str | None,
     reason: str | None,
     anyway: bool,
+    new: bool,
     wait: int | None,
     confirm: bool,
     local_if_offline: bool,
@@ -99,6 +101,8 @@ def claim(  # noqa: PLR0913 - the options of a command
     queen next chooses one for you.
     """
     issue_id = hive.issue_id(issue_id)
+    if not new:
+        hive.issues.refuse_slip(issue_id)
     rest = {"worktree": worktree, "reason": reason, "anyway": anyway}
 
     def claimed(wait_s: float, watcher: Any) -> list[Assignment]:
@@ -121,6 +125,7 @@ def claim(  # noqa: PLR0913 - the options of a command
 @click.option("--reason", help="Why")
 @click.option("--reassign", is_flag=True, help="Take it from the droid that holds it")
 @click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
+@click.option("--new", is_flag=True, help="Also to a droid that nobody here knows yet")
 def assign(  # noqa: PLR0913 - the options of a command
     hive: Hive,
     issue_id: str,
@@ -129,10 +134,14 @@ def assign(  # noqa: PLR0913 - the options of a command
     reason: str | None,
     reassign: bool,
     anyway: bool,
+    new: bool,
 ) -> Assignment:
     """Assign an issue to a droid and send it a message"""
     issue_id = hive.issue_id(issue_id)
     try:
+        hive.issues.check_known(issue_id)
+        if not new:
+            hive.droids.check_addressee(droid)
         return hive.assignments.assign(
             issue_id, droid, worktree=worktree, reason=reason, reassign=reassign, anyway=anyway
         )

@@ -9,7 +9,7 @@ import click
 from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import entry, paragraph
 from queenbee.core.conflicts.marked import union_setting
-from queenbee.core.text import mentioned, printable
+from queenbee.core.text import mentioned, one_line, printable
 from queenbee.git.lines import shown
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from queenbee.git.collisions.found import Collisions, ConflictingFile, Pair, Side, Step
     from queenbee.workflows.hive import Hive
 
+_SECTION = 40
 _PLACES = 3
 """Places of one file that are shown; `--json` has them all."""
 
@@ -50,9 +51,12 @@ def _show_pair(pair: Pair) -> None:
 
 def _where(file: ConflictingFile, pair: Pair) -> str:
     places = [
-        f"{shown(one.a)} of {_name(pair.a)}, {shown(one.b)} of {_name(pair.b)}"
-        if one.a != one.b
-        else f"{shown(one.a)} of both"
+        (
+            f"{shown(one.a)} of {_name(pair.a)}, {shown(one.b)} of {_name(pair.b)}"
+            if one.a != one.b
+            else f"{shown(one.a)} of both"
+        )
+        + (f" in {mentioned(one_line(one.section, _SECTION))}" if one.section else "")
         for one in file.lines[:_PLACES]
     ]
     more = len(file.lines) - _PLACES

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.app import Answer, command, invocation, tell
 from queenbee.cli.commands import work as views
 from queenbee.cli.confirming import confirmation
-from queenbee.cli.options import seconds
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block
 from queenbee.cli.terminal import say
@@ -18,17 +18,27 @@ from queenbee.core.text import printable
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from queenbee.git.landing import Landing
+    from queenbee.git.landing.requests import Request
     from queenbee.workflows.hive import Hive
 
 _SHOWN = 5
 
 
 def _show(value: dict[str, Any]) -> None:
-    landing: Landing | None = value["landing"]
-    if landing is None:
+    if value["landing"] is None:
         say("taken back; the turn went on to the next")
         return
+    if not value.get("is_shown"):
+        _show_landing(value)
+    if value["next"] is not None:
+        views.show_next(value["next"])
+
+
+def _show_landing(value: dict[str, Any]) -> None:
+    landing: Landing = value["landing"]
     if landing.commit is None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
         block(landing.output, most=40)
@@ -46,33 +56,32 @@ def _show(value: dict[str, Any]) -> None:
     if value["told"]:
         say(f"told {printable(', '.join(value['told']))}: files that they work on changed")
     if value["completed"] is not None:
-        views.show_loop({"completed": value["completed"], "next": value["next"]})
-    elif value["next"] is not None:
-        views.show_next(value["next"])
+        views.show_loop({"completed": value["completed"], "next": None})
 
 
 @command(
     "land",
     show=_show,
-    example="queen land --check 'make test' --next\n"
-    "queen land qb-42 --reason 'tax is in' --next\n"
+    example="queen land -m 'Round the prices' --next\n"
+    "queen land qb-42 --reason 'tax is in' --check 'make slow' --next\n"
     "queen land --continue",
 )
 @click.argument("issue_id", required=False, metavar="[ISSUE]")
 @click.option(
     "--check",
     metavar="COMMAND",
-    help="Command that must succeed (default: land.check)",
+    help="Command that must succeed too, after land.check",
+)
+@click.option("--unchecked", is_flag=True, help="Land although there is no check at all")
+@click.option(
+    "-m", "message", metavar="TEXT", help="Commit all changes of the worktree first, with this"
 )
 @click.option("--reason", help="What was done")
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
 @click.option(
     "--wait",
-    default="10m",
-    callback=seconds,
     metavar="10m",
-    help="How long to wait for your turn",
-    show_default=True,
+    help="How long to wait for your turn, and with --next for an issue  [default: 10m]",
 )
 @click.option("--alone", is_flag=True, help="In a step of its own, with a check of its own")
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
@@ -82,9 +91,11 @@ def land(  # noqa: PLR0913 - the options of a command
     hive: Hive,
     issue_id: str | None,
     check: str | None,
+    unchecked: bool,
+    message: str | None,
     reason: str | None,
     take_next: bool,
-    wait: int,
+    wait: str | None,
     alone: bool,
     go_on: bool,
     confirm: bool,
@@ -93,35 +104,58 @@ def land(  # noqa: PLR0913 - the options of a command
     """Bring your commits to the main branch, and complete the issue
 
     For a worktree of its own: it waits for its turn, merges the main branch into yours, runs the
-    check and those of the issue, and moves the main branch to yours by fast-forward, also in the
-    main worktree. Then it completes ISSUE (default: the one that you have), and tells those who
-    work on files that changed. Those who wait for their turn land with you, with one check.
+    check that is set (land.check), yours and those of the issue, and moves the main branch to yours
+    by fast-forward, also in the main worktree. Then it completes ISSUE (default: the one that you
+    have), and tells those who work on files that changed. Without any check, it refuses. Those who
+    wait for their turn land with you, with one check.
 
-    If the merge has conflicts, it leaves them to you, and others land meanwhile: resolve
-    them, git add, and --continue, or --abort. If a check fails (exit 1), nothing is landed. It
-    refuses files that another droid holds.
+    If the merge has conflicts, it leaves them to you, and others land meanwhile: resolve them, git
+    add, and --continue, which does what was asked before, or --abort. If a check fails (exit 1),
+    nothing is landed. It refuses files that another droid holds.
 
     With --confirm, the git remote confirms first that the issue is yours, and files that others
     hold on other machines count too. Exit 6: it cannot be reached, and nothing was landed.
     """
+    others = (issue_id, check, reason, take_next, go_on, confirm, unchecked, message, alone)
+    if abort:
+        return _taken_back(hive, others)
+    from queenbee.git.landing.requests import Request  # noqa: PLC0415 - start-up
+
+    given = (issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message, alone)
+    asked = Request(*given)
+    return _landed(hive, asked)
+
+
+def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
     from queenbee.git import landing as landings  # noqa: PLC0415 - start-up
 
-    if abort:
-        if issue_id or check or reason or take_next or go_on or confirm or alone:
-            raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
-        landings.abort(hive, tell=tell)
-        return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
-    from queenbee.git.landing.landed_issue import Request, land_issue  # noqa: PLC0415 - start-up
+    if any(others):
+        raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
+    landings.abort(hive, tell=tell)
+    return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
 
-    asked = Request(issue_id, check, reason, wait, go_on, confirm, alone)
+
+def _landed(hive: Hive, asked: Request) -> Answer:
+    """Lands, and takes the next issue if that is asked for."""
+    from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
+
+    call = invocation()
+    call.in_order = True
+    if asked.go_on:
+        asked = asked.resumed(hive.layout, tell)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
-    following = (
-        confirmation(hive, confirm=confirm).take_following() if take_next and done.done else None
-    )
     value = {
         "landing": done.landing,
         "told": done.told,
         "completed": done.completion,
-        "next": following,
+        "next": None,
     }
+    if asked.take_next and done.done:
+        if not call.json:  # Before the wait: whoever ends that must have it.
+            _show_landing(value)
+            sys.stdout.flush()
+            value["is_shown"] = True
+        terms = confirmation(hive, confirm=asked.confirm)
+        with views.waiting_for("an issue", asked.wait_s):
+            value["next"] = terms.take_following(asked.wait_s)
     return Answer(value, yes=done.done)

@@ -82,8 +82,7 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
     if begin.assignment.worktree is not None:
-        land = suggested("queen land", check=begin.lands_with, next=True)
-        paragraph(f"when it is committed: {land}")
+        paragraph("when it is done: queen land -m 'WHAT YOU DID' --next")
     else:
         paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 
@@ -110,6 +109,9 @@ def _show_members(begin: Begin) -> None:
         if files := _shared(begin, member):
             doing = ", ".join(f"{printable(path)}{_doing(begin, member, path)}" for path in files)
             paragraph(f"    has the same files as you: {doing}")
+        if changes := [each for each in begin.changing if each.droid == member.droid]:
+            doing = "; ".join(f"{printable(each.path)} ({each.what()})" for each in changes)
+            paragraph(f"    works in {doing}")
     if len(begin.others) > _SHOWN:
         paragraph(f"… {len(begin.others) - _SHOWN} more droids: queen status --json")
 
@@ -199,7 +201,7 @@ def _to_commit(beads_dir: str) -> str:
 
 @command(
     "next",
-    show=lambda found: show_next(found, why_1=" (exit 1: there is nothing to take)"),
+    show=lambda found: show_next(found, why_1=", so there is nothing to take"),
     example="queen next\nqueen next --reserve 'migrations/**'\nqueen next --wait 10m",
     at_once=True,
 )
@@ -231,7 +233,7 @@ def next_(
     --wait timed out.
     """
     asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
-    with _waiting_for("an issue", wait):
+    with waiting_for("an issue", wait):
         taken = asked.take_next(patterns=patterns, wait_s=wait or 0)
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
@@ -296,12 +298,13 @@ def complete(
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
-def _waiting_for(what: str, wait_s: int | None) -> AbstractContextManager[None]:
+def waiting_for(what: str, wait_s: int | None) -> AbstractContextManager[None]:
+    """Returns what shows on a terminal that the command waits, if it does."""
     if not wait_s:
         return nullcontext()
-    from queenbee.cli.progress import waiting_for  # noqa: PLC0415 - start-up
+    from queenbee.cli import progress  # noqa: PLC0415 - start-up
 
-    return waiting_for(what, wait_s)
+    return progress.waiting_for(what, wait_s)
 
 
 def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
@@ -346,7 +349,7 @@ def wait(
     """
     issues = tuple(hive.issue_id(each, recorded=True) for each in issues)
     wanted = work.Wanted(issues=issues, ready=ready, free=free, mail=mail)
-    with _waiting_for(wanted.shown(), timeout):
+    with waiting_for(wanted.shown(), timeout):
         return work.wait(hive, wanted, timeout_s=timeout)
 
 

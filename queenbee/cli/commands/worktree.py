@@ -35,7 +35,10 @@ def _show_made(made: worktree_making.Made) -> None:
 @click.argument("name")
 @click.argument("issue_id", required=False, metavar="[ISSUE]")
 @click.option("--path", metavar="DIR", help="Where; default: beside the main worktree, REPO-NAME")
-def add(hive: Hive, name: str, issue_id: str | None, path: str | None) -> worktree_making.Made:
+@click.option("--new", is_flag=True, help="Also if nobody has described ISSUE")
+def add(
+    hive: Hive, name: str, issue_id: str | None, path: str | None, new: bool
+) -> worktree_making.Made:
     """Make a worktree for an agent
 
     Makes a git worktree with a branch NAME from the main worktree's branch. It remembers the droid
@@ -43,6 +46,8 @@ def add(hive: Hive, name: str, issue_id: str | None, path: str | None) -> worktr
     droid first; if that is refused, nothing is made. If the command was interrupted, run it again.
     """
     issue = hive.issue_id(issue_id) if issue_id is not None else None
+    if issue is not None and not new:
+        hive.issues.refuse_slip(issue)
     made = worktree_making.add(hive, name, issue_id=issue, path=path)
     if not made.guarded:
         tell("no git hook refuses commits of files that others hold: queen guard install")

@@ -47,16 +47,6 @@ _HEADING = re.compile(
 )
 """A heading or the line under it, a version that was released, or a bullet without a text."""
 _WORD = re.compile(rb"[^\W\d_]\w+")
-_APPENDED = re.compile(
-    r"(?:.*/)?(?:CHANGELOG|CHANGES|HISTORY|NEWS)[^/]*?(?:\.(?:md|rst|txt|adoc|org))?",
-    re.IGNORECASE,
-)
-_CODE = re.compile(r".*\.(?!md$|rst$|txt$|adoc$|org$)[a-z]\w*", re.IGNORECASE)
-
-
-def is_appended(path: str) -> bool:
-    """Returns whether a file is a change log, by its name: everybody appends to it."""
-    return _APPENDED.fullmatch(path) is not None and not _CODE.fullmatch(path)
 
 
 def identical(conflict: Conflict) -> Lines | None:

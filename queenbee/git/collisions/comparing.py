@@ -7,19 +7,19 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, repeat
 from typing import TYPE_CHECKING
 
+from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.errors import InvalidInput
 from queenbee.git import unmerged
 from queenbee.git.collisions import order, snapshots
 from queenbee.git.collisions.cache import Cache
 from queenbee.git.collisions.found import Collisions, Pair, Side, Step
 from queenbee.git.collisions.pairs import Merger
-from queenbee.git.landing.conflicts import Joins
 from queenbee.git.run import line
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
@@ -49,7 +49,7 @@ def compare(layout: Layout, *, with_order: bool = False) -> Collisions:
         tip = _tip(sides, places, here, target)
         if tip is not None and tip not in sides:
             sides = [tip, *sides]
-        merger = Merger(cache, here)
+        merger = Merger(cache, here, _joined(layout))
         found = Collisions(target, sides, _pairs(sides, merger))
         if with_order:
             found.order = _order(found, tip, merger)
@@ -97,7 +97,11 @@ def _pairs(sides: Sequence[Side], merger: Merger) -> list[Pair]:
     programs = merger.programs(sorted({each.path for each in files}))
     for each in files:
         each.program = programs.get(each.path)
-    return [Pair(a, b, one.files) for (a, b), one in zip(both, merged, strict=True) if one.files]
+    pairs = [
+        Pair(a, b, [each for each in one.files if not merger.joins(each)])
+        for (a, b), one in zip(both, merged, strict=True)
+    ]
+    return [each for each in pairs if each.files]
 
 
 def _order(found: Collisions, tip: Side | None, merger: Merger) -> list[Step]:
@@ -126,12 +130,18 @@ def _order(found: Collisions, tip: Side | None, merger: Merger) -> list[Step]:
     return order.rehearse(row, onto, files, merger)
 
 
+def _joined(layout: Layout) -> Callable[[str], bool]:
+    """Returns whether `queen land` keeps both additions to a file, as the settings say."""
+    said = layout.settings
+    return lambda path: everybody_appends_to(path, said.land_join, said.land_union)
+
+
 def _added_to(layout: Layout, pairs: Sequence[Pair]) -> list[str]:
     """Returns the files of the present conflicts that everybody adds lines to, without those
     that `queen land` joins; remembers the present ones.
     """
+    is_joined = _joined(layout)
     cache = unmerged.Cache(layout)
-    joins = Joins(layout.settings.land_union, layout.settings.land_join)
     paths = set()
     for pair in pairs:
         both = f"{pair.a.commit} {pair.b.commit}"
@@ -142,7 +152,7 @@ def _added_to(layout: Layout, pairs: Sequence[Pair]) -> list[str]:
                 cache.is_new = True
             # More of them say no more.
             del known[_TWICE:]
-            if len(known) == _TWICE and not joins.everybody_appends_to(path):
+            if len(known) == _TWICE and not is_joined(path):
                 paths.add(path)
     cache.store()
     return sorted(paths)

@@ -56,6 +56,8 @@ class ConflictingFile:
     """Empty where lines say nothing: a binary file, a deletion."""
     only_added: bool = False
     """Whether both sides only added lines, at the same places."""
+    is_joined: bool = False
+    """Whether `queen land` keeps both sides of it by itself."""
     program: str | None = None
     """A filter or merge driver that git would run for this file, and that was not run."""
 

@@ -70,15 +70,18 @@ class _Rehearsal:
         left, tip = list(sides), self.tip
         while left:
             merged = self.merger.merge([(tip, str(side.commit)) for side in left])
+            open_ = [
+                [each.path for each in one.files if not self.merger.is_joined(each.path)]
+                for one in merged
+            ]
             found = [
-                self._step(side, [each.path for each in one.files], steps)
-                for side, one in zip(left, merged, strict=True)
+                self._step(side, paths, steps) for side, paths in zip(left, open_, strict=True)
             ]
             number = min(range(len(left)), key=lambda number: len(found[number].files))
             side = left.pop(number)
             steps.append(found[number])
             # How a conflict will be resolved, nobody knows: the rest is merged without that side.
-            if not merged[number].files:
+            if not open_[number]:
                 tip = self.merger.commit(merged[number].tree, tip, str(side.commit))
         return steps
 

@@ -11,13 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.conflicts.marked import Conflict
+from queenbee.core.conflicts.rules import both_added
 from queenbee.errors import ExternalFailure
 from queenbee.git.collisions.found import ConflictingFile
 from queenbee.git.lines import CHANGES, hunks, overlaps
 from queenbee.git.run import git
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.git.collisions.cache import Cache
     from queenbee.store.git_files.worktrees import Worktree
@@ -53,7 +55,9 @@ class Merged:
 class Merger:
     """Merges commits in the cache's objects, for the worktree whose attributes count."""
 
-    def __init__(self, cache: Cache, place: Worktree) -> None:
+    def __init__(self, cache: Cache, place: Worktree, is_joined: Callable[[str], bool]) -> None:
+        self.is_joined = is_joined
+        """Whether landing keeps both additions to a file by itself."""
         self._cache = cache
         self._place = place
         self._programs = cache.programs(place)
@@ -72,6 +76,10 @@ class Merger:
             self._refuse_old_git(error)
             raise
         return list(_parsed(said, pairs))
+
+    def joins(self, file: ConflictingFile) -> bool:
+        """Returns whether landing joins a file that was located, so that nobody has to."""
+        return file.is_joined and self.is_joined(file.path)
 
     def commit(self, tree: str, *parents: str) -> str:
         """Returns a commit of a tree, for the next merge of a chain."""
@@ -99,6 +107,10 @@ class Merger:
             each.lines = overlaps(hunks(of_a.split(b"\n")), hunks(of_b.split(b"\n")))
             each.only_added = bool(each.lines) and all(
                 one.base[1] < one.base[0] for one in each.lines
+            )
+            each.is_joined = each.only_added and all(
+                both_added(Conflict(one.added[0], [], one.added[1], before=[], after=[]))
+                for one in each.lines
             )
 
     def _diff(self, blobs: Sequence[tuple[str, str]]) -> bytes:

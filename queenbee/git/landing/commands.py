@@ -27,6 +27,8 @@ LAST_CHARS = 3_000
 _SETTINGS = (
     *("-c", "merge.autoStash=false"),
     *("-c", "rebase.autoStash=false"),
+    *("-c", "maintenance.auto=false"),  # Others wait: whoever commits does that.
+    *("-c", "gc.auto=0"),
     *("-c", "rebase.backend=merge"),  # The other one keeps its state elsewhere.
     *("-c", "core.commentChar=\x1f"),  # An issue may be named `#12`.
 )

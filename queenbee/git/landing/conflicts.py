@@ -10,10 +10,9 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pathspec import GitIgnoreSpec
-
+from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.conflicts.marked import MARKER_SIZE, both_only_added
-from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, is_appended, join
+from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, join
 from queenbee.core.text import mentioned, one_line
 from queenbee.errors import InvalidInput
 from queenbee.git.landing.commands import git
@@ -39,24 +38,21 @@ class Joins:
 
     def __init__(self, union: Sequence[str] = (), which: str = "on") -> None:
         try:
-            self._union = GitIgnoreSpec.from_lines(union)
+            everybody_appends_to("", which, union)
         except ValueError as error:
             raise InvalidInput(
                 f"land.union: {error}", hint="queen config set land.union CHANGELOG.md"
             ) from error
+        self._union = union
         self._which = which
         self.is_checked = False
         """Whether a check runs on the result: some rules count only then."""
-
-    def everybody_appends_to(self, path: str) -> bool:
-        """Returns whether both additions are kept in a file, whatever they are."""
-        return self._which != OFF and (is_appended(path) or self._union.match_file(path))
 
     def rules_for(self, path: str) -> Mapping[str, Rule]:
         """Returns the rules that count for a file; those of the hive have their own."""
         if self._which == OFF or path.startswith(".beads/"):
             return {}
-        if self.everybody_appends_to(path):
+        if everybody_appends_to(path, self._which, self._union):
             return APPENDED
         if not self.is_checked:
             return SURE

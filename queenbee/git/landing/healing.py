@@ -85,6 +85,8 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
 
     Raises `NotLanded` where another git is, or may be, at work there.
     """
+    if not step.name:
+        return
     before, after = (str(step.fields.get(each) or "") for each in ("before", "after"))
     found = _found(where, before, after) if before and after else None
     do = remedy(step.name, found) if found is not None else ""

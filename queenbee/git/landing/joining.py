@@ -38,6 +38,8 @@ class Joining:
         self._strategy = strategy
         self.joins = joins
         self._subject = subject
+        self.target = ""
+        """The commit of the target that was brought into the branch."""
         self.joined: list[Joined] = []
         """The conflicts that needed nobody, in the order in which they were met."""
 
@@ -47,7 +49,7 @@ class Joining:
         Raises `Unresolved` for a conflict, which it leaves to be resolved, and `NotLanded`.
         """
         place = self._place
-        target = place.tip()
+        target = self.target = place.tip()
         if self._strategy == REBASE:
             if place.behind() or not self._is_linear(target):
                 self._rebase(target)
@@ -201,18 +203,18 @@ class Joining:
         """
         place = self._place
         head = place.head()
-        parents = git("rev-list", "--parents", "-n", "1", head, cwd=place.tree).decode().split()[1:]
+        said = git("show", "-s", "--format=%P%n%B", head, cwd=place.tree)
+        line_of_parents, _, message = said.decode(errors="surrogateescape").partition("\n")
+        parents = line_of_parents.split()
         if parents[1:] == [target] and not self._is_published(head):
-            message = git("show", "-s", "--format=%B", head, cwd=place.tree).decode(
-                errors="surrogateescape"
-            )
             self._commit(head, [target, parents[0]], message, author_of=head)
         else:
             message = self._by_hook(self._subject or f"Merge branch '{place.branch}'")
             self._commit(head, [target, head], message)
 
     def _is_published(self, commit: str) -> bool:
-        return line("branch", "--remotes", "--contains", commit, cwd=self._place.tree) is not None
+        asked = ("for-each-ref", "--count=1", "--contains", commit, "refs/remotes")
+        return line(*asked, cwd=self._place.tree) is not None
 
     def _squash(self, target: str) -> None:
         """Makes one commit of the branch's, with the target as its parent."""

@@ -11,8 +11,10 @@ from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, NotYours, QueenError
 from queenbee.git import touched
 from queenbee.git.landed import end_landed
-from queenbee.git.landing.landing import Work, land
+from queenbee.git.landing.committing import commit_all
+from queenbee.git.landing.landing import Rules, Work, land
 from queenbee.git.landing.refusals import SHOWN
+from queenbee.git.landing.requests import forget, no_check, whole_check
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import taken
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.records import Assignment
     from queenbee.git.landing.landing import Landing
+    from queenbee.git.landing.requests import Request
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
@@ -57,24 +60,6 @@ class Landed:
         return self.landing.landed and (self.completion is None or self.completion.completed)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked of a landing: for which issue, with which check, and how long to wait.
-
-    The issue is the one that the actor has, by default. With `confirm`, or the setting
-    `sync.confirm`, the remote first confirms that the actor has the issue, and what it has of
-    others' reservations is taken in before the target moves.
-    """
-
-    issue_id: str | None = None
-    check: str | None = None
-    reason: str | None = None
-    wait_s: float = 0
-    go_on: bool = False
-    confirm: bool = False
-    alone: bool = False
-
-
 def land_issue(
     hive: Hive,
     asked: Request,
@@ -86,31 +71,50 @@ def land_issue(
     """Lands the branch of this worktree, and completes the issue with the commit as its reason.
 
     Its own checks run before anything lands, on the commit that lands. Raises as `land` and
-    `complete` do; `InvalidInput` if the actor has several issues; `Taken` if another machine's
-    droid has the issue, and `Unreachable`: nothing is landed then.
+    `complete` do; `InvalidInput` if the actor has several issues, or there is no check and nobody
+    said that none is needed; `Taken` if another machine's droid has the issue, and `Unreachable`:
+    nothing is landed then.
     """
+    rules = Rules.of(hive)
+    check = whole_check(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
     work = _IssueWork(
         hive=hive,
         issue_id=_issue(hive, asked.issue_id),
-        reason=asked.reason,
         env=env,
         on_progress=on_progress,
         is_confirmed=terms.confirm,
-        alone=asked.alone,
+        is_unchecked=check is None and not asked.unchecked,
+        asked=asked,
     )
     if terms.confirm:
         _confirm(terms, work.issue_id)
     hive.look({"reason": asked.reason})
+    if asked.message is not None and hive.layout.worktree is not None:
+        work.refuse_unchecked()
+        commit_all(hive.layout.tree, asked.message, allow_secrets=hive.allow_secrets)
     landing = land(
-        hive, check=asked.check, wait_s=asked.wait_s, work=work, tell=tell, go_on=asked.go_on
+        hive,
+        check=check,
+        wait_s=asked.wait_s,
+        rules=rules,
+        work=work,
+        tell=tell,
+        go_on=asked.go_on,
     )
-    if terms.confirm and landing.landed:
-        try:
-            sync(hive)
-        except QueenError as error:  # It has landed: that must be said, whatever fails.
-            tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
+    if landing.landed:
+        forget(hive.layout)
+        _send(terms)
     return Landed(landing, work.issue_id, work.record, work.completion, work.told)
+
+
+def _send(terms: Terms) -> None:
+    """Sends the records of a landing to the remote, if that confirms grants."""
+    try:
+        if terms.confirm:
+            sync(terms.hive)
+    except QueenError as error:  # It has landed: that must be said, whatever fails.
+        terms.tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
 
 
 def _confirm(terms: Terms, issue_id: str | None) -> None:
@@ -138,14 +142,26 @@ class _IssueWork(Work):
 
     hive: Hive
     issue_id: str | None
-    reason: str | None
     env: Mapping[str, str]
     on_progress: Callable[[Progress], None] | None
     is_confirmed: bool
-    alone: bool = False
+    is_unchecked: bool
+    """Whether no check is set or given, and nobody said that none is needed."""
+    asked: Request
     record: VerificationRecord | None = None
     completion: Completion | None = None
     told: Sequence[str] = ()
+
+    def ready(self) -> None:
+        """Keeps what is asked, for going on. Raises `InvalidInput` if nothing would be checked."""
+        self.refuse_unchecked()
+        self.asked.keep(self.hive.layout)
+
+    def refuse_unchecked(self) -> None:
+        """Raises `InvalidInput` if no check would run."""
+        bead = self.hive.documents.find_bead(self.issue_id) if self.issue_id is not None else None
+        if self.is_unchecked and bead is None:
+            raise no_check(self.hive.layout.tree)
 
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""
@@ -179,13 +195,15 @@ class _IssueWork(Work):
     def is_alone(self) -> bool:  # type: ignore[override]
         """Whether it has to land in a step of its own: its checks are about it alone."""
         bead = self.issue_id and self.hive.documents.find_bead(self.issue_id)
-        return self.alone or self.is_confirmed or bool(bead)
+        return self.asked.alone or self.is_confirmed or bool(bead)
 
     def verify(self) -> str | None:
         """Runs the checks of the issue; returns what failed, or None."""
         if self.issue_id is None:
             return None
         self.record = check(self.hive, self.issue_id, env=self.env, on_progress=self.on_progress)
+        if self.is_unchecked and (self.record is None or self.record["verdict"] == "not_verified"):
+            raise no_check(self.hive.layout.tree)
         if self.record is None or self.record["verdict"] in GOOD:
             return None
         failed = [each for each in self.record["results"] if each["status"] != "passed"]
@@ -210,7 +228,8 @@ class _IssueWork(Work):
         active = self.hive.assignments.active(issue_id) if issue_id is not None else None
         mine = active is not None and (active.droid == self.hive.actor or issue_id == self.issue_id)
         if issue_id is not None and mine:
-            why = f"{self.reason} ({short})" if self.reason else f"landed as {short}"
+            reason = self.asked.reason
+            why = f"{reason} ({short})" if reason else f"landed as {short}"
             self.completion = complete(
                 self.hive, issue_id, env=self.env, reason=why, checked=self.record
             )
@@ -262,7 +281,7 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
         issue_id = hive.issue_id(issue_id)
         hive.assignments.check_ending(issue_id)
         return issue_id
-    mine = [each.issue_id for each in hive.assignments.find(droid=hive.actor)]
+    mine = [each.issue_id for each in hive.assignments.find(droid=hive.own_actor)]
     if len(mine) > 1:
         raise InvalidInput(
             f"{hive.actor} has several issues: {', '.join(mine)}",

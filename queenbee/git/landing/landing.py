@@ -31,6 +31,7 @@ from queenbee.git.landing.conflicts import Joins
 from queenbee.git.landing.joining import MERGE, REBASE, Joining
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
+from queenbee.git.landing.requests import forget
 from queenbee.services.waiting.landing_steps import Promises, Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 from queenbee.store import waiting_line
@@ -132,6 +133,9 @@ class Work:
     is_alone = False
     """Whether it has to land in a step of its own."""
 
+    def ready(self) -> None:
+        """Called before the turn is waited for; refuses what must not land."""
+
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""
         return None
@@ -218,6 +222,7 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
             )
         elif not was_under_way:
             raise InvalidInput("there is no unfinished landing here", hint="queen land")
+        forget(store.layout)
 
 
 class _One:
@@ -346,6 +351,7 @@ class _One:
         if go_on:
             self.joining.finish()
         self.place.refuse_unfinished()
+        self.work.ready()
         self.step.end()
 
     def finish(self, done: Landing, issue_id: object = _OWN) -> Landing:
@@ -401,7 +407,7 @@ class _One:
         place.refuse_unfinished()
         place.refuse_hidden()
         changed = place.changed()
-        place.refuse_without_hive()
+        place.refuse_without_hive(changed)
         place.refuse_unreadable(changed)
         _refuse_held(self.work.held(changed))
         self.commands.stop_if_asked()
@@ -505,16 +511,16 @@ class _One:
         place = self.place
         place.refuse_other(head)
         with Step.of(self._folder, place.main_tree) as step:
-            if place.behind():
+            if place.tip() != self.joining.target:
                 return False
-            step.write("advance", before=place.tip(), after=head)
+            step.write("advance", before=self.joining.target, after=head)
             how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", head)
             done = self.commands("merge", *how, cwd=place.main_tree, step=step, to_the_end=True)
             if place.has(head):
                 step.end()
                 return True
             healing.heal(self.commands, step, place.main, self._tell)
-            if place.behind():
+            if place.tip() != self.joining.target:
                 return False
         raise NotLanded(
             f"{place.main_tree} cannot be moved to {head[:10]}: {' '.join(done.said.split())}",

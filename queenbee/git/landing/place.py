@@ -15,7 +15,7 @@ from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.run import names_in, user_git
 from queenbee.services.waiting import landing_steps
 from queenbee.services.waiting.landing_turn import folder_of
-from queenbee.store.git_files.worktrees import current_branch
+from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
@@ -69,11 +69,13 @@ class Place:
 
     def tip(self) -> str:
         """Returns the commit of the target."""
-        return self.commit(self.target_ref)
+        return branch_head(self.common_dir, self.target) or self.commit(self.target_ref)
 
     def head(self) -> str:
         """Returns the commit of this worktree."""
-        return self.commit("HEAD")
+        branch = current_branch(self.git_dir)
+        head = branch_head(self.common_dir, branch) if branch is not None else None
+        return head or self.commit("HEAD")
 
     def commit(self, name: str, *, cwd: str | None = None) -> str:
         """Returns the id of a commit."""
@@ -187,14 +189,15 @@ class Place:
         """Returns the files that differ from the target. Raises `NotLanded` if there are no
         commits to land.
         """
-        if not int(git("rev-list", "--count", f"{self.target_ref}..HEAD", "--", cwd=self.tree)):
+        # A `.gitmodules` may ask git not to show that a submodule has moved.
+        wanted = ("diff", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
+        changed = names_in(git(*wanted, self.target_ref, "HEAD", "--", cwd=self.tree))
+        if not changed and self.has(self.head()):
             raise NotLanded(
                 f"nothing to land: {self.target} has all commits of this worktree",
                 hint="git commit your work; if there is nothing to commit: queen complete ISSUE",
             )
-        # A `.gitmodules` may ask git not to show that a submodule has moved.
-        wanted = ("diff", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
-        return names_in(git(*wanted, self.target_ref, "HEAD", "--", cwd=self.tree))
+        return changed
 
     def refuse_unreadable(self, changed: Sequence[str]) -> None:
         """Raises `NotLanded` if the commit would leave the target settings or ledgers that nobody
@@ -206,10 +209,12 @@ class Place:
             hint = f"correct it here, git commit, then queen land again: {error.hint}"
             raise NotLanded(f"{error.message}; nothing was landed", hint=hint) from error
 
-    def refuse_without_hive(self) -> None:
+    def refuse_without_hive(self, changed: Sequence[str]) -> None:
         """Raises `NotLanded` if the commit would replace or remove the hive of the target, or put
         links into it: the records of everybody would go with it.
         """
+        if not any(each.partition("/")[0] == _HIVE for each in changed):
+            return
         theirs, ours = self._hive(self.target_ref), self._hive("HEAD")
         if not theirs:
             if ours.get(_HIVE, "040000") != "040000":
@@ -258,7 +263,7 @@ class Place:
     def has(self, commit: str) -> bool:
         """Returns whether the target has a commit."""
         asked = ("merge-base", "--is-ancestor", commit, self.target_ref)
-        return user_git(*asked, cwd=self.tree)[0] == 0
+        return self.tip() == commit or user_git(*asked, cwd=self.tree)[0] == 0
 
     def other(self, what: str) -> NotLanded:
         return NotLanded(f"{what}; nothing was landed", hint="queen land again")

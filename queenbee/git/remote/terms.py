@@ -7,6 +7,7 @@ if a confirmation is asked for. ADR 0029.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, ExternalFailure, Taken
@@ -107,11 +108,29 @@ class Terms:
         taken.take_mail(self.hive)
         return taken
 
-    def take_following(self) -> Begin | Nothing | None:
+    def take_following(self, wait_s: float = 0) -> Begin | Nothing | None:
         """Takes the next issue after another one was completed: that has been done, so what keeps
-        the remote from confirming the next one is only told. Returns None then.
+        the remote from confirming the next one is only told. Returns None then. Waits for so long
+        while others are at work. At the end of all work, commits the records.
         """
+        from queenbee.services.work import Nothing  # noqa: PLC0415 - start-up
+
+        found = self._following(wait_s)
+        if isinstance(found, Nothing) and found.uncommitted_records is not None:
+            settings = self.hive.layout.settings
+            if settings.land_records and settings.problem is None:
+                from queenbee.git.landed import commit_records  # noqa: PLC0415 - start-up
+
+                if commit_records(self.hive.layout):
+                    self.tell(f"committed the records in {found.uncommitted_records}")
+                    found.uncommitted_records = None
+        return found
+
+    def _following(self, wait_s: float) -> Begin | Nothing | None:
         try:
+            if wait_s > 0:
+                with suppress(Busy):
+                    return self.take_next(wait_s=wait_s)
             return self.take_next()
         except (Busy, ExternalFailure, Taken) as error:
             if not self.confirm:

@@ -43,8 +43,7 @@ def _claim(hive: Services, claim: Assignment, issue: Issue | None, as_: str | No
     word = claim.issue_id if plain else "ISSUE"
     done = suggested("queen complete", word, as_=as_)
     if claim.worktree is not None:
-        check = None if hive.layout.has_land_check else "YOUR TESTS"
-        done = suggested("queen land", check=check, as_=as_)
+        done = suggested("queen land", as_=as_)
     back = suggested("queen release", word, reason="WHY", as_=as_)
     name = mentioned(claim.issue_id, _ID_CHARS)
     return f"- {name}{title} is yours. When it is done: {done}. To give it back: {back}"

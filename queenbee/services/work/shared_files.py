@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import named_in
+from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.readiness import in_order_to_take
 from queenbee.services.work.members import live_leases
 
@@ -21,28 +22,36 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
 
 
-def files_of(issue: Issue, tree: str) -> set[str]:
-    """Returns the files of the working tree that the texts of an issue name, from its root."""
-    return {each for each in named_in(issue) if os.path.isfile(os.path.join(tree, each))}
+def files_of(issue: Issue, hive: Services) -> set[str]:
+    """Returns the files of the working tree that the texts of an issue name, from its root; in a
+    linked worktree without those in which landing keeps what everybody adds.
+    """
+    layout = hive.layout
+    join = layout.settings.land_join if layout.worktree is not None else "off"
+    return {
+        each
+        for each in named_in(issue)
+        if os.path.isfile(os.path.join(layout.tree, each))
+        and not everybody_appends_to(each, join, layout.settings.land_union)
+    }
 
 
 def to_take(hive: Services, open_: Mapping[str, Standing], actor: str) -> Iterator[Issue]:
     """Yields the open issues that an actor could take, in the order in which `queen next` takes
     them: those whose files others have reserved, or are in, come later.
     """
-    tree = hive.layout.tree
     busy = {
         path
         for each in open_.values()
         if each.holder not in (None, actor) and each.state == "active"
-        for path in files_of(each.issue, tree)
+        for path in files_of(each.issue, hive)
     }
     has_leases = any(lease.droid != actor for lease in live_leases(hive))
 
     def occupied(issues: Sequence[Issue]) -> Occupied:
         if not busy and not has_leases:
             return (), ()
-        named = {issue.id: files_of(issue, tree) for issue in issues}
+        named = {issue.id: files_of(issue, hive) for issue in issues}
         # Each file once: many issues name the same ones.
         paths = sorted(set().union(*named.values())) if has_leases else []
         checked = hive.reservations.check(paths) if paths else []

@@ -73,17 +73,16 @@ class Begin(_Answer):
         issues = hive.issues.some(key for key, _ in needed)
         self.builds_on = [issues[key] for key, _ in needed if key in issues and issues[key].done]
         self.others: list[Member] = team(hive, without=[assignment.droid])
-        tree = hive.layout.tree
-        self.files = files_of(self.issue, tree) if self.issue is not None else set()
+        self.files = files_of(self.issue, hive) if self.issue is not None else set()
         """The files of the working tree that the issue names, from its root."""
-        self.shared_files = self._shared_files(hive, tree)
+        self.shared_files = self._shared_files(hive)
         """The files of this issue that others are in, by droid."""
-        self.lands_with: str | None = None if hive.layout.has_land_check else "YOUR TESTS"
-        """What to give to `queen land` as the check; None if it knows one itself."""
         self.relief: Relief | None = None
         """From whom it was taken over, who showed no sign of life; None if it was not."""
         self.touched_by: Sequence[Any] = ()
         """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
+        self.changing: Sequence[Any] = ()
+        """The same in any files, the first few of each worktree: what others really work in."""
         self.unlooked: Sequence[str] = ()
         """The worktrees whose unmerged work is not known, by name."""
 
@@ -96,13 +95,13 @@ class Begin(_Answer):
         leases = [now.get(each.id, each) for each in self.leases]
         self.leases = [each for each in leases if isinstance(each, Reservation)]
 
-    def _shared_files(self, hive: Services, tree: str) -> dict[str, list[str]]:
+    def _shared_files(self, hive: Services) -> dict[str, list[str]]:
         mine = self.files
         issues = hive.issues.some(key for member in self.others for key in member.titles)
         shared: dict[str, list[str]] = {}
         for member in self.others if mine else ():
             theirs = [issues[each] for each in member.titles if each in issues]
-            if met := {one for each in theirs for one in files_of(each, tree) & mine}:
+            if met := {one for each in theirs for one in files_of(each, hive) & mine}:
                 shared[member.droid] = sorted(met)
         return shared
 
@@ -117,7 +116,11 @@ class Begin(_Answer):
             "builds_on": [each.to_dict() for each in self.builds_on],
             "reservations": [each.to_dict() for each in self.leases],
             "others": [
-                {**each.to_dict(), "shared_files": self.shared_files.get(each.droid, [])}
+                {
+                    **each.to_dict(),
+                    "shared_files": self.shared_files.get(each.droid, []),
+                    "changes": [one.to_dict() for one in self.changing if one.droid == each.droid],
+                }
                 for each in self.others
             ],
             "relief": self.relief.to_dict() if self.relief is not None else None,
@@ -283,7 +286,7 @@ def _first(hive: Services, place: Place) -> tuple[Issue | None, list[str]]:
 
 def _mine(hive: Services) -> Assignment | None:
     """Returns the oldest active assignment of the actor whose issue is not done."""
-    active = hive.assignments.find(droid=hive.actor)
+    active = hive.assignments.find(droid=hive.own_actor)
     issues = hive.issues.some(each.issue_id for each in active)
     for each in active:
         if each.issue_id not in issues or not issues[each.issue_id].done:

@@ -121,6 +121,13 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
         passed[text] = None
 
 
+def credentials_in(text: str) -> list[str]:
+    """Returns the kinds of credentials that a text holds by their form, such as the keys of a known
+    service; not what code only assigns to a name like `password`.
+    """
+    return sorted({kind for line in text.splitlines() for kind in _found(line)} - {_ASSIGNMENT})
+
+
 def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     """Returns every text in a record that a person or agent wrote, with the name of its field, but
     not the short ones that passed lately.

@@ -6,7 +6,8 @@ import fcntl
 import os
 
 from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
-from queenbee.errors import NoActor, UnknownDroid, Unwritable
+from queenbee.core.text import printable
+from queenbee.errors import InvalidInput, NoActor, UnknownDroid, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import write_document
 
@@ -29,11 +30,31 @@ def find_actor(layout: Layout, env: Mapping[str, str], given: str | None) -> tup
     for variable in VARIABLES:
         if env.get(variable):
             return checked_name(env[variable]), variable
+    name = remembered(layout)
+    return (checked_name(name), layout.identity_path) if name else None
+
+
+def remembered(layout: Layout) -> str | None:
+    """Returns the name that this worktree remembers, or None."""
     try:
-        remembered = safe_open.read(layout.identity_path, 256).decode().strip()
+        return safe_open.read(layout.identity_path, 256).decode().strip() or None
     except (OSError, UnicodeDecodeError):
         return None
-    return (checked_name(remembered), layout.identity_path) if remembered else None
+
+
+def contradiction(layout: Layout, found: tuple[str, str] | None) -> InvalidInput | None:
+    """Returns why nobody can tell who acts, or None: in a linked worktree, which is one droid's,
+    the environment names another droid than the one that `found` says.
+    """
+    if found is None or found[1] not in VARIABLES or layout.worktree is None:
+        return None
+    (name, variable), own = found, remembered(layout)
+    if own is None or own == name:
+        return None
+    return InvalidInput(
+        f"{variable} says that you are {name}, but this worktree is {printable(own)}'s",
+        hint=f"unset {variable}, to be {printable(own)}; or add --as {name}",
+    )
 
 
 def hold(layout: Layout) -> int | None:

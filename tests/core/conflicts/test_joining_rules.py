@@ -9,6 +9,7 @@ from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from queenbee.core.conflicts.appended import everybody_appends_to, is_change_log
 from queenbee.core.conflicts.marked import MARKER_SIZE, Conflict
 from queenbee.core.conflicts.rules import (
     ALL,
@@ -20,7 +21,6 @@ from queenbee.core.conflicts.rules import (
     entries_apart,
     greater_version,
     identical,
-    is_appended,
     join,
     listed_names,
     sorted_block,
@@ -164,7 +164,13 @@ class TestFilesThatEverybodyAppendsTo:
         ],
     )
     def test_are_known_by_their_names(self, path: str, expected: bool) -> None:
-        assert is_appended(path) == expected
+        assert is_change_log(path) == expected
+
+    def test_are_also_those_of_the_setting_unless_nothing_is_joined(self) -> None:
+        assert everybody_appends_to("docs/index.md", "on", ["docs/*.md"])
+        assert not everybody_appends_to("docs/index.md", "on", [])
+        assert not everybody_appends_to("docs/index.md", "off", ["docs/*.md"])
+        assert not everybody_appends_to("NEWS.md", "off", [])
 
 
 class TestAdditionsElsewhere:

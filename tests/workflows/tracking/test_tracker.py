@@ -343,10 +343,26 @@ class TestWithAnOwner:
 
 
 class TestTheCommand:
-    def test_ends_with_the_way_to_commit_the_records_until_they_are_committed(
+    def test_ends_with_the_records_committed_and_nothing_else_that_is_staged(
         self, quick: QuickQueen, repo: Path
     ) -> None:
         quick.env["QUEEN_DROID"] = "ui"
+        issue = quick("issue", "new", "Only").out.strip()
+        quick("next")
+        (repo / "own.txt").write_text("x\n")
+        git(repo, "add", "own.txt")
+        ended = quick("complete", issue, "--next")
+        assert (ended.code, ended.out.splitlines()[-1]) == (0, "Everything is done: 1 of 1 issues.")
+        assert git(repo, "status", "--porcelain", "--", ".beads") == ""
+        assert git(repo, "log", "-1", "--format=%s").strip() == "records"
+        assert "not committed" not in quick("next").out
+        assert git(repo, "diff", "--cached", "--name-only") == "own.txt\n"
+
+    def test_ends_with_the_way_to_commit_the_records_where_that_is_for_people(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        quick.env["QUEEN_DROID"] = "ui"
+        quick("config", "set", "land.records", "false")
         issue = quick("issue", "new", "Only").out.strip()
         quick("next")
         (repo / "own.txt").write_text("x\n")
@@ -373,7 +389,7 @@ class TestTheCommand:
         lines = shown.out.splitlines()
         assert lines[:2] == [f"{second} was completed by ui", "Everything is done: 2 of 2 issues."]
         ended = quick("next")
-        all_done = "Everything is done: 2 of 2 issues (exit 1: there is nothing to take)."
+        all_done = "Everything is done: 2 of 2 issues, so there is nothing to take."
         assert (ended.code, ended.out.splitlines()) == (1, [all_done, *lines[2:]])
         assert quick("issues").out == "2 of 2 done\n"
         assert quick("issue", "reopen", first).code == 0

@@ -56,6 +56,8 @@ def _show_init(value: dict[str, object]) -> None:
     steps = NEXT if made else JOINING
     if value["elsewhere"]:
         steps = SYNCING | steps
+    if value["to_set_check"]:
+        steps = steps | {str(value["to_set_check"]): "so that nothing lands untested"}
     width = max(map(len, steps))
     for step, why in steps.items():
         say(f"{'next:' if step == next(iter(steps)) else '':5} {step:{width}}  {why}")
@@ -65,9 +67,11 @@ def _show_init(value: dict[str, object]) -> None:
 def init(call: Invocation) -> dict[str, object]:
     """Make a hive in this repository
 
-    Creates .beads/ with its settings (queen.toml) and git attributes. Running it again changes
-    nothing.
+    Creates .beads/ with its settings (queen.toml) and git attributes, and asks which check must
+    pass before anything lands. Running it again changes nothing that is set.
     """
+    from queenbee.cli.proposing import settle_check  # noqa: PLC0415 - start-up
+
     places = _layout(call, must_exist=False)
     made = creating.init(places)
     if places.common_dir is None:
@@ -78,6 +82,7 @@ def init(call: Invocation) -> dict[str, object]:
         "beads_dir": places.beads_dir,
         "made": made,
         "elsewhere": creating.is_only_elsewhere(places),
+        "to_set_check": settle_check(call, places) if places.common_dir is not None else "",
     }
 
 

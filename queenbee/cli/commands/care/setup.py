@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -11,10 +12,12 @@ from queenbee.agents.files import file_edits
 from queenbee.agents.setup import AGENTS, Setup, place_of
 from queenbee.cli.app import Answer, Invocation, command
 from queenbee.cli.commands.care.hive import tell_without_hive
+from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
-from queenbee.errors import InvalidInput
+from queenbee.errors import InvalidInput, QueenError
 from queenbee.git import hooks
+from queenbee.store.layout import discover
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +92,17 @@ def setup(
     by_hand = _tell_guard(call, wanted, guarded, dry_run=dry_run)
     if not user and not undo:
         tell_without_hive(call)
+        if not dry_run:
+            _tell_check(call)
     return Answer(value, yes=not by_hand and (undo or bool(wanted.agents)))
+
+
+def _tell_check(call: Invocation) -> None:
+    """Has the check of the hive set, if there is a hive that has none."""
+    with suppress(QueenError):
+        way = settle_check(call, discover(os.getcwd(), os.environ, beads_dir=call.beads_dir))
+        if way:
+            call.tell(f"no check is set, so queen land refuses to land: {way}")
 
 
 def _files(found: Sequence[file_edits.Edit], *, dry_run: bool) -> list[dict[str, object]]:

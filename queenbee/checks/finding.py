@@ -1,0 +1,103 @@
+"""Finds the command that tests a repository, from what its files say. Never guesses past them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from typing import TYPE_CHECKING
+
+from queenbee.errors import QueenError
+from queenbee.store import safe_open
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MOST_BYTES = 2**20
+_NPM_STUB = "no test specified"
+"""What `npm init` writes where there is no test."""
+_REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements/dev.txt", "dev.txt")
+
+
+def found_checks(tree: str) -> list[str]:
+    """Returns the commands that run the tests of a tree, the most complete first; each is one of a
+    fixed list, whatever the files say.
+    """
+    read = _Reader(tree)
+    return [command for command, says_so in _SIGNS if says_so(read)]
+
+
+class _Reader:
+    """Reads files of a tree, which may be hostile: no links, no devices, a bounded size."""
+
+    def __init__(self, tree: str) -> None:
+        self._tree = tree
+
+    def text(self, *names: str) -> str:
+        """Returns the files' texts, one after the other; "" for what cannot be read."""
+        found = []
+        for name in names:
+            try:
+                data = safe_open.read(os.path.join(self._tree, name), _MOST_BYTES)
+            except (OSError, QueenError):
+                continue
+            found.append(data.decode(errors="replace"))
+        return "\n".join(found)
+
+    def toml(self, name: str) -> dict[str, object]:
+        """Returns what a TOML file says, or nothing."""
+        try:
+            return tomllib.loads(self.text(name))
+        except (ValueError, RecursionError):
+            return {}
+
+
+def _make(read: _Reader) -> bool:
+    return bool(
+        re.search(r"^test\s*:(?!=)", read.text("GNUmakefile", "makefile", "Makefile"), re.M)
+    )
+
+
+def _just(read: _Reader) -> bool:
+    return bool(re.search(r"^@?test(\s[^:=]*)?:(?!=)", read.text("justfile", "Justfile"), re.M))
+
+
+def _tool(read: _Reader, name: str) -> bool:
+    tool = read.toml("pyproject.toml").get("tool")
+    return isinstance(tool, dict) and name in tool
+
+
+def _tox(read: _Reader) -> bool:
+    return bool(re.search(r"^\[(tox|testenv)\b", read.text("tox.ini"), re.M)) or _tool(read, "tox")
+
+
+def _pytest(read: _Reader) -> bool:
+    if _tool(read, "pytest") or re.search(
+        r"^\[(tool:)?pytest\]", read.text("pytest.ini", "tox.ini", "setup.cfg"), re.M
+    ):
+        return True
+    named = read.text("pyproject.toml", "setup.cfg", "setup.py", *_REQUIREMENTS)
+    return bool(re.search(r"(^|[\s\"'])pytest([\s\"'<>=~!\[,;]|$)", named, re.M))
+
+
+def _npm(read: _Reader) -> bool:
+    try:
+        said = json.loads(read.text("package.json"))
+    except (ValueError, RecursionError):
+        return False
+    scripts = said.get("scripts") if isinstance(said, dict) else None
+    test = scripts.get("test") if isinstance(scripts, dict) else None
+    return isinstance(test, str) and bool(test.strip()) and _NPM_STUB not in test
+
+
+_SIGNS: tuple[tuple[str, Callable[[_Reader], bool]], ...] = (
+    ("make test", _make),
+    ("just test", _just),
+    ("tox", _tox),
+    ("nox", lambda read: bool(read.text("noxfile.py"))),
+    ("pytest", _pytest),
+    ("npm test", _npm),
+    ("cargo test", lambda read: bool({"package", "workspace"} & read.toml("Cargo.toml").keys())),
+    ("go test ./...", lambda read: bool(re.search(r"^module\s", read.text("go.mod"), re.M))),
+)

@@ -1,0 +1,35 @@
+"""Proposes the check that must pass before anything lands: asks a person, tells everybody else."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.checks.finding import found_checks
+from queenbee.core.text import suggested
+from queenbee.store.settings_file.editing import set_value
+
+if TYPE_CHECKING:
+    from queenbee.cli.app import Invocation
+    from queenbee.store.layout import Layout
+
+_NONE = "-"
+
+
+def settle_check(call: Invocation, layout: Layout) -> str:
+    """Sets the check of a hive that has none, if a person at a terminal names it. Returns the
+    command that does so, or "" if there is a check, or the person wants none.
+    """
+    if layout.settings.land_check or layout.settings.problem is not None:
+        return ""
+    found = found_checks(layout.tree)
+    if call.json or not all(each and each.isatty() for each in (sys.stdin, sys.stderr)):
+        return suggested("queen config set land.check", found[0] if found else "COMMAND")
+    asked = f"Which command must pass before anything lands? ({_NONE}: none)"
+    said = click.prompt(asked, default=found[0] if found else _NONE, err=True).strip()
+    if said and said != _NONE:
+        set_value(layout, "land.check", said, holder=call.actor or "queen init")
+        call.tell(f"set: land.check = {said}")
+    return ""

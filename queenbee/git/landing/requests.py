@@ -1,0 +1,130 @@
+"""What is asked of a landing, kept while it is not done: a conflict must not drop a promise."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from queenbee.checks.finding import found_checks
+from queenbee.core.text import suggested
+from queenbee.core.timestamps import parse_duration_s
+from queenbee.errors import InvalidInput, QueenError
+from queenbee.store import safe_open
+from queenbee.store.whole_files import keep, recall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from queenbee.store.layout import Layout
+
+WAIT = "10m"
+"""How long a landing waits for its turn, if nothing else is said."""
+_MOST_BYTES = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a landing: for which issue, with which check, and how long to wait.
+
+    The issue is the one that the actor has, by default. `check` is added to the one that is set.
+    With `confirm`, or the setting `sync.confirm`, the remote first confirms that the actor has the
+    issue, and what it has of others' reservations is taken in before the target moves.
+    """
+
+    issue_id: str | None = None
+    check: str | None = None
+    reason: str | None = None
+    wait: str | None = None
+    """A duration."""
+    go_on: bool = False
+    confirm: bool = False
+    unchecked: bool = False
+    """Whether it may land although there is no check at all."""
+    take_next: bool = False
+    message: str | None = None
+    """With what to commit all changes of the worktree first."""
+    alone: bool = False
+    """Whether it lands in a step of its own, and not with those who wait."""
+
+    @property
+    def wait_s(self) -> int:
+        """How long to wait for the turn, in seconds."""
+        return parse_duration_s(self.wait or WAIT)
+
+    def keep(self, layout: Layout) -> None:
+        """Keeps it in the git directory of this worktree until the landing is done."""
+        said = {name: getattr(self, name) for name in _KEPT if getattr(self, name)}
+        keep(_path(layout), said)  # Without it, going on is refused if no check is given anew.
+
+    def resumed(self, layout: Layout, tell: Callable[[str], None]) -> Request:
+        """Returns it with what was asked before the conflict and is not asked anew. Raises
+        `InvalidInput` for a message: going on commits the merge by itself.
+        """
+        if self.message is not None:
+            raise InvalidInput("--continue commits by itself", hint="queen land --continue")
+        kept = recall(_path(layout), _MOST_BYTES)
+        kept = kept if isinstance(kept, dict) else {}
+        before = {
+            name: kept[name]
+            for name, type_ in _KEPT.items()
+            if isinstance(kept.get(name), type_) and not getattr(self, name)
+        }
+        for told, dropped in (("check", "unchecked"), ("unchecked", "check")):
+            if getattr(self, told):
+                before.pop(dropped, None)
+        if before:
+            tell(f"going on as asked before: {_shown(before)}")
+        return replace(self, **before)
+
+
+_KEPT = {
+    "issue_id": str, "check": str, "reason": str, "wait": str, "confirm": bool, "unchecked": bool,
+    "take_next": bool, "alone": bool,
+}  # fmt: skip
+
+
+def forget(layout: Layout) -> None:
+    """Removes what was kept: the landing is done, or was taken back. Never fails."""
+    try:
+        safe_open.unlink(_path(layout))
+    except (OSError, QueenError):
+        return
+
+
+def whole_check(rules_check: str | None, asked: Request) -> str | None:
+    """Returns the shell command that must pass: the check that is set, and the one that is asked
+    for. Raises `InvalidInput` for a request to do without.
+    """
+    checks = list(dict.fromkeys(each for each in (rules_check, asked.check) if each))
+    if asked.unchecked and checks:
+        raise InvalidInput(
+            f"there is a check, which always runs: {checks[0]}",
+            hint="leave out --unchecked; or: queen config unset land.check",
+        )
+    if len(checks) < 2:
+        return checks[0] if checks else None
+    return " && ".join(f"({each}\n)" if {"#", "\n"} & set(each) else f"({each})" for each in checks)
+
+
+def no_check(tree: str) -> InvalidInput:
+    """Returns the refusal of a landing without any check, with those that the files name."""
+    found = found_checks(tree)
+    known = f"; the files name {', '.join(found)}" if found else ""
+    setting = suggested("queen config set land.check", found[0] if found else "COMMAND")
+    return InvalidInput(
+        f"no check is set, so nothing shows that main still works{known}",
+        hint=f"{setting}; or once: queen land --check COMMAND; or without: queen land --unchecked",
+        found=found,
+    )
+
+
+def _path(layout: Layout) -> str:
+    return os.path.join(layout.git_dir or layout.state_dir, "queenbee-land")
+
+
+def _shown(said: dict[str, str | bool]) -> str:
+    options = {name.replace("take_next", "next"): value for name, value in said.items()}
+    issue_id = options.pop("issue_id", None)
+    words = [issue_id] if isinstance(issue_id, str) else []
+    return suggested("queen land", *words, **options).removeprefix("queen land ")

@@ -1,0 +1,153 @@
+"""`queen land -m`: one call commits, lands, completes and takes the next issue, in one stream."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hives import COMMAND, Queen, QuickQueen, commit_file, git, write_lines
+
+from queenbee.git import hooks
+
+KEY = "ghp_" + "a1B2" * 9
+
+
+@pytest.fixture
+def tree(quick: QuickQueen, repo: Path) -> Path:
+    """A worktree with an issue, a change, a new file and a removed one."""
+    rows = [{"id": f"q-{n}", "title": f"t{n}", "status": "open"} for n in (1, 2)]
+    write_lines(repo / ".beads" / "issues.jsonl", *rows)
+    (repo / ".beads" / "queen.toml").write_text("[land]\ncheck = 'test -e new.txt'\n")
+    commit_file(repo, "old.txt", "x\n")
+    commit_file(repo, ".gitignore", "*.log\n")
+    tree = Path(quick("worktree", "add", "ui", "q-1", "--json", as_="boss").json["path"])
+    (tree / "README.md").write_text("changed\n")
+    (tree / "new.txt").write_text("new\n")
+    (tree / "big.log").write_bytes(b"x" * (6 * 2**20))
+    (tree / "old.txt").unlink()
+    return tree
+
+
+def test_all_changes_are_committed_and_land_in_one_call(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    done = quick("land", "-m", "all in", "--next", cwd=tree)
+    assert done.code == 0, done
+    changed = git(repo, "show", "--name-status", "--format=%s", "main", "--").splitlines()
+    assert changed[0] == "all in"
+    assert set(changed[2:]) == {"M\tREADME.md", "A\tnew.txt", "D\told.txt"}
+    assert git(tree, "status", "--porcelain", "--untracked-files=all") == ""
+    assert "q-2 is yours" in done.out
+
+
+def test_what_is_said_is_in_one_stream_in_order_with_the_result_last(
+    queen: Queen, tree: Path
+) -> None:
+    done = queen("land", "-m", "all in", "--next", cwd=tree)
+    said = [done.out.index(each) for each in (
+        "check: test -e", "check passed", "landed on main", "q-1 was completed", "q-2 is yours"
+    )]  # fmt: skip
+    assert said == sorted(said)
+    assert done.err == ""
+
+
+def test_with_nothing_to_commit_it_lands_what_there_is(quick: QuickQueen, tree: Path) -> None:
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "mine")
+    assert quick("land", "-m", "nothing", cwd=tree).code == 0
+    assert git(tree, "log", "-1", "--format=%s", "--no-merges").strip() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("large.bin", "x" * (5 * 2**20 + 1), "larger than 5 MiB: large.bin"),
+        ("conf.py", f"TOKEN = '{KEY}'\n", "looks like a secret: conf.py"),
+        ("README.md", f"changed\n{KEY}\n", "looks like a secret: README.md"),
+        (".env", "A=1\n", "looks like a secret: .env"),
+        ("deploy/id_rsa", "x\n", "looks like a secret: deploy/id_rsa"),
+    ],
+)
+def test_what_must_not_be_in_git_is_refused_by_name(
+    quick: QuickQueen, repo: Path, tree: Path, name: str, text: str, said: str
+) -> None:
+    before = git(tree, "rev-parse", "HEAD")
+    (tree / name).parent.mkdir(exist_ok=True)
+    (tree / name).write_text(text)
+    refused = quick("land", "-m", "all", cwd=tree)
+    assert (refused.code, said in refused.err) == (5, True), refused
+    assert git(tree, "rev-parse", "HEAD") == before
+    assert git(tree, "diff", "--cached", "--name-only") == ""
+    if "secret" in said:
+        allowed = quick("land", "-m", "all", cwd=tree, env={"QUEEN_ALLOW_SECRET": "1"})
+        assert allowed.code == 0
+
+
+def test_what_was_in_git_before_is_no_new_secret(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    (tree / "conf.py").write_text(f"TOKEN = '{KEY}'\n")
+    git(tree, "add", "conf.py")
+    git(tree, "commit", "-qm", "meant")
+    (tree / "conf.py").write_text(f"TOKEN = '{KEY}'\nmore = 1\n")
+    assert quick("land", "-m", "all", cwd=tree).code == 0
+
+
+def test_a_commit_that_the_guard_refuses_lands_nothing_and_says_so(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    hooks.install(hooks.HookFolder(str(repo)))
+    assert quick("reserve", "README.md", as_="boss").code == 0
+    before = git(repo, "rev-parse", "main")
+    refused = quick("land", "-m", "all", cwd=tree)
+    assert refused.code == 5
+    assert "the commit was refused, so nothing was landed" in refused.err
+    assert "held by boss" in refused.err
+    assert git(repo, "rev-parse", "main") == before
+
+
+def test_without_a_check_nothing_is_committed_either(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    (repo / ".beads" / "queen.toml").write_text("")
+    before = git(tree, "rev-parse", "HEAD")
+    assert quick("land", "-m", "all", cwd=tree).code == 2
+    assert git(tree, "rev-parse", "HEAD") == before
+
+
+def test_an_open_conflict_is_not_committed(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    commit_file(repo, "README.md", "theirs\n")
+    assert quick("land", "-m", "mine", cwd=tree).code == 5
+    refused = quick("land", "-m", "again", cwd=tree)
+    assert (refused.code, "queen land --continue" in refused.err) == (5, True)
+    assert quick("land", "--continue", "-m", "x", cwd=tree).code == 2
+
+
+def test_next_waits_while_others_are_at_work(queen: Queen, quick: QuickQueen, tree: Path) -> None:
+    """The other issue is somebody's: it comes back while the landing waits for one."""
+    quick("claim", "q-2", as_="boss")
+    command = [*COMMAND, "land", "-m", "all", "--next", "--wait", "50s"]
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    waiting = subprocess.Popen(command, cwd=tree, env=env, stdout=subprocess.PIPE, text=True)
+    assert waiting.stdout is not None
+    line = next(each for each in waiting.stdout if "landed on" in each)
+    assert "main" in line
+    assert quick("release", "q-2", as_="boss").code == 0
+    rest, _ = waiting.communicate(timeout=60)
+    assert waiting.returncode == 0
+    assert "q-2 is yours" in rest
+
+
+def test_a_wait_that_ends_is_no_failure_of_what_landed(quick: QuickQueen, tree: Path) -> None:
+    quick("claim", "q-2", as_="boss")
+    done = quick("land", "-m", "all", "--next", "--wait", "1s", cwd=tree)
+    assert (done.code, "Nothing is ready for you" in done.out) == (0, True)
+
+
+def test_when_all_is_done_it_says_so_and_succeeds(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    quick("claim", "q-2", as_="boss")
+    quick("complete", "q-2", as_="boss")
+    done = quick("land", "-m", "all", "--next", cwd=tree)
+    assert (done.code, "Everything is done: 2 of 2 issues.\n" in done.out) == (0, True)
