@@ -9,6 +9,7 @@ from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken
+from queenbee.services.keeping import KIND as ISSUES
 from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
 
