@@ -143,6 +143,18 @@ def test_a_branch_that_conflicts_waits_for_its_own_turn(
     assert (repo / "README.md").read_text() == "w1\n"
 
 
+def test_a_conflict_with_what_landed_is_told_at_once_and_not_after_the_wait(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    commit_file(trees[1], "README.md", "w1\n")
+    started = team.start(trees[:3])
+    commit_file(repo, "README.md", "main\n")
+    out, err = started[1].communicate(timeout=60)
+    assert (started[1].returncode, "conflict: README.md" in err) == (5, True), out + err
+    assert started[0].poll() is None
+    assert [code for code, _ in team.finish([started[0], started[2]])] == [0, 0]
+
+
 @pytest.mark.parametrize("how", ["option", "setting", "another check"])
 def test_who_wants_to_land_alone_does(
     team: Team, repo: Path, beads: Path, trees: list[Path], how: str

@@ -102,13 +102,16 @@ class Unmerged:
     commits are rebased, else 3.
     """
 
-    def __init__(self, tree: str, target_stage: int) -> None:
+    def __init__(self, tree: str, target_stage: int, listed: bytes | None = None) -> None:
+        """`listed` are the entries of a merge in memory; by default those of the index."""
+        if listed is None:
+            listed = git("ls-files", "--unmerged", "-z", cwd=tree)
         self._tree = tree
         self._order = (str(target_stage), "1", str(5 - target_stage))
         self.joined: list[Joined] = []
         """What `join` resolved."""
         self._entries: dict[str, dict[str, tuple[str, str]]] = {}
-        for entry in git("ls-files", "--unmerged", "-z", cwd=tree).split(b"\0"):
+        for entry in listed.split(b"\0"):
             if entry:
                 said, _, path = entry.partition(b"\t")
                 mode, name, stage = said.decode().split()
@@ -124,14 +127,16 @@ class Unmerged:
         marked = {path: self._marked(path) for path in self._entries}
         return [path for path, text in marked.items() if text and both_only_added(text)]
 
+    def left(self, joins: Joins) -> list[str]:
+        """Returns the files whose conflicts no rule joins, and changes nothing."""
+        return [each for each in self._entries if self._joined(each, joins) is None]
+
     def join(self, commands: Commands, joins: Joins) -> list[str]:
         """Resolves the files whose conflicts the rules join; returns the others."""
         return [each for each in self._entries if not self._join(commands, each, joins)]
 
     def _join(self, commands: Commands, path: str, joins: Joins) -> bool:
-        rules = joins.rules_for(path)
-        marked = self._marked(path) if rules else None
-        joined = join(marked, rules) if marked is not None else None
+        joined = self._joined(path, joins)
         if joined is None:
             return False
         text, places = joined
@@ -145,6 +150,11 @@ class Unmerged:
             return False
         self.joined.append(Joined.of(path, places))
         return True
+
+    def _joined(self, path: str, joins: Joins) -> tuple[bytes, list[Place]] | None:
+        rules = joins.rules_for(path)
+        marked = self._marked(path) if rules else None
+        return join(marked, rules) if marked is not None else None
 
     def _marked(self, path: str) -> bytes | None:
         """Returns the file with its conflicts marked, the target's side first; None if it has not

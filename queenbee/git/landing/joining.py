@@ -14,6 +14,7 @@ from queenbee.git.landing import settings_merge
 from queenbee.git.landing.commands import git, line
 from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded
+from queenbee.git.run import user_git
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
@@ -62,6 +63,16 @@ class Joining:
             elif not self._is_one_step(target):
                 self._put_first(target)
         return place.head()
+
+    def conflicts_with(self, target: str) -> bool:
+        """Returns whether a merge of the target would leave a conflict to the actor; changes
+        nothing.
+        """
+        tree = self._place.tree
+        how = ("merge-tree", "--write-tree", "--no-messages", "-z", "HEAD", target)
+        status, out, _ = user_git(*how, cwd=tree)
+        listed = out.partition(b"\0")[2]
+        return status == 1 and bool(Unmerged(tree, _MERGE_TARGET, listed).left(self.joins))
 
     def add(self, head: str, branch: str, subject: str | None) -> bool:
         """Merges another branch into the commit of this worktree, as a commit of its own; returns

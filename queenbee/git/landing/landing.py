@@ -191,14 +191,16 @@ def land(  # noqa: PLR0913 - by name
         turn.is_next = one.step.name == "conflict"
         one.begin(go_on=go_on)
         turn.offer = one.offer(check or rules.check)
-        turn.is_answered = one.is_promise_kept
+        turn.is_answered = one.is_over
         try:
             with turn:
-                if not one.is_promise_kept():
+                if turn.is_first and not one.is_promise_kept():
                     done = one.land(turn, check or rules.check)
         except (Busy, KeyboardInterrupt):
             if not one.was_promised(turn.folder):
                 raise
+        if done is None and not one.was_promised(turn.folder):
+            one.meet_conflict()
         if done is None:
             return one.answered()
         return one.finish(done) if done.landed else done
@@ -262,6 +264,8 @@ class _One:
         self.incoming: Incoming | None = None
         self._tip = ""
         """What the target was before this landing."""
+        self._looked_at = ""
+        """The commit of the target that was last looked at while waiting."""
 
     def __enter__(self) -> _One:
         return self
@@ -295,6 +299,33 @@ class _One:
             said = f": {quotation(str(kept['check_said']))}" if kept.get("check_said") else ""
             self._tell(f"check passed in {kept.get('check_s')} s{said}")
         return self._settle(kept)
+
+    def is_over(self) -> bool:
+        """Returns whether it need not wait any more: somebody has landed it, or it conflicts with
+        what has landed, so that its droid can begin with that at once.
+        """
+        tip = self.place.tip()
+        if tip == self._looked_at:
+            return False
+        kept = self.is_promise_kept()
+        self._looked_at = tip
+        return kept or (self.rules.strategy != REBASE and self.joining.conflicts_with(tip))
+
+    def meet_conflict(self) -> None:
+        """Brings the target into the branch without the turn. Raises `Unresolved`, or `NotLanded`
+        if there is no conflict any more.
+        """
+        try:
+            self.joining.join()
+        except Unresolved:
+            with suppress(QueenError):  # The conflict is what must be said.
+                self._tell_whom_to_ask()
+            raise
+        finally:
+            self._tell_joined()
+            with suppress(QueenError):
+                self.heal()
+        raise self.place.other(f"{self.place.target} was merged here meanwhile")
 
     def is_promise_kept(self) -> bool:
         """Returns whether somebody has landed this worktree's branch."""

@@ -92,7 +92,7 @@ class LandingTurn:
         self.offer: dict[str, object] | None = None
         """What whoever has the turn needs to land this one too."""
         self.is_answered: Callable[[], bool] = lambda: False
-        """Returns whether somebody else has landed it."""
+        """Returns whether it need not wait any more: somebody else has landed it, say."""
         self.is_first = False
         """Whether it is the turn of this one."""
         self._store = store
@@ -172,7 +172,7 @@ class LandingTurn:
             seen = self._stamp()
             ahead = self._ahead()
             self.is_first = ahead is None
-            if self.is_answered() or ahead is None:
+            if ahead is None or self.is_answered():
                 return
             if ahead != told:
                 told = ahead
