@@ -1,6 +1,6 @@
 """A simulated team: how long a plan takes with `queen next`, against the best possible.
 
-    python -m bench.team [--plans 10]
+    python -m bench.team [--plans 10] [--familiar 1.0]
 
 Droids with scripted work times take issues with `take_next` and complete them, in one process and
 on a clock that the simulation moves. Each issue names one file. In *worktrees*, several droids may
@@ -88,8 +88,14 @@ def bound(plan: list[Task], droids: int, *, one_tree: bool) -> float:
     return max([max(ends.values()), work, *(files.values() if one_tree else ())])
 
 
-def simulate(plan: list[Task], droids: int, *, one_tree: bool, estimated: bool) -> Outcome:
-    """Works a plan off and returns what it took."""
+def simulate(
+    plan: list[Task], droids: int, *, one_tree: bool, estimated: bool, familiar: float = 1.0
+) -> Outcome:
+    """Works a plan off and returns what it took.
+
+    Work in a file that the droid has worked in before takes `familiar` times as long.
+    """
+    known: set[tuple[int, str]] = set()
     by_name = {task.name: task for task in plan}
     outcome = Outcome()
     now = 0.0
@@ -125,7 +131,9 @@ def simulate(plan: list[Task], droids: int, *, one_tree: bool, estimated: bool) 
                 if one_tree:
                     queue.append((number, task.name, now))
                 else:
-                    heapq.heappush(working, (now + task.minutes, number, task.name))
+                    share = familiar if (number, task.file) in known else 1.0
+                    known.add((number, task.file))
+                    heapq.heappush(working, (now + share * task.minutes, number, task.name))
             if len(queue):
                 queue = _serve(queue, hives, by_name, working, now, outcome)
             if not working:
@@ -169,6 +177,12 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plans", type=int, default=10, help="plans of each size")
+    parser.add_argument(
+        "--familiar",
+        type=float,
+        default=1.0,
+        help="share of the time that work in a known file takes",
+    )
     options = parser.parse_args()
     print(
         "| files | estimates | droids | issues | × bound, median | worst | calls an issue |"
@@ -179,14 +193,17 @@ def main() -> None:
         for estimated in (True, False):
             for droids in TEAMS:
                 for size in SIZES:
-                    _print_row(droids, size, options.plans, one_tree=one_tree, estimated=estimated)
+                    how = {"one_tree": one_tree, "estimated": estimated}
+                    _print_row(droids, size, options.plans, familiar=options.familiar, **how)
 
 
-def _print_row(droids: int, size: int, plans: int, *, one_tree: bool, estimated: bool) -> None:
+def _print_row(
+    droids: int, size: int, plans: int, *, one_tree: bool, estimated: bool, familiar: float
+) -> None:
     ratios, calls, waits = [], [], [0.0]
     for seed in range(plans):
         plan = make_plan(size, seed)
-        outcome = simulate(plan, droids, one_tree=one_tree, estimated=estimated)
+        outcome = simulate(plan, droids, one_tree=one_tree, estimated=estimated, familiar=familiar)
         ratios.append(outcome.makespan / bound(plan, droids, one_tree=one_tree))
         calls.append(outcome.calls / size)
         waits.append(max(outcome.waits, default=0) / outcome.share)

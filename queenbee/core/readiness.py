@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
 
-    Occupied = tuple[Collection[str], Collection[str]]
-    """The issues about files that others have reserved, and those about files that others are in.
+    Occupied = tuple[Collection[str], Collection[str], Collection[str]]
+    """The issues about files that others have reserved, those about files that others are in, and
+    those that the actor knows its way about.
     """
     Rank = tuple[int, float, float]
     """The urgency of an issue, the longest chain behind it, and all the work behind it: the
@@ -292,7 +293,7 @@ def counts(found: Iterable[Standing], *, done: int = 0) -> dict[str, int]:
 
 
 def _nobody(issues: Sequence[Issue]) -> Occupied:
-    return (), ()
+    return (), (), ()
 
 
 def in_order_to_take(
@@ -305,8 +306,9 @@ def in_order_to_take(
 
     First the priority, which an issue shares with those that wait for it; then those whose files
     nobody else has reserved; then the longest chain of work that waits for it; then all the work
-    that waits for it; then those whose files nobody else is in; then the oldest. `occupied` says
-    that of some issues at a time, only as far as issues are taken.
+    that waits for it; then those whose files nobody else is in; then those that the actor knows its
+    way about; then the oldest. `occupied` says that of some issues at a time, only as far as issues
+    are taken.
     """
     for _, urgent in groupby(_ranked(open_, actor), key=lambda each: each[0][0]):
         later: list[Issue] = []
@@ -316,8 +318,8 @@ def in_order_to_take(
             contested: list[Issue] = []
             held_and_contested: list[Issue] = []
             while some := list(islice(alike, _AT_ONCE)):
-                reserved, shared = occupied(some)
-                for each in some:
+                reserved, shared, known = occupied(some)
+                for each in sorted(some, key=lambda issue: issue.id not in known):
                     if each.id in reserved:
                         (held_and_contested if each.id in shared else held).append(each)
                     elif each.id in shared:

@@ -9,6 +9,7 @@ from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken
+from queenbee.services.keeping import KIND as ISSUES
 from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
 
@@ -79,7 +80,7 @@ class Assignments:
         return served(
             self._queue().place(Want(issue_id=issue_id), wait_s),
             lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
-            kinds=[KIND],
+            kinds=[KIND, ISSUES],
             files=[self._store.layout.issues_path],
             on_progress=on_progress,
         )

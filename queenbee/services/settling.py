@@ -130,6 +130,8 @@ class Settled:
         self._revs: dict[str, int] = {}
         self._in_step = not keeping.is_owned()
         """Whether file and ledger are in step once both are written."""
+        self.is_overtaken = False
+        """Whether another program wrote the file between the comparison and the edits."""
         self.has_all = False
         """Whether the ledger has all rows of the file then."""
         self.removed = set[str]()
@@ -170,12 +172,12 @@ class Settled:
     def replace(self) -> Replaced:
         """Makes the edits in the file."""
         done = replace_rows(self._keeping.path, self.edits)
-        self._in_step = self._in_step and done.made_on == self._moment[0]
+        self.is_overtaken = done.made_on != self._moment[0]
         return done
 
     def note(self) -> None:
         """Notes that file and ledger are in step, once both are written, if they are."""
-        if self._in_step:
+        if self._in_step and not self.is_overtaken:
             moment = self._keeping.moment()
             self._keeping.note(moment, self.removed, has_all=self.has_all)
 

@@ -35,8 +35,11 @@ def row(identifier, *needs, **fields):
 
 def order(*rows, **more) -> list[str]:
     reserved, contested = more.pop("reserved", ()), more.pop("contested", ())
+    known = more.pop("known", ())
     ordered = in_order_to_take(
-        still_open(found(*rows, **more)), actor="ui", occupied=lambda _: (reserved, contested)
+        still_open(found(*rows, **more)),
+        actor="ui",
+        occupied=lambda _: (reserved, contested, known),
     )
     return [issue.id for issue in ordered]
 
@@ -130,12 +133,17 @@ class TestTheOrder:
         assert order(row("a", "b"), row("b", "a"), row("c")) == ["c"]
         assert order(row("free"), row("a", "free", "b"), row("b", "a")) == ["free"]
 
+    def test_what_the_actor_knows_comes_first_of_what_is_alike(self):
+        rows = [row("a"), row("b"), row("c"), row("d", priority=1), row("e", "d")]
+        assert order(*rows, known={"c"}) == ["d", "c", "a", "b"]
+        assert order(*rows, known={"c"}, contested={"c"}) == ["d", "a", "b", "c"]
+
     def test_asks_only_about_those_that_it_comes_to(self):
         asked: list[str] = []
 
         def occupied(issues):
             asked.extend(each.id for each in issues)
-            return (), ()
+            return (), (), ()
 
         rows = [row(f"n{number:03}") for number in range(100)]
         first = next(in_order_to_take(found(*rows), actor="ui", occupied=occupied))

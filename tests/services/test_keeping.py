@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from queenbee import Hive
 from queenbee.errors import NotFound
 from queenbee.git.removed_rows import removed_rows
+from queenbee.services import settling
 from queenbee.store.files import Appender
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
@@ -87,6 +88,22 @@ class TestWhatGitTakesAway:
         Tracker(hive).edit("qb-1", priority=0)
         (row,) = records(tracker)
         assert (row["title"], row["priority"]) == ("Title of qb-1", 0)
+
+    def test_is_back_at_once_if_it_was_taken_during_the_write(
+        self, hive: Hive, tracker: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        new(hive, "qb-1")
+        new(hive, "qb-2")
+        rows_of = settling.rows_of
+
+        def taken(path: str, ids: set[str]) -> dict[str, Any]:
+            monkeypatch.undo()
+            tracker.unlink()
+            return dict(rows_of(path, ids))
+
+        monkeypatch.setattr(settling, "rows_of", taken)
+        Tracker(hive).edit("qb-2", title="New title")
+        assert titles(tracker) == {"qb-1": "Title of qb-1", "qb-2": "New title"}
 
     def test_comes_back_without_a_field_that_was_taken_out(self, hive: Hive, tracker: Path) -> None:
         new(hive, "qb-1")

@@ -22,6 +22,7 @@ from tests.torture import (
     linear,
     remote,
     storm,
+    tracker,
 )
 from tests.torture.places import Broken
 
@@ -44,6 +45,14 @@ class TestGit:
     def test_without_a_journal_is_caught(self, folder):
         with pytest.raises(Broken, match=r"lost|lacks"):
             git_torture.torture(folder, 2, seed=2, broken="journal")
+
+
+@pytest.mark.slow
+class TestTracker:
+    def test_loses_no_issue_and_no_edit_that_was_acknowledged(self, folder):
+        figures = tracker.torture(folder, quick_or(20, quick=3), seed=1)
+        assert figures["acknowledged"] > 0
+        assert figures["lost"] == 0
 
 
 @pytest.mark.slow

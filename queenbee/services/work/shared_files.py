@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
 
 
+_LAST = 5
+"""Issues that a droid completed before these are no longer in its context."""
+
+
 def files_of(issue: Issue, hive: Services) -> set[str]:
     """Returns the files of the working tree that the texts of an issue name, from its root; in a
     linked worktree without those in which landing keeps what everybody adds.
@@ -38,7 +42,8 @@ def files_of(issue: Issue, hive: Services) -> set[str]:
 
 def to_take(hive: Services, open_: Mapping[str, Standing], actor: str) -> Iterator[Issue]:
     """Yields the open issues that an actor could take, in the order in which `queen next` takes
-    them: those whose files others have reserved, or are in, come later.
+    them: those whose files others have reserved, or are in, come later; those that the actor has
+    just made possible, or whose files were those of its last issues, come first.
     """
     busy = {
         path
@@ -48,9 +53,11 @@ def to_take(hive: Services, open_: Mapping[str, Standing], actor: str) -> Iterat
     }
     has_leases = any(lease.droid != actor for lease in live_leases(hive))
 
+    known = _Known(hive, actor)
+
     def occupied(issues: Sequence[Issue]) -> Occupied:
-        if not busy and not has_leases:
-            return (), ()
+        if not (busy or has_leases or known.issues):
+            return (), (), ()
         named = {issue.id: files_of(issue, hive) for issue in issues}
         # Each file once: many issues name the same ones.
         paths = sorted(set().union(*named.values())) if has_leases else []
@@ -59,6 +66,25 @@ def to_take(hive: Services, open_: Mapping[str, Standing], actor: str) -> Iterat
         return (
             {key for key, files in named.items() if files & held},
             {key for key, files in named.items() if files & busy},
+            {each.id for each in issues if known.has(each, named[each.id])},
         )
 
     return in_order_to_take(open_, actor=actor, occupied=occupied)
+
+
+class _Known:
+    """What an actor knows from the last issues that it completed: what waited for them, and their
+    files.
+    """
+
+    def __init__(self, hive: Services, actor: str) -> None:
+        done = hive.assignments.find(droid=actor, status="completed")
+        last = sorted(done, key=lambda each: (each.updated_at, each.id))[-_LAST:]
+        self.issues = {each.issue_id for each in last}
+        found = hive.issues.some(self.issues)
+        self._files = {path for each in found.values() for path in files_of(each, hive)}
+
+    def has(self, issue: Issue, files: set[str]) -> bool:
+        """Returns whether an issue builds on one of them, or is about one of their files."""
+        needs = {key for key, _ in issue.dependencies}
+        return bool(needs & self.issues or files & self._files)

@@ -12,6 +12,7 @@ from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
+from queenbee.services.keeping import KIND as ISSUES
 from queenbee.services.waiting.attempts import Watch, until
 from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, silence, team
 from queenbee.services.work.relief import relieve
@@ -225,7 +226,7 @@ def _wait_and_take(
             place.take()
         return False
 
-    watch = Watch(hive, ("assignments",), [hive.layout.issues_path], on_progress)
+    watch = Watch(hive, ("assignments", ISSUES), [hive.layout.issues_path], on_progress)
     if not until(watch, look, wait_s, LOOK_AGAIN_S) and wait_s > 0:
         last = answers[-1]
         silent = last.silent if isinstance(last, Nothing) else {}

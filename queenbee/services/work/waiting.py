@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, InvalidInput
+from queenbee.services.keeping import KIND as ISSUES
 from queenbee.services.waiting.attempts import Watch, until
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def wait(
     """
     for issue_id in wanted.issues:
         hive.issues.check_known(issue_id)
-    kinds = ("assignments", "reservations", "messages")
+    kinds = ("assignments", "reservations", "messages", ISSUES)
     watch = Watch(hive, kinds, [hive.layout.issues_path], on_progress)
     found = until(watch, lambda: _found(hive, wanted), timeout_s, LOOK_AGAIN_S)
     if not found:

@@ -49,6 +49,7 @@ class Transaction:
         self._lines: dict[str, list[bytes]] = {}
         self._rows: list[Edit] = []
         self._keeps_all = False
+        self._is_overtaken = False
         self._long: list[str] = []
         self._write: Write | None = None
         self.now_ms = 0
@@ -138,6 +139,7 @@ class Transaction:
         self._lines.setdefault("issues", []).extend(map(codec.encode, settled.lines))
         write.record(self._lines, settled.replace if settled.edits else None, self._store.state)
         settled.note()
+        self._is_overtaken = settled.is_overtaken
 
     def __exit__(self, kind: object, *error: object) -> None:
         assert self._write is not None
@@ -155,3 +157,8 @@ class Transaction:
             self._store.committed(list(self._lines))
             if any(self._lines.values()):
                 self._store.wrote()
+        if self._is_overtaken:
+            # What git took away with that version is put back at once: a commit of it as it is now
+            # would be taken for one that removes the rows.
+            with Transaction(self._store, self._mutex):
+                pass

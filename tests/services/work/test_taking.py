@@ -51,6 +51,20 @@ def test_two_droids_never_get_the_same_issue(hive: Hive, reviewer: Hive, tracker
     assert begun(reviewer).assignment.issue_id == "qb-2"
 
 
+@pytest.mark.parametrize("why", ["it builds on my last issue", "it is about my file"])
+def test_of_two_alike_the_one_that_the_droid_knows_comes_first(
+    hive: Hive, repo: Path, tracker: Path, why: str
+) -> None:
+    (repo / "tax.py").touch()
+    mine = row("qb-1", title="about tax.py")
+    other = row("qb-2")
+    known = row("qb-3", "qb-1") if "builds" in why else row("qb-3", title="more of tax.py")
+    write_lines(tracker, mine, other, known)
+    assert begun(hive).assignment.issue_id == "qb-1"
+    hive.assignments.complete("qb-1")
+    assert begun(hive).assignment.issue_id == "qb-3"
+
+
 def test_an_issue_that_one_has_already_comes_again(hive: Hive, tracker: Path) -> None:
     write_lines(tracker, row("qb-1"), row("qb-2"))
     assert not begun(hive).again
