@@ -59,6 +59,7 @@ def ids(repo: Path) -> dict[str, str]:
         "assignment": _id("qa", 79),
         "lease": _id("qr", 89),
         "plan": str(repo / "accounts.md"),
+        "issues": str(repo / "issues.csv"),
         "session": str(repo / ".workflow" / "TC-auth"),
     }
 
@@ -156,6 +157,7 @@ def _leases() -> list[Row]:
 
 def _documents(repo: Path) -> None:
     (repo / "accounts.md").write_text(PLAN)
+    (repo / "issues.csv").write_text("number,title,state\n7,Search,open\n8,Find,closed\n")
     (repo / "src" / "part61").mkdir(parents=True)
     (repo / "src" / "part61" / "x.py").touch()
     put_bead(repo, ralph_bead("gt-1", "true"))

@@ -70,6 +70,9 @@ READS = {
     "conflicts": [""],
     "collisions": ["", "--order"],
     "issues": ["", "--all", "--status closed"],
+    "issue list": [""],
+    "config list": [""],
+    "config get": ["land.check"],
     "status": [""],
     "prime": ["", "--full"],
     "prompt": ["", "--for tmux --ascii"],
@@ -134,6 +137,10 @@ tester: issue edit qb-new --priority 0
 tester: issue dep qb-new qb-21 --remove
 tester: issue close qb-new
 tester: issue reopen qb-new
+tester: issue delete qb-new
+tester: issue import {issues}
+tester: config set land.check true
+tester: config unset land.check
 tester: nudge reviewer
 reviewer: reserve src/part61/x.py
 reviewer: reserve src/part61/x.py --force --reason urgent
