@@ -154,15 +154,10 @@ def _is_touched(tree: str, before: str, theirs: str) -> bool:
         return True
     changes = {each.path: each for each in _changes(tree, before, merged)}
     unmerged = set(names_in(git("diff", "--name-only", "--diff-filter=U", "-z", cwd=tree)))
-    conflicts = _conflicts(theirs, tree)
     others = _dirty(tree) - unmerged - set(changes)
-    return (
-        bool(others)
-        or unmerged != conflicts
-        or any(
-            _content(os.path.join(tree, path)) != _wanted(tree, each.after, path, merged)
-            for path, each in changes.items()
-        )
+    return bool(others) or any(
+        _content(os.path.join(tree, path)) != _wanted(tree, each.after, path, merged)
+        for path, each in changes.items()
     )
 
 
@@ -336,10 +331,6 @@ def _merged(theirs: str, tree: str) -> str | None:
     that the merge was called with.
     """
     return next(iter(merge_in_memory(theirs, tree)), None)
-
-
-def _conflicts(theirs: str, tree: str) -> set[str]:
-    return set(merge_in_memory(theirs, tree)[1:])
 
 
 def merge_in_memory(theirs: str, tree: str) -> list[str]:
