@@ -159,6 +159,13 @@ def test_settings_that_were_never_good_write_nothing(quick: QuickQueen, repo: Pa
     assert quick("msg", "send", "bob", "hi", as_="ann").code == 0
 
 
+def test_the_last_good_ones_are_those_that_were_last_read(quick: QuickQueen, toml: Path) -> None:
+    toml.write_text('ttl = "80m"\n')
+    assert quick("status", as_="ann").code == 0
+    toml.write_text(DOUBLE)
+    assert quick("config", "get", "ttl", as_="ann").out == "80m\n"
+
+
 def test_a_clone_brings_no_last_good_settings(quick: QuickQueen, repo: Path, toml: Path) -> None:
     """Only what was good here counts, wherever a clone puts a file of that name."""
     planted = 'ttl = "1s"\n'

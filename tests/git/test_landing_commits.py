@@ -132,6 +132,8 @@ def test_next_waits_while_others_are_at_work(queen: Queen, quick: QuickQueen, tr
     assert waiting.stdout is not None
     line = next(each for each in waiting.stdout if "landed on" in each)
     assert "main" in line
+    while not quick("status", "--json", as_="boss").json["queue"]:
+        assert waiting.poll() is None, "it did not wait"
     assert quick("release", "q-2", as_="boss").code == 0
     rest, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == 0

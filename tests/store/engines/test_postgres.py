@@ -286,7 +286,9 @@ class TestFaults:
             ("postgresql://u@127.0.0.1:1/x", "cannot be reached"),
             ("", "nothing says where"),
         ):
-            ran = quick("claim", "qb-1", as_="ui", env={postgres_server.URL: url}, cwd=repo)
+            ran = quick(
+                "claim", "--new", "qb-1", as_="ui", env={postgres_server.URL: url}, cwd=repo
+            )
             assert ran.err.count(said) == 1
 
     def test_no_address_has_one_exit_status(
@@ -395,7 +397,7 @@ class TestCarryingOver:
     def lines(self, quick: QuickQueen, beads: Path, server: Any) -> list[dict[str, Any]]:
         quick("init")
         for number in range(3):
-            quick("claim", f"qb-{number}", as_="ui")
+            quick("claim", "--new", f"qb-{number}", as_="ui")
         return records(beads / "queen_assignments.jsonl")
 
     def test_there_and_back_keeps_every_line(
@@ -403,7 +405,7 @@ class TestCarryingOver:
     ) -> None:
         ran = quick("engine", "use", "postgres", "--json")
         assert ran.json["kinds"]["assignments"] == {"lines": 3, "added": 3}
-        assert quick("claim", "qb-9", as_="api").code == 0
+        assert quick("claim", "--new", "qb-9", as_="api").code == 0
         assert (beads / "queen_assignments.jsonl").read_bytes().count(b"\n") == 3
         status = quick("engine", "status", "--verify", "--json").json
         assert status["verified"] == {"assignments": 4}
@@ -413,7 +415,7 @@ class TestCarryingOver:
         assert kept[:3] == lines
         assert kept[3]["issue_id"] == "qb-9"
         assert quick("engine", "status", "--json").json == {"engine": "files"}
-        assert quick("claim", "qb-9", as_="ui").code == 5
+        assert quick("claim", "--new", "qb-9", as_="ui").code == 5
 
     def test_repeated_it_adds_what_came_to_the_files_since(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
@@ -426,7 +428,7 @@ class TestCarryingOver:
             "lines": 4,
             "added": 1,
         }
-        assert quick("claim", "qb-7", as_="ui").code == 5
+        assert quick("claim", "--new", "qb-7", as_="ui").code == 5
 
     def test_it_copies_lines_that_only_the_journal_has(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
@@ -435,7 +437,7 @@ class TestCarryingOver:
         (beads / "queen_assignments.jsonl").unlink()
         ran = quick("engine", "use", "postgres", "--json")
         assert ran.json["kinds"]["assignments"] == {"lines": 3, "added": 3}
-        assert quick("claim", "qb-1", as_="api").code == 5
+        assert quick("claim", "--new", "qb-1", as_="api").code == 5
 
     @pytest.mark.parametrize("step", ["verified", "committed", "noted"])
     @pytest.mark.parametrize("kind", ["postgres", "files"])
@@ -450,6 +452,7 @@ class TestCarryingOver:
         """Before the switch the old one; in the midst of it neither, until it is repeated."""
         if kind == "files":
             quick("engine", "use", "postgres")
+        quick("status", as_="ui")  # Which keeps these settings as the last good ones.
 
         def interrupted(*_: object) -> None:
             raise KeyboardInterrupt
@@ -458,12 +461,12 @@ class TestCarryingOver:
         with monkeypatch.context() as patch:
             patch.setattr(where, name, interrupted)
             assert quick("engine", "use", kind).code == 130
-        claimed = quick("claim", "qb-8", as_="ui")
+        claimed = quick("claim", "--new", "qb-8", as_="ui")
         still_old = step == "verified" or (kind, step) == ("postgres", "committed")
         assert (claimed.code == 0) == still_old, claimed
         assert quick("engine", "use", kind).code == 0
-        assert quick("claim", "qb-8", as_="ui").code == 0
-        assert quick("claim", "qb-1", as_="api").code == 5
+        assert quick("claim", "--new", "qb-8", as_="ui").code == 0
+        assert quick("claim", "--new", "qb-1", as_="api").code == 5
 
     def test_a_checkout_of_old_settings_does_not_bring_the_files_back_to_life(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
@@ -471,7 +474,7 @@ class TestCarryingOver:
         before = (beads / "queen.toml").read_bytes()
         quick("engine", "use", "postgres")
         (beads / "queen.toml").write_bytes(before)
-        ran = quick("claim", "qb-8", as_="ui")
+        ran = quick("claim", "--new", "qb-8", as_="ui")
         assert ran.code == 7
         assert "queen engine use files" in ran.err
 
@@ -483,10 +486,10 @@ class TestCarryingOver:
         other = tmp_path / "other"
         git(tmp_path, "clone", "-q", str(repo), str(other))
         shutil.copytree(repo / ".beads", other / ".beads")
-        assert quick("claim", "qb-8", as_="far", cwd=other).code == 0
+        assert quick("claim", "--new", "qb-8", as_="far", cwd=other).code == 0
         quick("engine", "use", "files")
         for arguments in (
-            ("claim", "qb-9", "--as", "far"),
+            ("claim", "--new", "qb-9", "--as", "far"),
             ("assignments",),
             ("engine", "use", "postgres"),
         ):
@@ -495,8 +498,8 @@ class TestCarryingOver:
             assert "was carried back" in ran.err
             assert "queen engine use files" in ran.err
         assert quick("engine", "use", "files", cwd=other).code == 0
-        assert quick("claim", "qb-8", as_="ui", cwd=other).code == 5
-        assert quick("claim", "qb-8", as_="ui").code == 5
+        assert quick("claim", "--new", "qb-8", as_="ui", cwd=other).code == 5
+        assert quick("claim", "--new", "qb-8", as_="ui").code == 5
 
     def test_who_has_pulled_that_it_is_in_files_again_goes_on_there(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
@@ -507,19 +510,19 @@ class TestCarryingOver:
         noted = note.read_bytes()
         quick("engine", "use", "files")
         note.write_bytes(noted)
-        ran = quick("claim", "qb-8", as_="ui")
+        ran = quick("claim", "--new", "qb-8", as_="ui")
         assert ran.code == 7
         assert "if the team went back to files, or to do so: queen engine use files" in ran.err
         assert quick("engine", "use", "postgres").code == 7
         assert quick("engine", "use", "files").code == 0
-        assert quick("claim", "qb-8", as_="ui").code == 0
+        assert quick("claim", "--new", "qb-8", as_="ui").code == 0
         assert quick("engine", "use", "postgres").code == 0
 
     def test_the_address_stays_out_of_the_repository(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
     ) -> None:
         quick("engine", "use", "postgres")
-        quick("claim", "qb-8", as_="ui")
+        quick("claim", "--new", "qb-8", as_="ui")
         url = os.environ[postgres_server.URL].encode()
         for path in beads.parent.rglob("*"):
             assert not path.is_file() or url not in path.read_bytes()
