@@ -350,6 +350,10 @@ class TestALander:
             now_s[0] += landing_turn.STALLED_S - 1
         assert stalled == [False, False, False, False, True]
 
+    def test_that_has_just_left_is_not_stalled(self, trees: tuple[Path, Path]) -> None:
+        turn = landing_turn.LandingTurn(opened(trees[0]), "main", 0, print)
+        assert not turn._is_stalled("01HF0000000000000000000000")
+
     def test_that_lost_its_turn_moves_nothing(self, repo: Path, trees: tuple[Path, Path]) -> None:
         hive = opened(trees[0])
         folder = landing_turn.folder_of(hive, "main")

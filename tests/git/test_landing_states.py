@@ -134,6 +134,17 @@ def killed_in_a_merge_of_another(trees: Trees) -> None:
     git(trees.one, "merge", "-q", "--no-commit", "--no-ff", "other")
 
 
+def killed_while_it_joined_a_conflict_of_another(trees: Trees) -> None:
+    for tree in (trees.one, trees.other):
+        commit_file(tree, "README.md", f"{tree.name}\n")
+    git(trees.one, "checkout", "-q", "--detach")
+    trees.step("try", trees.one, head(trees.one), head(trees.other))
+    with pytest.raises(AssertionError):
+        git(trees.one, "merge", "-q", "--no-ff", "other")
+    (trees.one / "README.md").write_text("one\nother\n")
+    git(trees.one, "add", "README.md")
+
+
 def killed_while_it_checked_with_another(trees: Trees) -> None:
     before = head(trees.one)
     git(trees.one, "checkout", "-q", "--detach")
@@ -185,12 +196,13 @@ STATES = (
     killed_and_then_resolved_by_hand, killed_and_then_another_merge,
     killed_and_then_another_rebase, killed_with_the_target_half_moved,
     killed_after_the_target_moved, promised_and_then_killed, killed_in_a_merge_of_another,
+    killed_while_it_joined_a_conflict_of_another,
     killed_while_it_checked_with_another, killed_half_way_back_to_its_branch, torn, foreign,
     of_an_older_version, of_a_worktree_that_is_gone,
 )  # fmt: skip
 TRIED = {
-    killed_in_a_merge_of_another, killed_while_it_checked_with_another,
-    killed_half_way_back_to_its_branch,
+    killed_in_a_merge_of_another, killed_while_it_joined_a_conflict_of_another,
+    killed_while_it_checked_with_another, killed_half_way_back_to_its_branch,
 }  # fmt: skip
 OF_THE_USER = {
     resolved, killed_and_then_resolved_by_hand, killed_and_then_another_merge,
@@ -245,6 +257,10 @@ def test_each_event_in_each_state_ends_and_another_lands(
             assert now == files
     assert git(repo, "rev-list", "--no-merges", own, "^one", "^main") == ""
     commit_file(trees.other, "later.txt", "x\n")
+    if state is killed_while_it_joined_a_conflict_of_another and event is lands:
+        with pytest.raises(NotLanded, match="conflict"):  # Both changed one file.
+            landed(trees.other)
+        return
     assert landed(trees.other) == head(repo, "main")
     assert git(repo, "status", "--porcelain", "--", ".", ":!.beads") == ""
     if state in TRIED and event in (lands_with_a_check_that_fails, gives_up):
@@ -269,7 +285,8 @@ def test_the_remedy_never_ends_what_somebody_else_began_or_worked_on(
         assert do == "restore"
     else:
         began = "merge" if step == "try" else step
-        assert do == ("abort" if is_ours and not is_touched and open_ == began else "")
+        kept = is_touched and step != "try"
+        assert do == ("abort" if is_ours and not kept and open_ == began else "")
 
 
 class TestAConflict:

@@ -11,7 +11,7 @@ from hives import QuickQueen, git, records
 from sync_worlds import World
 
 from queenbee import Hive
-from queenbee.git.remote.syncing import Synced, sync
+from queenbee.git.remote.syncing import Synced, sync, take_in
 from queenbee.git.removed_rows import removed_rows
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
@@ -82,10 +82,12 @@ class TestSync:
         Tracker(hive(two, "ada")).edit("qb-1", priority=0)
         later = {"title": "By hand", "updated_at": "2030-01-01T00:00:00Z"}
         file(two, "bob").write_text(json.dumps({**rows(two, "bob")["qb-1"], **later}) + "\n")
-        exchange(two, "ada", "bob", "ada")
-        row = rows(two, "ada")["qb-1"]
-        assert row == rows(two, "bob")["qb-1"]
+        exchange(two, "ada")
+        take_in(hive(two, "bob"))
+        row = rows(two, "bob")["qb-1"]
         assert (row["title"], row["priority"]) == ("By hand", 0)
+        exchange(two, "bob", "ada")
+        assert rows(two, "ada")["qb-1"] == row
 
     def test_leaves_the_tracker_of_another_program_alone(self, two: World) -> None:
         Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-1"))

@@ -76,8 +76,9 @@ def remedy(step: str, found: Found) -> Remedy:
         return ""
     if not found.open:
         return "restore"
-    is_ours = found.is_ours and found.open == ("merge" if step == "try" else step)
-    return "abort" if is_ours and not found.is_touched else ""
+    if step == "try":  # Without a branch, only a landing joins conflicts there.
+        return "abort" if found.is_ours and found.open == "merge" else ""
+    return "abort" if found.is_ours and found.open == step and not found.is_touched else ""
 
 
 def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], None]) -> None:

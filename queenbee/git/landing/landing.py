@@ -264,6 +264,8 @@ class _One:
         self.incoming: Incoming | None = None
         self._tip = ""
         """What the target was before this landing."""
+        self._is_alone = False
+        """Whether somebody left the batch that was checked: the next one is for this branch."""
         self._looked_at = ""
         """The commit of the target that was last looked at while waiting."""
 
@@ -452,7 +454,8 @@ class _One:
         turn.check()
         self._tip = place.tip()
         self._promise(turn, commit, head, changed, batch)
-        if not self._are_in(turn, batch) or not self._advance(commit):
+        self._is_alone = not self._are_in(turn, batch)  # It lands, whoever else comes and goes.
+        if self._is_alone or not self._advance(commit):
             batch.leave()
             return None
         if batch.members:
@@ -475,7 +478,7 @@ class _One:
         that was checked, and what failed without any of them, or None.
         """
         pace = Pace(turn.folder, self.rules.batch)
-        most = pace.most if self.offer(check) is not None else 1
+        most = pace.most if self.offer(check) is not None and not self._is_alone else 1
         while True:
             commit = head
             if most > 1:

@@ -207,7 +207,7 @@ class LandingTurn:
         By this process's own clock: a clock that is set cannot end a turn.
         """
         beaten_ns, now_s = waiting_line.beaten_ns(self.folder, name), time.monotonic()
-        if self._seen.get(name, (0, 0.0))[0] != beaten_ns:
+        if self._seen.get(name, (-1, 0.0))[0] != beaten_ns:
             self._seen[name] = (beaten_ns, now_s)
         return now_s - self._seen[name][1] >= STALLED_S
 
