@@ -42,8 +42,9 @@ class Answer:
         self.no = no
 
 
-_ASIDE = ("mcp", "notify", "prompt", "sync", "watch")
+_ASIDE = frozenset(("guard", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
+_SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
 _NOTED = ("reservations", "assignments")
 """What the notices read after every command."""
 
@@ -129,13 +130,14 @@ class Invocation:
         if self._hive is not None:
             self._hive.note_presence()
 
-    def beat(self, command: str | None) -> AbstractContextManager[object]:
+    def beat(self, command: Sequence[str]) -> AbstractContextManager[object]:
         """Returns a context in which the actor is at work, however long the command takes."""
-        return nullcontext() if command in _ASIDE else Beat(self.arrive)
+        return Beat(self.arrive) if _ASIDE.isdisjoint(command) else nullcontext()
 
-    def tell_notes(self) -> None:
+    def tell_notes(self, command: Sequence[str]) -> None:
         """Prints the notices that the hive has collected, if it was opened."""
-        for note in self._hive.notes() if self._hive is not None else ():
+        mail = (_SHOWING_MAIL | _ASIDE).isdisjoint(command)
+        for note in self._hive.notes(mail=mail) if self._hive is not None else ():
             self.tell(note)
 
 
@@ -209,12 +211,13 @@ class QueenCommand(click.Command):
         given = call.hive if self.opens_hive else call
         if self.opens_hive:
             call.freshen(self.name)
+        words = ctx.command_path.split()
         try:
-            with call.beat(self.name):
+            with call.beat(words):
                 result = ctx.invoke(self.callback, given, **ctx.params)
             call.arrive()
         finally:
-            call.tell_notes()
+            call.tell_notes(words)
         value, code = result, DONE
         if isinstance(result, Answer):
             value, code = result.value, DONE if result.yes else result.no

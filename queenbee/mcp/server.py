@@ -202,13 +202,13 @@ class _Handlers:
                     value = tool.run(call)
                 call.arrive()
                 call.send()
-                return answered(value, _notices(call))
+                return answered(value, _notices(tool, call))
             except QueenError as error:
-                return refused(error, _notices(call))
+                return refused(error, _notices(tool, call))
             except Exception as error:
                 if self._workspace.env.get("QUEEN_DEBUG"):
                     raise
-                return refused(Bug.of(error), _notices(call))
+                return refused(Bug.of(error), _notices(tool, call))
             finally:
                 if own and call is not None and call.opened is not None:
                     call.opened.close()
@@ -319,12 +319,12 @@ async def _asked(ctx: Context) -> list[str]:
     return [str(each.uri) for each in found.roots]
 
 
-def _notices(call: Call | None) -> list[str]:
+def _notices(tool: Tool, call: Call | None) -> list[str]:
     """Returns what the command would tell besides its answer."""
     if call is None:
         return []
     told = list(call.notices)
     if call.opened is not None:
         with suppress(QueenError):
-            told += call.opened.notes()
+            told += call.opened.notes(mail=tool.name not in ("inbox", "next", "wait"))
     return told

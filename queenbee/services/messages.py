@@ -411,16 +411,23 @@ class Messages:
         own = {mark_of(actor, name): at for name, at in marks.items()}
         return Message(tx.update(KIND, message.id, own)).seen_by(actor)
 
-    def read_unread(self, *, limit: int | None = None) -> list[Message]:
+    def read_unread(
+        self, *, limit: int | None = None, wanted: Callable[[Message], bool] | None = None
+    ) -> list[Message]:
         """Marks the actor's unread messages as read and returns them, oldest first; at most
-        `limit` of them, the oldest. Of several readers at once, each message goes to one.
+        `limit` of them, the oldest, or those that are `wanted`. Of several readers at once, each
+        message goes to one.
         """
-        if not self.inbox(unread=True, limit=1):
+        unread = self.inbox(unread=True, limit=1 if wanted is None else None)
+        chosen = {each.id for each in unread if wanted is None or wanted(each)}
+        if not chosen:
             return []
         with self._store.transaction() as tx:
             # Only here, nobody else reads or deletes one of them meanwhile.
-            unread = self.inbox(unread=True)[::-1][:limit]
-            return [self._mark(tx, message, {READ: tx.now}) for message in unread]
+            unread = self.inbox(unread=True)[::-1]
+            if wanted is not None:
+                unread = [each for each in unread if each.id in chosen]
+            return [self._mark(tx, message, {READ: tx.now}) for message in unread[:limit]]
 
     def delete(self, message_id: str) -> Message:
         """Hides a message for both sides; only its sender or recipient may. Repeating it

@@ -6,7 +6,8 @@ because it needs no documents and runs before every edit.
 
 from __future__ import annotations
 
-from queenbee._light import cached_property
+from queenbee._light import cached_property, suppress
+from queenbee.errors import QueenError
 from queenbee.services.hive import Services
 
 TYPE_CHECKING = False
@@ -24,8 +25,15 @@ class Hive(Services):
 
         return HiveDocuments(self)
 
-    def notes(self) -> list[str]:
-        """Returns notices for the actor, each of them once."""
+    def notes(self, *, mail: bool = False) -> list[str]:
+        """Returns notices for the actor, each of them once; with `mail`, also who has written."""
         from queenbee.services.telling import notices  # noqa: PLC0415 - start-up
 
-        return notices.notes(self)
+        told = notices.notes(self)
+        with suppress(QueenError):
+            stamp = notices.new_mail(self) if mail else None
+            if stamp is not None:
+                from queenbee.services.telling import news  # noqa: PLC0415 - start-up
+
+                told += news.of_mail(self, stamp)
+        return told

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, NotYours, QueenError
 from queenbee.git import touched
-from queenbee.git.landed import end_landed
+from queenbee.git.landed import LANDED, drop_merged, end_landed
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.landing.landing import Rules, Work, land
+from queenbee.git.landing.mail import read_first
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, no_check, whole_check
 from queenbee.git.remote.syncing import sync, take_in
@@ -87,9 +90,9 @@ def land_issue(
         is_unchecked=check is None and not asked.unchecked,
         asked=asked,
     )
-    if terms.confirm:
-        _confirm(terms, work.issue_id)
+    _confirm(terms, work.issue_id)
     hive.look({"reason": asked.reason})
+    read_first(hive, work.issue_id)
     if asked.message is not None and hive.layout.worktree is not None:
         work.refuse_unchecked()
         commit_all(hive.layout.tree, asked.message, allow_secrets=hive.allow_secrets)
@@ -110,6 +113,8 @@ def land_issue(
 
 def _send(terms: Terms) -> None:
     """Sends the records of a landing to the remote, if that confirms grants."""
+    with suppress(QueenError):
+        drop_merged(terms.hive)
     try:
         if terms.confirm:
             sync(terms.hive)
@@ -118,7 +123,11 @@ def _send(terms: Terms) -> None:
 
 
 def _confirm(terms: Terms, issue_id: str | None) -> None:
-    """Has the remote confirm that the actor has the issue. Raises `Taken` and `Unreachable`."""
+    """Has the remote confirm that the actor has the issue, if that is asked for. Raises `Taken` and
+    `Unreachable`.
+    """
+    if not terms.confirm:
+        return
     hive = terms.hive
     before = hive.assignments.active(issue_id) if issue_id is not None else None
     take_in(hive)
@@ -244,14 +253,20 @@ class _IssueWork(Work):
         """Sends one message to each droid that has a lease on a file that changed, or unmerged work
         in it.
         """
+        said = self.hive.layout.settings
+        changed = [
+            each
+            for each in landing.changed
+            if not everybody_appends_to(each, said.land_join, said.land_union)
+        ]
         working = {
             (each.path, each.droid)
-            for each in touched.by_others(self.hive, landing.changed, budget_s=_LOOK_S).touches
+            for each in touched.by_others(self.hive, changed, budget_s=_LOOK_S).touches
             if each.droid is not None and each.droid != self.hive.actor
         }
         working |= {
             (path, lease.droid)
-            for path, leases in self.hive.reservations.covering(landing.changed).items()
+            for path, leases in self.hive.reservations.covering(changed).items()
             for lease in leases
             if lease.droid != self.hive.actor
         }
@@ -270,6 +285,7 @@ class _IssueWork(Work):
                     f"{listed}{more}. To see conflicts now, merge {landing.target}.",
                     "issue_id": issue_id,
                     "importance": "normal",
+                    LANDED: landing.commit,
                 }
                 stage(tx, self.hive.actor, [droid], fields)
         return sorted(files)

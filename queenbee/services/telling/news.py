@@ -72,6 +72,25 @@ def take(hive: Services, *, pass_as: bool = False, only_once: bool = False) -> s
     return text
 
 
+def of_mail(hive: Services, stamp: object) -> list[str]:
+    """Returns who has written to the actor, as far as it was not told: lines beside an answer.
+    `stamp` is what `notices.new_mail` returned.
+    """
+    told = Told(hive.layout, hive.actor)
+    if not any(mail(hive, set(told.known()))):
+        told.saw_mail(stamp)
+        return []
+    with told as mine:
+        found = sorted(mail(hive, set(told.known())), key=itemgetter(0)) if mine else []
+        lines = [_closed(one_line(text()), _MOST_LINE_CHARS) for _, _, _, text in found]
+        if found:
+            told.add(key for _, _, keys, _ in found for key in keys)
+            lines.append(f"to read your mail: {suggested('queen msg read')}")
+        if mine:
+            told.saw_mail(stamp)
+    return lines
+
+
 def told_of_mail(hive: Services) -> None:
     """Remembers that the actor was told of all of its unread messages."""
     unread = hive.messages.inbox(unread=True, limit=MOST_UNREAD)
@@ -86,7 +105,7 @@ def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> It
     seen = set(known)
     found: list[tuple[int, str, News]] = []
     if MESSAGES in sources:
-        yield from _mail(hive, seen)
+        yield from mail(hive, seen)
     if ISSUES in sources:
         found.append((_CLAIM, ISSUES, notices.ended_claims(hive)))
         yield from _done(hive, known)
@@ -102,7 +121,8 @@ def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> It
                 yield rank, source, [key_of(name)], text
 
 
-def _mail(hive: Services, seen: set[str]) -> Iterator[Item]:
+def mail(hive: Services, seen: set[str]) -> Iterator[Item]:
+    """Yields the unread messages that the actor was not told of, the first ones one by one."""
     unread = hive.messages.inbox(unread=True, limit=MOST_UNREAD)
     fresh = [each for each in unread if key_of(each.id) not in seen]
     if not fresh:

@@ -73,6 +73,13 @@ def _unusable(hive: Services) -> Iterator[str]:
             yield f"{text}they are left alone; see: queen doctor"
 
 
+def new_mail(hive: Services) -> object | None:
+    """Returns the stamp of the messages, if they changed since the actor was told who wrote."""
+    if hive.actor_or_none is None or not is_name(hive.actor):
+        return None
+    return Told(hive.layout, hive.actor, hive.engine).new_mail()
+
+
 def take(hive: Services) -> list[str]:
     """Returns what happened to what the actor has, as far as it has not seen it yet, and marks it
     as seen. While another process tells the droid something, it is left to the next command.

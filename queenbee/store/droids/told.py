@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MESSAGES, LEASES, ISSUES, QUEUE = "messages", "reservations", "assignments", "queue"
 """What can bring news; the tracker's issues belong to the assignments."""
-_UNTIL = "until"
+_UNTIL, _MAIL = "until", "mail"
 _MOST_BYTES = 64 * 1024
 _KEPT = 1_000
 """Keys that stay when there are too many: older things are not looked at again."""
@@ -120,6 +120,21 @@ class Told:
         with suppress(OSError, QueenError):
             self._make(self._seen_path)
             keep(self._seen_path, seen)
+
+    def new_mail(self) -> object | None:
+        """Returns the stamp of the messages if it changed since `saw_mail`; else None."""
+        layout, engine = self._layout, self._engine
+        paths = (layout.ledger_path(MESSAGES), layout.journal_path(MESSAGES))
+        stamp: object = [list(stamp_of(path)) for path in paths]
+        if engine is not None and engine.shared:
+            stamp = repr(engine.ledger(MESSAGES).stamp())
+        elif not any(map(os.path.exists, paths)):
+            return None
+        return stamp if self._seen().get(_MAIL) != stamp else None
+
+    def saw_mail(self, stamp: object) -> None:
+        """Remembers what `new_mail` returned before the messages were looked at."""
+        self.saw({_MAIL: stamp}, None)
 
     def _stamps(self) -> Stamps:
         layout, engine = self._layout, self._engine

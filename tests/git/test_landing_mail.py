@@ -1,0 +1,81 @@
+"""Mail and landings: what stops one, and what nobody needs to read after one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, Ran, commit_file, git, write_lines
+
+
+@pytest.fixture
+def tree(repo: Path, beads: Path, tmp_path: Path, quick: QuickQueen) -> Path:
+    """A linked worktree with a commit, and an issue for it."""
+    rows = [{"id": f"qb-{n}", "title": "x", "status": "open"} for n in (1, 2)]
+    write_lines(beads / "issues.jsonl", *rows)
+    git(repo, "worktree", "add", "-q", str(tmp_path / "one"), "-b", "one")
+    commit_file(tmp_path / "one", "new.txt", "x\n")
+    quick("claim", "qb-1", as_="ui", cwd=tmp_path / "one")
+    return tmp_path / "one"
+
+
+def landed(quick: QuickQueen, tree: Path, droid: str = "ui") -> Ran:
+    return quick("land", "--check", "echo checked > checked.log", as_=droid, cwd=tree)
+
+
+@pytest.mark.parametrize("how", [("--issue", "qb-1"), ("--importance", "urgent")])
+def test_mail_about_the_issue_or_urgent_mail_stops_it_once_with_the_text(
+    quick: QuickQueen, repo: Path, tree: Path, how: tuple[str, str]
+) -> None:
+    before = git(repo, "rev-parse", "main")
+    quick("msg", "send", "ui", "Do not use\nrounding.", *how, as_="api")
+    refused = landed(quick, tree)
+    assert refused.code == 5
+    assert "nothing was landed: a message came before, read now" in refused.err
+    assert "api: “Do not use rounding.”" in refused.err
+    assert git(repo, "rev-parse", "main") == before
+    assert not (tree / "checked.log").exists()
+    assert quick("msg", "inbox", "--unread", "--json", as_="ui").json == []
+    assert landed(quick, tree).code == 0
+
+
+def test_other_mail_does_not_stop_it(quick: QuickQueen, tree: Path) -> None:
+    quick("msg", "send", "ui", "about the other one", "--issue", "qb-2", as_="api")
+    quick("msg", "send", "ui", "good morning", as_="api")
+    quick("assign", "qb-1", "ui", as_="human")
+    assert landed(quick, tree).code == 0
+
+
+def test_the_news_of_a_landing_is_dropped_once_the_branch_has_it(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "two"
+    git(repo, "worktree", "add", "-q", str(other), "-b", "two")
+    quick("whoami", "--set", "api", cwd=other)
+    (other / "README.md").write_text("theirs\n")
+    commit_file(tree, "README.md", "ours\n")
+    assert landed(quick, tree).code == 0
+    [told] = quick("msg", "inbox", "--unread", "--json", as_="api", cwd=other).json
+    assert told["subject"] == "main has changed files that you work on"
+    git(other, "checkout", "-q", "README.md")
+    git(other, "merge", "-q", "main")
+    assert quick("msg", "read", "--json", as_="api", cwd=other).json == []
+
+
+def test_nobody_is_told_of_a_file_that_everybody_appends_to(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    quick("reserve", "--shared", "CHANGELOG.md", as_="api")
+    commit_file(tree, "CHANGELOG.md", "- one\n")
+    assert landed(quick, tree).code == 0
+    assert quick("msg", "inbox", "--json", as_="api").json == []
+
+
+def test_mail_comes_with_every_answer_once(quick: QuickQueen, tree: Path) -> None:
+    quick("msg", "send", "ui", "good morning", as_="api")
+    refused = quick("complete", "qb-9", as_="ui", cwd=tree)
+    assert refused.code == 4
+    assert "queen: message from api: “good morning”" in refused.err
+    assert "to read your mail: queen msg read" in refused.err
+    assert "good morning" not in quick("issues", as_="ui").err
+    assert quick("msg", "read", "--json", as_="ui").json[0]["read"] is True
