@@ -44,7 +44,7 @@ def main() -> None:
     print("ready", flush=True)
     for number in range(rounds):
         sys.stdin.readline()
-        claim = answered("claim", f"qb-{number}")
+        claim = answered("claim", f"qb-{number}", "--new")
         lease = answered("reserve", mine.format(f"r{number}"))
         print(json.dumps({"claim": claim, "lease": lease}), flush=True)
 

@@ -114,7 +114,7 @@ def test_the_real_command_has_one_winner_too(
 ) -> None:
     rounds = quick_or(2, quick=1)
     for number in range(rounds):
-        for arguments in (("claim", f"qb-{number}"), ("reserve", f"src/{number}/**")):
+        for arguments in (("claim", f"qb-{number}", "--new"), ("reserve", f"src/{number}/**")):
             racing = [
                 queen.start(*arguments, as_=f"droid-{racer}", cwd=worktrees[racer % 2])
                 for racer in range(PROCESSES)

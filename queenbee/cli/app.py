@@ -45,7 +45,7 @@ class Answer:
 _ASIDE = frozenset(("guard", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
-_NOTED = ("reservations", "assignments")
+_NOTED = ("reservations", "assignments", "messages")
 """What the notices read after every command."""
 
 

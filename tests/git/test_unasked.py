@@ -45,7 +45,7 @@ def writing(world: World) -> QuickQueen:
 
 class TestWrite:
     def test_is_pushed_after_the_answer(self, world: World, writing: QuickQueen) -> None:
-        assert writing("claim", "shop-1").code == 0
+        assert writing("claim", "shop-1", "--new").code == 0
         assert there(world) == {"shop-1"}
         assert not unasked.is_asked(layout(world))
 
@@ -60,7 +60,7 @@ class TestWrite:
             return push(branch, commit)
 
         monkeypatch.setattr(Branch, "push", noted)
-        writing("claim", "shop-1")
+        writing("claim", "shop-1", "--new")
         assert printed == [b"shop-1 is assigned to ada\n"]
 
     def test_of_a_tool_is_pushed_too(self, world: World, writing: QuickQueen) -> None:
@@ -84,7 +84,7 @@ class TestWrite:
         assert not unasked.is_asked(layout(world))
 
     def test_and_by_default_nothing_is_pushed(self, world: World) -> None:
-        QuickQueen(world.folder / "ada")("claim", "shop-1")
+        QuickQueen(world.folder / "ada")("claim", "shop-1", "--new")
         assert there(world) == set()
         assert not unasked.is_asked(layout(world))
 
@@ -99,7 +99,7 @@ class TestWrite:
             return push(branch, commit)
 
         monkeypatch.setattr(Branch, "push", late)
-        writing("claim", "shop-1")
+        writing("claim", "shop-1", "--new")
         assert there(world) == {"shop-1"}
         assert unasked.is_asked(layout(world))
         writing("status")
@@ -110,7 +110,7 @@ class TestWrite:
     ) -> None:
         world.hive("bob").assignments.claim("shop-2")
         sync(world.hive("bob"))
-        writing("claim", "shop-1")
+        writing("claim", "shop-1", "--new")
         assert there(world) == {"shop-1", "shop-2"}
         assert len(world.hive("ada").assignments.find()) == 2
 
@@ -131,7 +131,7 @@ class TestWrite:
     def test_of_whoever_confirms_starts_no_second_push(
         self, world: World, writing: QuickQueen
     ) -> None:
-        assert writing("claim", "shop-1", "--confirm", "--json").json["token"] == 1
+        assert writing("claim", "shop-1", "--new", "--confirm", "--json").json["token"] == 1
         assert not unasked.is_asked(layout(world))
 
 
@@ -155,7 +155,7 @@ class TestAKill:
             path = f"{shims}{os.pathsep}{os.environ['PATH']}"
             env = {**os.environ, "PATH": path, "KILL_AT": str(at), "QUEEN_DROID": f"d{at}"}
             done = subprocess.run(
-                [*COMMAND, "claim", f"shop-{at}"],
+                [*COMMAND, "claim", f"shop-{at}", "--new"],
                 cwd=world.folder / "ada",
                 env=env,
                 capture_output=True,
@@ -188,7 +188,12 @@ class TestConsent:
     def test_is_not_in_the_archive(self, world: World, unpacked: Path) -> None:
         assert not unasked.is_allowed(Hive.open(unpacked).layout)
         queen = QuickQueen(unpacked)
-        for call in (["status"], ["claim", "shop-1"], ["check", "a.py"], ["claim", "shop-2"]):
+        for call in (
+            ["status"],
+            ["claim", "shop-1", "--new"],
+            ["check", "a.py"],
+            ["claim", "shop-2", "--new"],
+        ):
             assert "once you have run: queen sync" in queen(*call).err or call[0] == "check"
         inside(unpacked, lambda client: client.call_tool("status", {}))
         assert not unasked.is_asked(Hive.open(unpacked).layout)
@@ -205,7 +210,7 @@ class TestOffline:
         self, world: World, writing: QuickQueen
     ) -> None:
         world.cut()
-        claimed = writing("claim", "shop-1")
+        claimed = writing("claim", "shop-1", "--new")
         assert (claimed.code, claimed.out) == (0, "shop-1 is assigned to ada\n")
         assert claimed.err.count("cannot be reached") == 1
         for name, times in (("ada", 0), ("dora", 1), ("dora", 0)):
@@ -217,7 +222,7 @@ class TestOffline:
         self, world: World, writing: QuickQueen
     ) -> None:
         world.cut()
-        said = writing("claim", "shop-1", "--json")
+        said = writing("claim", "shop-1", "--new", "--json")
         assert said.json["droid"] == "ada"
         (notice,) = json.loads(said.err)["notices"]
         assert "cannot be reached" in notice
@@ -232,7 +237,7 @@ class TestOffline:
             git(world.folder / "ada", "config", f"remote.origin.{name}", str(shim))
         monkeypatch.setattr(alongside, "_BRIEF_S", 0.3)
         begun_s = time.monotonic()
-        claimed = writing("claim", "shop-1")
+        claimed = writing("claim", "shop-1", "--new")
         assert claimed.code == 0
         assert "cannot be reached" in claimed.err
         assert time.monotonic() - begun_s < 30
@@ -242,7 +247,7 @@ class TestOffline:
         hook = world.bare / "hooks" / "pre-receive"
         hook.write_text("#!/bin/sh\nexit 1\n")
         hook.chmod(0o755)
-        claimed = writing("claim", "shop-1")
+        claimed = writing("claim", "shop-1", "--new")
         assert claimed.code == 0
         assert "origin refuses queenbee/hive" in claimed.err
 
@@ -251,12 +256,12 @@ class TestOffline:
     ) -> None:
         unasked.note_away(layout(world), "away")
         monkeypatch.setattr(Branch, "push", None)
-        assert writing("claim", "shop-1").code == 0
+        assert writing("claim", "shop-1", "--new").code == 0
         assert unasked.is_asked(layout(world))
 
     def test_what_waited_is_sent_when_it_is_back(self, world: World, writing: QuickQueen) -> None:
         world.cut()
-        writing("claim", "shop-1")
+        writing("claim", "shop-1", "--new")
         assert unasked.is_resting(layout(world))
         world.heal()
         sync(world.hive("ada"))
@@ -315,5 +320,5 @@ class TestRead:
         assert second.err == ""
 
     def test_it_writes_as_well(self, world: World, reading: QuickQueen) -> None:
-        reading("claim", "shop-1")
+        reading("claim", "shop-1", "--new")
         assert "shop-1" in there(world)

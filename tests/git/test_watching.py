@@ -97,7 +97,7 @@ class TestWatch:
         two.settings("ada", '[sync]\nwhen = "write"\n')
         unasked.allow(two.hive("ada").layout)
         started = len(ada.states)
-        assert QuickQueen(two.folder / "ada")("claim", "shop-1", "--as", "ada").code == 0
+        assert QuickQueen(two.folder / "ada")("claim", "shop-1", "--new", "--as", "ada").code == 0
         until(lambda: there(two) == {"shop-1"})
         until(lambda: not unasked.is_asked(two.hive("ada").layout))
         until(lambda: len(ada.states) > started)  # The watch sent it, not the command.

@@ -199,7 +199,7 @@ class Droid:
 
     def _send(self) -> None:
         body = f"{self.name} {self.random.random()}"
-        self._ask("send", body, lambda hive: list(hive.messages.send("everyone", body, new=True)))
+        self._ask("send", body, lambda hive: list(hive.messages.send("all-of-us", body, new=True)))
 
     def _fork(self) -> None:
         """Forks while another thread writes; both go on with the hive that was open."""
@@ -210,7 +210,7 @@ class Droid:
         def write() -> None:
             while not done.is_set():
                 with suppress(QueenError, FileNotFoundError):
-                    hive.messages.send("everyone", "from a thread", new=True)
+                    hive.messages.send("all-of-us", "from a thread", new=True)
 
         self._send()  # What a write imports is there: a child cannot wait for a thread's imports.
         beside = threading.Thread(target=write)

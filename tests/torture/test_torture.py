@@ -89,11 +89,12 @@ class TestLandings:
     def test_of_many_at_once_are_in_a_line_and_checked_as_they_are(self, folder):
         agents = quick_or(4, quick=3)
         figures = landings.at_once(folder, agents=agents, landings=LANDINGS, seed=1)
-        assert figures["landings"] == figures["steps of the target"] == LANDINGS
+        assert figures["landings"] == LANDINGS
+        assert 1 <= figures["steps of the target"] <= LANDINGS  # Those who wait land together.
 
     def test_killed_at_a_call_of_git_land_once_and_leave_nothing_half_done(self, folder):
         counts = landings.at_every_step(
-            folder, ways=("before", "after"), every=quick_or(15, quick=50)
+            folder, ways=("before", "after"), every=quick_or(10, quick=20)
         )
         assert min(counts.values()) >= quick_or(2, quick=1)
 

@@ -41,7 +41,7 @@ class Writer:
         what = self.random.random()
         if what < 0.6:
             body = f"{self.droid} {self.number} " + "x" * self.random.randrange(300)
-            return "messages", list(self.hive.messages.send("everyone,somebody", body, new=True))
+            return "messages", list(self.hive.messages.send("all-of-us,somebody", body, new=True))
         if what < 0.8:
             patterns = [f"{self.droid}/{name}/**" for name in ("a", "b")]
             if self.held:

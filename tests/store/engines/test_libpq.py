@@ -45,7 +45,7 @@ class TestACommand:
 
     def test_does_not_import_psycopg(self, hive: Path, server: postgres_server.Server) -> None:
         program = f"import os; os.environ[{postgres_server.URL!r}] = {server.url!r}\n{QUEEN}"
-        for arguments in (("msg", "inbox"), ("claim", "qb-1"), ("reserve", "a/**")):
+        for arguments in (("msg", "inbox"), ("claim", "qb-1", "--new"), ("reserve", "a/**")):
             modules = loaded(hive, program, *arguments)
             assert "queenbee.store.engines.postgres.libpq" in modules
             assert not {"psycopg", "asyncio"} & modules
@@ -73,7 +73,7 @@ class TestACommand:
     )
     def test_is_refused(self, url: str, code: int, said: str, hive: Path) -> None:
         ran = subprocess.run(
-            [sys.executable, "-P", "-c", QUEEN, "claim", "qb-1"],
+            [sys.executable, "-P", "-c", QUEEN, "claim", "qb-1", "--new"],
             cwd=hive,
             env={**os.environ, "QUEEN_DROID": "ui", postgres_server.URL: url},
             capture_output=True,

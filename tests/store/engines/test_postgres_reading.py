@@ -64,7 +64,7 @@ class TestACommand:
             (["check", "a.py"], 1),
             (["reserved"], 1),
             (["assignments"], 1),
-            (["claim", "qb-3"], 2),  # before its turn, and after it
+            (["claim", "qb-3", "--new"], 2),  # before its turn, and after it
             (["reserve", "b/**"], 2),
             (["msg", "send", "api", "hello"], 2),
         ],
