@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.beads import DONE
 from queenbee.core.names import checked_issue_id
 from queenbee.core.readiness import BLOCKING
+from queenbee.core.row_edits import fitting_status
 from queenbee.core.text import one_line, suggested
 from queenbee.core.timestamps import format_ms, instant_ms, parse_ms
 from queenbee.documents.issue_rows import close_row, later_than, new_row
@@ -113,7 +114,7 @@ class Tracker:
             options = [f"--{_OPTION.get(name, name)}={value}" for name, value in wanted.items()]
             self._call("update", *options, "--", issue_id)
             return issue
-        self._change(issue_id, lambda row, _: {**row, **wanted})
+        self._change(issue_id, lambda row, _: fitting_status({**row, **wanted}))
         return self._hive.issues.get(issue_id)
 
     def close(self, issue_id: str, *, reason: str | None = None, anyway: bool = False) -> Issue:

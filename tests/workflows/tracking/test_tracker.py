@@ -92,6 +92,13 @@ class TestWithoutAnOwner:
         assert again["status"] == "open"
         assert not {"closed_at", "close_reason"} & set(again)
 
+    def test_an_issue_that_gets_another_status_is_not_closed_any_more(
+        self, hive: Hive, file: Path
+    ) -> None:
+        Tracker(hive).close("qb-1", reason="done")
+        Tracker(hive).edit("qb-1", status="in_progress")
+        assert not {"closed_at", "close_reason"} & {*current(file, "qb-1")}
+
     def test_repeating_changes_nothing(self, hive: Hive, file: Path, beads: Path) -> None:
         Tracker(hive).close("qb-1")
         Tracker(hive).depend("qb-2", ["qb-1"])
