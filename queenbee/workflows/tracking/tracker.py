@@ -159,6 +159,20 @@ class Tracker:
         self._change(issue_id, deleted)
         return self._hive.issues.tombstone(issue_id) or issue
 
+    def check(
+        self, issue_ids: Sequence[str], *, ended_by: str | None = None, deleted: bool = False
+    ) -> None:
+        """Refuses before the first of these is changed, so that nothing is half done: if one is no
+        issue, or is assigned and this command would end it. With `deleted`, tombstones are fine.
+
+        Raises `NotFound` and `Taken`.
+        """
+        for each in issue_ids:
+            if not deleted or self._hive.issues.tombstone(each) is None:
+                self._hive.issues.get(each)
+            if ended_by:
+                self._refuse_held(each, ended_by)
+
     def _refuse_held(self, issue_id: str, command: str) -> None:
         holder = self._hive.assignments.active(issue_id)
         if holder is None:
@@ -273,8 +287,9 @@ class Tracker:
             source = partial(hashed_id, digits=digits_for(2 * len(taken) + 100))
             return fresh_id(asked.prefix or usual, seed, taken, source)
         if checked_issue_id(asked.issue_id) in taken:
+            gone = self._hive.issues.tombstone(asked.issue_id)
             raise Conflict(
-                f"there is an issue {asked.issue_id} already",
+                f"there {'was' if gone else 'is'} an issue {asked.issue_id} already",
                 hint=suggested("queen show", asked.issue_id),
                 issue_id=asked.issue_id,
             )
