@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections.abc import Callable, Sequence
@@ -163,3 +164,38 @@ def test_three_machines_in_any_order(machines: Machines, seed: int) -> None:
             machines.sync(chance.choice(NAMES))
     machines.meet()
     check_alike(machines)
+
+
+@pytest.fixture
+def clones(tmp_path: Path) -> Machines:
+    world = World(tmp_path)
+    for name in NAMES:
+        world.clone(name)
+    return Machines(world, exchanges=True)
+
+
+def test_a_machine_that_comes_later_has_the_same_rows(clones: Machines) -> None:
+    clones.start()
+    for name, change in ORDERS["start and close"]:
+        clones.change(name, change)
+    clones.meet()
+    clones.world.clone("dan")
+    clones.sync("dan")
+    assert clones.listed("dan") == clones.listed("ada")
+    assert [refused_by_beads(row) for row in clones.rows("dan")] == [None] * 3
+
+
+def test_what_another_program_closed_earlier_is_not_half_closed(clones: Machines) -> None:
+    clones.start()
+    path = clones.world.folder / "bob" / ".beads" / "issues.jsonl"
+    at = "2024-12-14T10:30:01Z"
+    closed = {"status": "closed", "closed_at": at, "updated_at": at}
+    rows = [{**row, **(closed if row["id"] == "qb-1" else {})} for row in clones.rows("bob")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    clones.change("ada", "starts")
+    ledgers = [clones.world.folder / name / ".beads" / "queen_issues.jsonl" for name in NAMES]
+    shutil.copy(ledgers[0], ledgers[1])  # As `git pull` brings it.
+    clones.change("bob", "blocks")
+    assert [refused_by_beads(row) for row in clones.rows("bob")] == [None] * 3
+    clones.meet()
+    check_alike(clones)
