@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hives import START_MS, Clock, git
+from hives import START_MS, Clock, environment, git
 
 from queenbee import Hive
 
@@ -40,9 +40,8 @@ class World:
 
     def hive(self, name: str, droid: str | None = None) -> Hive:
         """Returns the open hive of a clone, in which its droid, or another, acts."""
-        env = {"QUEEN_DURABILITY": "buffered"}
         path = self.folder / name
-        return Hive.open(path, droid=droid or name, env=env, clock=self.clocks[name])
+        return Hive.open(path, droid=droid or name, env=environment(), clock=self.clocks[name])
 
     def settings(self, name: str, text: str) -> None:
         """Gives the hive of a clone these settings."""

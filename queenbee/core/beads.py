@@ -28,6 +28,8 @@ WISP = "-wisp-"
 """In the id of an issue that Beads throws away."""
 _LINKS = frozenset({"dependencies", "defer_until", "is_template"})
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.\w{1,8}(?![\w/-])", re.ASCII)
+_FIRST = ("id", "title", "description", "status", "priority", "issue_type")
+"""The fields that are shown first."""
 _TEXTS = ("title", "description", "design", "acceptance_criteria", "notes")
 _AT_MOST_CHARS = 20_000
 """What is read of one text: longer ones are logs."""
@@ -105,10 +107,13 @@ class Issue(Record):
         return {name: self.fields[name] for name in names if name in self.fields}
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the row as Beads wrote it, with the effective priority; and closed, with
-        `completed_by`, if a droid completed it since its row last changed.
+        """Returns the row with the effective priority; and closed, with `completed_by`, if a droid
+        completed it since its row last changed. The order of the fields is the same on every
+        machine; one that is null is left out.
         """
         row = {**self.fields, "priority": self.priority}
+        names = [*_FIRST, *sorted({*row}.difference(_FIRST))]
+        row = {name: row[name] for name in names if row.get(name) is not None}
         if self.completion is not None:
             row["completed_by"] = self.completion.droid
         return row

@@ -6,7 +6,7 @@ program changed in the meantime stays. `docs/format.md`, section "Issues".
 
 from __future__ import annotations
 
-from queenbee.core.beads import changed_ms
+from queenbee.core.beads import DONE, changed_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +44,20 @@ def with_changes(row: Mapping[str, object], changes: Mapping[str, object]) -> Fi
             if value is not None or name not in changes}  # fmt: skip
 
 
+_CLOSED = frozenset({"closed_at", "close_reason", "closed_by_session"})
+_DELETED = frozenset({"deleted_at", "deleted_by", "delete_reason", "original_type"})
+
+
+def fitting_status(row: Mapping[str, object]) -> Fields:
+    """Returns the row without what only a closed or deleted issue has, if it is neither: Beads
+    refuses such a row. Two clones make one if one closes an issue, and the other sets its status.
+    """
+    status = row.get("status")
+    unfit = frozenset() if status in DONE else _CLOSED
+    unfit = unfit if status == "tombstone" else unfit | _DELETED
+    return {name: value for name, value in row.items() if name not in unfit}
+
+
 # What the ledger holds of a row: a line for each change, with the fields that changed. So the
 # changes of two clones merge field by field, as those of other records do.
 
@@ -59,12 +73,13 @@ def as_line(issue_id: str, rev: int, changes: Mapping[str, object]) -> Fields:
 
 
 def as_row(fields: Mapping[str, object]) -> Fields:
-    """Returns the row that the fields of a line, or of a folded record, stand for."""
-    return {
+    """Returns the row that the fields of a folded record stand for."""
+    row = {
         name.removeprefix(_RENAMED): value
         for name, value in fields.items()
         if name not in _OURS and value is not None
     }
+    return fitting_status(row)
 
 
 def made_elsewhere(

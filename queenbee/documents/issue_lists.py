@@ -101,9 +101,10 @@ def import_issue_list(
 
 def _as_listed(row: Row, each: Listed, now_ms: int) -> Row:
     row = {**row, **each.fields, "title": each.title}
-    row.setdefault("external_ref", each.refs[0])
-    if each.changed_at is not None:
-        row["metadata"] = {**metadata_of(row), SEEN: each.changed_at}
+    if row["id"] not in each.refs:  # Else the list was made of these issues.
+        row.setdefault("external_ref", each.refs[0])
+        if each.changed_at is not None:
+            row["metadata"] = {**metadata_of(row), SEEN: each.changed_at}
     if not row.get("updated_at"):
         row["updated_at"] = format_ms(now_ms)
     if each.is_closed and row.get("status") not in DONE:

@@ -13,6 +13,7 @@ from queenbee.core.row_edits import (
     as_line,
     as_row,
     difference,
+    fitting_status,
     made_elsewhere,
     with_changes,
 )
@@ -91,7 +92,7 @@ def _compared(
         changes = made_elsewhere(state.history(issue_id), kept, row)
         if changes:
             found.made_elsewhere[issue_id] = changes
-        if difference(row, merged := with_changes(kept, changes)):
+        if difference(row, merged := fitting_status(with_changes(kept, changes))):
             found.rows[issue_id] = merged
     found.removed = _removed(keeping, found.missing, moment, again=again)
     found.missing = [each for each in found.missing if each not in found.removed]

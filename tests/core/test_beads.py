@@ -56,6 +56,13 @@ class TestRows:
         assert read_rows([newer, older])["qb-1"].title == "new"
         assert read_rows([older, newer])["qb-1"].title == "new"
 
+    def test_are_shown_alike_in_whatever_order_and_form_a_program_wrote_them(self):
+        one = {"title": "x", "id": "qb-1", "assignee": None, "status": "open"}
+        other = {"id": "qb-1", "status": "open", "priority": 2, "title": "x"}
+        shown = [list(read_rows([each])["qb-1"].to_dict().items()) for each in (one, other)]
+        assert shown[0] == shown[1]
+        assert [name for name, _ in shown[0]] == ["id", "title", "status", "priority"]
+
     @given(st.permutations(range(4)))
     @settings(max_examples=examples(24))
     def test_with_one_id_are_read_alike_in_any_order(self, order):

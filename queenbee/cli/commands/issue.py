@@ -35,7 +35,8 @@ def _show_new(value: dict[str, str]) -> None:
 
 def _show_changed(issues: list[Issue]) -> None:
     for each in issues:
-        entry(f"{printable(each.id)} is {printable(each.status)}: ", printable(each.title))
+        status = "deleted" if each.status == "tombstone" else each.status
+        entry(f"{printable(each.id)} is {printable(status)}: ", printable(each.title))
 
 
 @command(
@@ -89,6 +90,7 @@ def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bo
     If you work on it, queen complete closes it.
     """
     tracker = _tracker(hive)
+    tracker.check(issue_ids, ended_by=None if anyway else "queen issue close")
     return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
 
 
@@ -102,6 +104,8 @@ def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: b
     The row stays as a tombstone, so that other clones delete it too.
     """
     tracker = _tracker(hive)
+    ended_by = None if anyway else "queen issue delete"
+    tracker.check(issue_ids, ended_by=ended_by, deleted=True)
     return [tracker.delete(each, reason=reason, anyway=anyway) for each in issue_ids]
 
 
@@ -110,6 +114,7 @@ def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: b
 def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
     """Open issues again that are closed or completed"""
     tracker = _tracker(hive)
+    tracker.check(issue_ids)
     return [tracker.reopen(each) for each in issue_ids]
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.beads import DONE
 from queenbee.core.names import checked_issue_id
 from queenbee.core.readiness import BLOCKING
+from queenbee.core.row_edits import fitting_status
 from queenbee.core.text import one_line, suggested
 from queenbee.core.timestamps import format_ms, instant_ms, parse_ms
 from queenbee.documents.issue_rows import close_row, later_than, new_row
@@ -113,7 +114,7 @@ class Tracker:
             options = [f"--{_OPTION.get(name, name)}={value}" for name, value in wanted.items()]
             self._call("update", *options, "--", issue_id)
             return issue
-        self._change(issue_id, lambda row, _: {**row, **wanted})
+        self._change(issue_id, lambda row, _: fitting_status({**row, **wanted}))
         return self._hive.issues.get(issue_id)
 
     def close(self, issue_id: str, *, reason: str | None = None, anyway: bool = False) -> Issue:
@@ -157,6 +158,20 @@ class Tracker:
 
         self._change(issue_id, deleted)
         return self._hive.issues.tombstone(issue_id) or issue
+
+    def check(
+        self, issue_ids: Sequence[str], *, ended_by: str | None = None, deleted: bool = False
+    ) -> None:
+        """Refuses before the first of these is changed, so that nothing is half done: if one is no
+        issue, or is assigned and this command would end it. With `deleted`, tombstones are fine.
+
+        Raises `NotFound` and `Taken`.
+        """
+        for each in issue_ids:
+            if not deleted or self._hive.issues.tombstone(each) is None:
+                self._hive.issues.get(each)
+            if ended_by:
+                self._refuse_held(each, ended_by)
 
     def _refuse_held(self, issue_id: str, command: str) -> None:
         holder = self._hive.assignments.active(issue_id)
@@ -272,8 +287,9 @@ class Tracker:
             source = partial(hashed_id, digits=digits_for(2 * len(taken) + 100))
             return fresh_id(asked.prefix or usual, seed, taken, source)
         if checked_issue_id(asked.issue_id) in taken:
+            gone = self._hive.issues.tombstone(asked.issue_id)
             raise Conflict(
-                f"there is an issue {asked.issue_id} already",
+                f"there {'was' if gone else 'is'} an issue {asked.issue_id} already",
                 hint=suggested("queen show", asked.issue_id),
                 issue_id=asked.issue_id,
             )

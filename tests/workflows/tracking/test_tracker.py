@@ -92,6 +92,13 @@ class TestWithoutAnOwner:
         assert again["status"] == "open"
         assert not {"closed_at", "close_reason"} & set(again)
 
+    def test_an_issue_that_gets_another_status_is_not_closed_any_more(
+        self, hive: Hive, file: Path
+    ) -> None:
+        Tracker(hive).close("qb-1", reason="done")
+        Tracker(hive).edit("qb-1", status="in_progress")
+        assert not {"closed_at", "close_reason"} & {*current(file, "qb-1")}
+
     def test_repeating_changes_nothing(self, hive: Hive, file: Path, beads: Path) -> None:
         Tracker(hive).close("qb-1")
         Tracker(hive).depend("qb-2", ["qb-1"])
@@ -376,6 +383,32 @@ class TestTheCommand:
         assert quick("next", "--json").json["uncommitted_records"] is None
         # What somebody staged is not part of it.
         assert git(repo, "diff", "--cached", "--name-only") == "own.txt\n"
+
+    @pytest.mark.parametrize("command", ["close", "delete", "reopen"])
+    def test_refuses_before_the_first_issue_is_changed(
+        self, quick: QuickQueen, file: Path, command: str
+    ) -> None:
+        before = file.read_bytes()
+        refused = quick("issue", command, "qb-1", "qb-7", "--json", as_="ui")
+        assert refused.error["code"] == "not_found"
+        assert file.read_bytes() == before
+
+    @pytest.mark.parametrize("command", ["close", "delete"])
+    def test_refuses_before_the_first_issue_if_one_is_assigned(
+        self, quick: QuickQueen, file: Path, command: str
+    ) -> None:
+        quick("claim", "qb-2", as_="reviewer")
+        before = file.read_bytes()
+        refused = quick("issue", command, "qb-1", "qb-2", "--json", as_="ui")
+        assert refused.error["code"] == "taken"
+        assert file.read_bytes() == before
+        assert quick("issue", command, "qb-1", "qb-2", "--anyway", as_="ui").code == 0
+
+    def test_says_that_an_issue_is_deleted(self, quick: QuickQueen, file: Path) -> None:
+        for _ in range(2):
+            assert quick("issue", "delete", "qb-1", as_="ui").out == "qb-1 is deleted: Button\n"
+        refused = quick("issue", "new", "Again", "--id", "qb-1", as_="ui")
+        assert "there was an issue qb-1 already" in refused.err
 
     def test_goes_from_an_empty_repository_to_done(self, quick: QuickQueen, repo: Path) -> None:
         quick.env["QUEEN_DROID"] = "ui"
