@@ -75,7 +75,7 @@ def as_line(issue_id: str, rev: int, changes: Mapping[str, object]) -> Fields:
 def as_row(fields: Mapping[str, object]) -> Fields:
     """Returns the row that the fields of a folded record stand for."""
     row = {
-        name.removeprefix(_RENAMED): value
+        _told(name): value
         for name, value in fields.items()
         if name not in _OURS and value is not None
     }
@@ -116,4 +116,10 @@ def _was_so(history: Sequence[Mapping[str, object]], stored: str, value: object)
 
 def _stored(name: str) -> str:
     """Returns what a ledger calls a field of a row."""
-    return _RENAMED + name if name in _OURS else name
+    return _RENAMED + name if name in _OURS or name.startswith(_RENAMED) else name
+
+
+def _told(stored: str) -> str:
+    """Returns what a row calls a field of a ledger. No name but `id` stands for its id."""
+    name = stored.removeprefix(_RENAMED)
+    return name if name in _OURS or name.startswith(_RENAMED) else stored

@@ -8,6 +8,7 @@ note of what it compared. `docs/format.md`, section "Issues"; ADR 0037.
 from __future__ import annotations
 
 from queenbee.core.beads import newest
+from queenbee.core.fold import MAX_REV
 from queenbee.core.row_edits import (
     Edit,
     as_line,
@@ -17,9 +18,11 @@ from queenbee.core.row_edits import (
     made_elsewhere,
     with_changes,
 )
+from queenbee.errors import InvalidInput
 from queenbee.services.keeping import KIND
 from queenbee.store.issues_file import read_rows_exactly
 from queenbee.store.issues_write import replace_rows, rows_of
+from queenbee.store.ledger.codec import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,6 +125,15 @@ def _rev(keeping: Keeping, issue_id: str) -> int:
     return rev
 
 
+def _fits(issue_id: str, row: Row) -> bool:
+    """Returns whether a row, or a change of it, fits into a line of the file and of the ledger."""
+    try:
+        encode(as_line(issue_id, MAX_REV, row))
+    except InvalidInput:
+        return False
+    return True
+
+
 class Settled:
     """What one write does to the tracker's file and to the ledger."""
 
@@ -143,8 +155,11 @@ class Settled:
     def take(self, found: Compared, rows: Mapping[str, Row], *, can_restore: bool) -> None:
         """Adds what file and ledger lack of each other."""
         for issue_id, changes in found.made_elsewhere.items():
-            self._change(issue_id, changes)
+            if _fits(issue_id, changes):
+                self._change(issue_id, changes)
         absent = set() if can_restore else {*found.missing}
+        # What others made too large is shown, and no reason to refuse a write.
+        absent.update(each for each, row in found.rows.items() if not _fits(each, row))
         self._in_step = not absent
         self.removed.update(found.removed)
         self.edits += [
@@ -152,9 +167,9 @@ class Settled:
         ]
 
     def adopt(self, rows: Mapping[str, Row]) -> None:
-        """Adds the rows that the ledger does not have."""
+        """Adds the rows that the ledger does not have, and can have."""
         for issue_id, row in rows.items():
-            if self._rev(issue_id) == 0:
+            if self._rev(issue_id) == 0 and _fits(issue_id, row):
                 self._change(issue_id, row)
 
     def add(self, edit: Edit, rows: dict[str, Row]) -> None:
@@ -168,6 +183,8 @@ class Settled:
         if changes:
             if before is not None:
                 self.adopt({edit.issue_id: before})
+                if self._rev(edit.issue_id) == 0:  # Too large: it stays in the file alone.
+                    return
             self._change(edit.issue_id, changes)
 
     def replace(self) -> Replaced:

@@ -332,3 +332,54 @@ def test_clones_keep_what_each_changed_and_end_alike(
         assert [json.loads(one) for one in rows[1:]] == [json.loads(rows[0])] * 2
         row = json.loads(rows[0])
         assert {name: row.get(name) for name in clones.last} == clones.last
+
+
+class TestWhatOthersMade:
+    """Lines that another clone sent, and rows that another program wrote."""
+
+    def ledger(self, tracker: Path, *lines: Row) -> None:
+        with (tracker.parent / "queen_issues.jsonl").open("a") as file:
+            file.writelines(f"{json.dumps(line)}\n" for line in lines)
+
+    def test_stops_no_write_where_a_row_of_it_fits_into_no_line(
+        self, hive: Hive, tracker: Path
+    ) -> None:
+        parts = ({"id": "qb-9", "title": "big", f"x{at}": "a" * 600_000} for at in range(3))
+        self.ledger(tracker, *({**part, "rev": at} for at, part in enumerate(parts, start=1)))
+        for issue_id in ("qb-1", "qb-2"):
+            new(hive, issue_id)
+        assert titles(tracker) == {"qb-1": "Title of qb-1", "qb-2": "Title of qb-2"}
+        assert hive.issues.get("qb-9").title == "big"
+
+    def test_can_be_edited_where_its_row_just_fits_into_the_file(
+        self, hive: Hive, tracker: Path
+    ) -> None:
+        row = {"id": "qb-1", "title": "big", "status": "open", "rev": 1, "description": ""}
+        left = 1_048_574 - len(json.dumps(row))
+        rewrite(tracker, {**row, "description": "a" * left})
+        new(hive, "qb-2")
+        Tracker(hive).edit("qb-1", status="in_progress", description="small")
+        assert hive.issues.get("qb-1").status == "in_progress"
+        assert titles(tracker) == {"qb-1": "big", "qb-2": "Title of qb-2"}
+
+    def test_names_its_issue_by_its_id_alone(self, hive: Hive, tracker: Path) -> None:
+        new(hive, "qb-1")
+        self.ledger(
+            tracker,
+            {"id": "qb-5", "row:id": 5, "title": "five", "status": "open", "rev": 7},
+            {"id": "qb-6", "row:id": "qb-1", "title": "six", "status": "tombstone", "rev": 7},
+        )
+        write(hive)
+        assert sorted(hive.issues.all()) == ["qb-1", "qb-5"]
+        assert hive.issues.get("qb-1").title == "Title of qb-1"
+
+    def test_keeps_fields_that_are_called_as_the_ledger_calls_its_own(
+        self, hive: Hive, tracker: Path
+    ) -> None:
+        row = {"id": "qb-1", "title": "t", "status": "open", "row:id": "zz", "rev": 3, "row:rev": 4}
+        rewrite(tracker, row)
+        Tracker(hive).edit("qb-1", priority=0)
+        tracker.unlink()
+        write(hive)
+        [back] = records(tracker)
+        assert {name: back[name] for name in row} == row
