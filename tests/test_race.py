@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from extent import quick_or
 from hives import Queen, git, records
+from start_line import at_the_line, one_round
 
 pytestmark = pytest.mark.slow
 
@@ -30,46 +27,14 @@ def worktrees(repo: Path, tmp_path: Path) -> list[Path]:
     return trees
 
 
-@contextmanager
-def worker(droid: str, tree: Path, rounds: int) -> Iterator[subprocess.Popen[str]]:
-    """Starts one process of the race and returns once it stands at the line."""
-    with subprocess.Popen(
-        [sys.executable, str(WORKER), droid, str(rounds)],
-        cwd=tree,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def one_round(racers: list[subprocess.Popen[str]]) -> list[dict[str, Any]]:
-    """Lets all begin at once and returns what each was answered."""
-    for racer in racers:
-        assert racer.stdin is not None
-        racer.stdin.write("\n")
-        racer.stdin.flush()
-    answers = []
-    for racer in racers:
-        assert racer.stdout is not None and racer.stderr is not None
-        line = racer.stdout.readline()
-        assert line, racer.stderr.read()
-        answers.append(json.loads(line))
-    return answers
-
-
 def test_each_round_has_one_winner_and_every_loser_is_told_who(
     worktrees: list[Path], repo: Path, beads: Path
 ) -> None:
     with ExitStack() as stack:
         racers = [
-            stack.enter_context(worker(f"droid-{number}", worktrees[number % 2], ROUNDS))
+            stack.enter_context(
+                at_the_line(WORKER, f"droid-{number}", str(ROUNDS), tree=worktrees[number % 2])
+            )
             for number in range(PROCESSES)
         ]
         rounds = [one_round(racers) for _ in range(ROUNDS)]

@@ -3,19 +3,17 @@ commands, hooks and the server of MCP, over files and over PostgreSQL."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from extent import quick_or
 from hives import environment
+from start_line import at_the_line, one_round
 
 from queenbee import Hive
 from queenbee.services.telling import news
@@ -32,39 +30,10 @@ def hive_of(repo: Path, droid: str) -> Hive:
     return Hive.open(repo, droid=droid, env=environment())
 
 
-@contextmanager
-def reader(role: str, tree: Path) -> Iterator[subprocess.Popen[str]]:
-    """Starts one reader and returns once it stands at the line."""
-    with subprocess.Popen(
-        [sys.executable, str(WORKER), role],
-        cwd=tree,
-        env={**os.environ, **environment(), "QUEEN_DROID": "tester"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def one_round(readers: list[subprocess.Popen[str]]) -> list[dict[str, Any]]:
-    """Lets all begin at once and returns what each was told."""
-    for each in readers:
-        assert each.stdin is not None
-        each.stdin.write("\n")
-        each.stdin.flush()
-    told = []
-    for each in readers:
-        assert each.stdout is not None and each.stderr is not None
-        line = each.stdout.readline()
-        assert line, each.stderr.read()
-        told.append(json.loads(line))
-    return told
+def reader(role: str, tree: Path) -> AbstractContextManager[subprocess.Popen[str]]:
+    """Starts one reader, who stands at the line."""
+    env = {**os.environ, **environment(), "QUEEN_DROID": "tester"}
+    return at_the_line(WORKER, role, tree=tree, env=env)
 
 
 def test_each_thing_is_told_once(repo: Path) -> None:
