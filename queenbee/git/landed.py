@@ -14,7 +14,6 @@ from queenbee.services.leases import edits
 from queenbee.store.git_files.worktrees import target_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import Layout
-from queenbee.workflows.completing import complete as complete_issue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,6 +42,8 @@ def complete(
 
     In a linked worktree, a note says what is not landed yet.
     """
+    from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
+
     done = complete_issue(
         hive,
         hive.issue_id(issue_id, recorded=True),

@@ -148,6 +148,8 @@ SETTINGS = (
             "rebase: put your commits on top; squash: make one commit of them"),
     Setting("land.batch", _number(100), 16,
             "how many branches may land with one check; 1: each alone"),
+    Setting("land.jobs", _number(64), 1,
+            "how many checks run side by side, on copies, to find who made one fail"),
     Setting("land.join", _choice("on", "all", "off"), "on",
             "which conflicts are joined without you; all: also of new definitions; off: none"),
     Setting("land.union", _PATTERNS, [],
@@ -204,6 +206,7 @@ class Settings:
     land_check_timeout_s: float
     land_strategy: str
     land_batch: int
+    land_jobs: int
     land_join: str
     land_union: tuple[str, ...]
     land_records: bool

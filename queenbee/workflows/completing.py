@@ -16,7 +16,7 @@ from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, metadata_of
 from queenbee.documents.sprints.teams import is_sprint_bead
-from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.errors import ExternalFailure, InvalidInput, NotYours
 from queenbee.services.messages import stage
 from queenbee.workflows import running
 from queenbee.workflows.document_answers import may_be_bead
@@ -128,12 +128,16 @@ def check(
     *,
     env: Mapping[str, str],
     on_progress: Callable[[Progress], None] | None = None,
+    of: str | None = None,
 ) -> VerificationRecord | None:
     """Returns the record of the checks of an issue that is to be completed; None if it has none.
 
-    Completes nothing: `complete` does, with this record. Raises as that does.
+    Completes nothing: `complete` does, with this record. The issue is one that the actor may end,
+    or that the droid `of` has. Raises as `complete` does.
     """
-    hive.assignments.check_ending(issue_id)
+    held = hive.assignments.active(issue_id) if of else hive.assignments.check_ending(issue_id)
+    if held is None or of not in (None, held.droid):
+        raise NotYours(f"{issue_id} is not assigned to {of}", hint="queen assignments")
     checked = partial(running.check_ralph, hive, env=env, on_progress=on_progress)
     return _verified(hive, issue_id, hive.documents.find_bead(issue_id), checked)
 

@@ -13,7 +13,7 @@ import pytest
 from hives import Queen, commit_file, git, write_lines
 
 from queenbee import Hive
-from queenbee.git.landing.batch import Pace
+from queenbee.git.landing.pace import Pace
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store import waiting_line
 
@@ -50,6 +50,12 @@ class Team:
         self.folder = folder_of(opened(repo), "main")
         waits = f"while [ ! -e {self.go} ]; do sleep 0.05; done"
         self.check = f"git rev-parse HEAD^{{tree}} >> {self.log}; {waits}"
+        self.lasted(0.1)  # A check that is over soon gives way to nobody.
+
+    def lasted(self, check_s: float) -> None:
+        """Says how long the last check took."""
+        os.makedirs(self.folder, exist_ok=True)
+        Pace(self.folder, 16).note([], passed=True, check_s=check_s)
 
     def start(self, trees: Sequence[Path], check: str = "true", *more: str) -> list[Started]:
         """Starts one after the other, each when the one before is in the line."""
@@ -128,6 +134,20 @@ def test_a_branch_that_fails_is_the_only_one_that_is_told_so(
     assert git(trees[2], "symbolic-ref", "HEAD").strip() == "refs/heads/w2"
     assert not (trees[2] / "w4.txt").exists()
     assert all((repo / f"w{each}.txt").exists() for each in (0, 1, 3, 4))
+
+
+def test_a_check_that_has_just_begun_begins_again_with_those_who_come(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    team.lasted(60.0)
+    since = head(repo, "main")
+    started = team.start(trees)
+    team.until(lambda: len(team.log.read_text().split()) > 1)
+    done = team.finish(started)
+    assert [code for code, _ in done] == [0] * 5, done
+    assert "more came: checking with them" in done[0][1]
+    assert len(team.steps(since)) < 5
+    assert "together with" in done[0][1]
 
 
 def test_a_branch_that_conflicts_waits_for_its_own_turn(
@@ -242,17 +262,41 @@ def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
 
 
 class TestThePace:
-    def test_is_slower_after_a_failure_and_one_by_one_while_many_fail(self, tmp_path: Path) -> None:
+    NAMES = [str(each) for each in range(16)]
+
+    def pace(self, folder: Path) -> Pace:
+        return Pace(str(folder), 16)
+
+    def test_is_slower_the_more_fail_and_one_by_one_while_many_do(self, tmp_path: Path) -> None:
         def most() -> int:
-            return Pace(str(tmp_path), 16).most
+            return self.pace(tmp_path).most(self.NAMES)
 
         assert most() == 16
-        Pace(str(tmp_path), 16).note(1, passed=False)
-        assert most() == 4
-        for _ in range(2):
-            Pace(str(tmp_path), 16).note(1, passed=False)
+        self.pace(tmp_path).note(["a"], passed=False, check_s=None)
+        assert most() == 5
+        for _ in range(4):
+            self.pace(tmp_path).note(["a"], passed=False, check_s=None)
         assert most() == 1
-        Pace(str(tmp_path), 16).note(10, passed=True)
-        assert most() == 4
-        Pace(str(tmp_path), 16).note(12, passed=True)
+        self.pace(tmp_path).note(self.NAMES, passed=True, check_s=1.0)
+        assert 1 < most() < 5
+        for _ in range(3):
+            self.pace(tmp_path).note(self.NAMES, passed=True, check_s=1.0)
         assert most() == 16
+
+    def test_halves_those_among_whom_one_is_bad_until_it_is_found(self, tmp_path: Path) -> None:
+        self.pace(tmp_path).suspect(self.NAMES[:8])
+        self.pace(tmp_path).note(self.NAMES[:4], passed=True, check_s=1.0)
+        assert self.pace(tmp_path).most(self.NAMES[4:]) == 2
+        self.pace(tmp_path).note(self.NAMES[4:6], passed=True, check_s=1.0)
+        assert self.pace(tmp_path).most(self.NAMES[6:]) == 1
+        self.pace(tmp_path).note(self.NAMES[6:7], passed=False, check_s=None)
+        assert self.pace(tmp_path).most(self.NAMES[7:]) > 1
+
+    def test_gives_way_only_to_those_who_come_when_little_is_lost(self, tmp_path: Path) -> None:
+        self.pace(tmp_path).note(["a"], passed=True, check_s=100.0)
+        assert not self.pace(tmp_path).gives_way(1.0, 1, 0)
+        assert self.pace(tmp_path).gives_way(15.0, 1, 1)
+        assert not self.pace(tmp_path).gives_way(15.0, 8, 1)
+        assert not self.pace(tmp_path).gives_way(25.0, 1, 8)
+        pace = self.pace(tmp_path)
+        assert [pace.gives_way(15.0, 1, 1) for _ in range(2)] == [True, False]

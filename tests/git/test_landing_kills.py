@@ -16,7 +16,7 @@ from queenbee import Hive
 from queenbee.errors import Busy, QueenError
 from queenbee.git.landing import NotLanded, Rules, land
 from queenbee.git.landing.healing import Where, remove_locks
-from queenbee.git.landing.landing import Work
+from queenbee.git.landing.work import Work
 from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
-from queenbee.git.landing.commands import git, line
+from queenbee.git.landing.commands import git, is_commit
 from queenbee.git.run import names_in
 
 if TYPE_CHECKING:
@@ -66,20 +66,26 @@ class Incoming:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._own = _own_head(place)
-        self._base = line("merge-base", self._own, place.target_ref, cwd=place.tree)
 
-    def arrivals(self, tip: str, whose: Whose) -> list[Arrival]:
-        """Returns what the target got since then, up to `tip`, the newest first."""
-        base, tree = self._base, self._place.tree
-        if base is None or base == tip:
+    def arrivals(
+        self, tip: str, whose: Whose, changed: Sequence[str] | None = None
+    ) -> list[Arrival]:
+        """Returns what the target got since then, up to `tip`, the newest first.
+
+        `changed` are the files of the branch, as far as that is known.
+        """
+        tree = self._place.tree
+        listed = _log(tree, self._own, tip)
+        if not listed:
             return []
-        listed = git("rev-list", "--first-parent", f"{base}..{tip}", "--", cwd=tree)
-        commits = listed.decode().split()
+        commits = [each[0] for each in listed]
         records = whose(commits)
         ends = {*_reflog(self._place), *records} & {*commits} or {*commits}
-        mine = set(names_in(git(*_DIFF, base, self._own, "--", cwd=tree)))
+        if changed is None:
+            changed = names_in(git(*_DIFF, f"{tip}...{self._own}", "--", cwd=tree))
+        mine = set(changed)
         found: list[Arrival] = []
-        for commit, author, subject, files in _log(tree, base, tip, commits):
+        for commit, author, subject, files in listed:
             shared = {each for each in files & mine if not each.startswith(_HIVE)}
             if commit in ends or not found:
                 found.append(Arrival(commit, subject, author, sorted(shared)))
@@ -93,26 +99,21 @@ class Incoming:
 _DIFF = ("diff", "--name-only", "--no-renames", "-z")
 _LOG = (
     *("log", "--first-parent", "--diff-merges=first-parent", "--name-only", "--no-renames"),
-    *("-z", "--no-color", "--format=%H%x00%an%x00%s%x00"),
+    *("-z", "--no-color", "--format=%x01%H%x00%an%x00%s%x00"),
 )
 
 
-def _log(
-    tree: str, base: str, tip: str, commits: Sequence[str]
-) -> list[tuple[str, str, str, set[str]]]:
-    """Returns the commits, the newest first, with their author, their subject and their files."""
-    known = {*commits}
-    tokens = [
-        each.lstrip("\n")
-        for each in git(*_LOG, f"{base}..{tip}", "--", cwd=tree)
-        .decode(errors="surrogateescape")
-        .split("\0")
-    ]
+def _log(tree: str, own: str, tip: str) -> list[tuple[str, str, str, set[str]]]:
+    """Returns the commits of the target alone, the newest first, with their author, their subject
+    and their files.
+    """
+    said = git(*_LOG, f"{own}..{tip}", "--", cwd=tree).decode(errors="surrogateescape")
+    tokens = [each.lstrip("\n") for each in said.split("\0")]
     found: list[tuple[str, str, str, set[str]]] = []
     at = 0
     while at < len(tokens):
-        if tokens[at] in known:
-            found.append((tokens[at], tokens[at + 1], tokens[at + 2], set()))
+        if tokens[at][:1] == "\1" and is_commit(tokens[at][1:]):
+            found.append((tokens[at][1:], tokens[at + 1], tokens[at + 2], set()))
             at += 3
             continue
         if tokens[at] and found:
@@ -131,8 +132,13 @@ def _own_head(place: Place) -> str:
 
 
 def _reflog(place: Place) -> list[str]:
-    said = git("log", "--walk-reflogs", "--format=%H", place.target_ref, "--", cwd=place.tree)
-    return said.decode().split()
+    """Returns where the target was; nothing where git keeps that elsewhere."""
+    try:
+        path = os.path.join(place.common_dir, "logs", place.target_ref)
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return [each[1] for line in file if len(each := line.split(" ", 2)) == 3]
+    except OSError:
+        return []
 
 
 def _safe(text: str) -> str:

@@ -8,7 +8,6 @@ second: each commit on the target's first-parent line is a tree that passed. ADR
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,60 +15,14 @@ from queenbee.git.landing.commands import git
 from queenbee.git.landing.healing import go_back
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.run import names_in
-from queenbee.services.waiting import landing_steps
-from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from queenbee.core.fold import Fields
     from queenbee.git.landing.conflicts import Joined
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.place import Place
-
-_REMEMBERED = 12
-"""So many branches tell how often a check fails."""
-_AFTER_A_FAILURE = 4
-_MOST_BYTES = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A branch that waits for its turn, and may land in that of another."""
-
-    entry: str
-    droid: str
-    tree: str
-    branch: str
-    head: str
-    check: str | None
-    strategy: str
-    subject: str | None
-    issue_id: str | None
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the parts that its place in the line does not say."""
-        return {name: getattr(self, name) for name in _OFFERED}
-
-
-_OFFERED = ("branch", "head", "check", "strategy", "subject", "issue_id")
-
-
-def offers(line: Sequence[tuple[str, Fields]]) -> list[Offer]:
-    """Returns the offers of those in a line; who wants to land alone makes none."""
-    found = []
-    for entry, fields in line:
-        said = fields.get("offer")
-        parts = [said.get(each) for each in _OFFERED] if isinstance(said, dict) else [0]
-        is_whole = all(isinstance(each, str | None) for each in parts) and parts[0]
-        if is_whole and _is_commit(parts[1]):
-            about = [str(fields.get(each)) for each in ("droid", "tree")]
-            found.append(Offer(entry, *about, *parts))
-    return found
-
-
-def _is_commit(said: object) -> bool:
-    return isinstance(said, str) and len(said) >= 40 and set(said) <= set("0123456789abcdef")
+    from queenbee.git.landing.work import Offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +43,23 @@ class Batch:
         self._commands = place.commands
         self._base = base
         """The commit of this worktree's own branch."""
+        self._commit = base
+        """The commit that would land."""
+        self._tried: set[str] = set()
+        self._dropped: set[str] = set()
         self.members: list[Member] = []
+        self.rows = [base]
+        """The commits of the row: this branch, with one more member in each."""
 
     def take(
         self, offered: Sequence[Offer], most: int, is_held: Callable[[Offer, list[str]], bool]
     ) -> str:
-        """Merges as many as `most` of the offered branches, one after the other; returns the commit
-        to land. One that conflicts, or whose files are held, waits for its own turn.
+        """Merges more of the offered branches, one after the other, until they are `most`; returns
+        the commit to land. One that conflicts, or whose files are held, waits for its own turn.
         """
-        self.members = []
-        for each in offered:
+        if self.members:
+            self._move(self.rows[-1], self._commit)
+        for each in self.new_ones(offered):
             if len(self.members) >= most:
                 break
             if not self.members:
@@ -108,18 +68,28 @@ class Batch:
         if not self.members:
             self.leave()
             return self._base
-        tip, top = self._place.tip(), self._place.head()
+        tip, top = self._place.tip(), self.rows[-1]
         branches = [self._place.branch, *(each.offer.branch for each in self.members)]
         message = f"Land {len(branches)} branches\n\n" + "\n".join(f"* {each}" for each in branches)
-        commit = self._joining.commit(top, [tip, top], message)
-        self._move(commit, top)
-        return commit
+        self._commit = self._joining.commit(top, [tip, top], message)
+        self._move(self._commit, top)
+        return self._commit
+
+    def new_ones(self, offered: Sequence[Offer]) -> list[Offer]:
+        """Returns those of the offered branches that were not tried with these."""
+        return [each for each in offered if each.entry not in self._tried | self._dropped]
+
+    def drop(self, member: Member) -> None:
+        """Leaves all, and the member out of what is tried next."""
+        self.leave()
+        self._dropped.add(member.offer.entry)
 
     def leave(self) -> None:
         """Goes back to the branch of this worktree. Raises `NotLanded` if a check left changes."""
         if self._commands.step.name == "try":
             go_back(self._commands, self._commands.step, self._place.own)
-        self.members = []
+        self.members, self.rows = [], [self._base]
+        self._tried.clear()
 
     def _begin(self) -> None:
         step = self._commands.step
@@ -128,9 +98,10 @@ class Batch:
             self._commands("checkout", "-q", "--detach", cwd=self._place.tree, to_the_end=True)
 
     def _add(self, offer: Offer, is_held: Callable[[Offer, list[str]], bool]) -> None:
-        place, before = self._place, self._place.head()
+        place, before = self._place, self.rows[-1]
         known = len(self._joining.joined)
-        if not self._joining.add(offer.head, offer.branch, offer.subject):
+        self._tried.add(offer.entry)
+        if not self._joining.add(before, offer.head, offer.branch, offer.subject):
             return
         changed = names_in(
             git("diff", "--name-only", "--no-renames", "-z", before, "HEAD", "--", cwd=place.tree)
@@ -141,6 +112,7 @@ class Batch:
             self._commands(*how, cwd=place.tree, to_the_end=True)
         else:
             self.members.append(Member(offer, changed, self._joining.joined[known:]))
+            self.rows.append(place.head())
         del self._joining.joined[known:]  # They are told to whose branch it is.
 
     def _move(self, commit: str, before: str) -> None:
@@ -148,31 +120,3 @@ class Batch:
         done = self._commands(*how, cwd=self._place.tree, to_the_end=True)
         if done.status != 0:
             raise NotLanded(f"git cannot move to {commit[:10]}: {done.said}", hint="queen land")
-
-
-class Pace:
-    """How many land at once: fewer after a failure, and one by one while many fail."""
-
-    def __init__(self, folder: str, most: int) -> None:
-        self._path = os.path.join(folder, landing_steps.PACE)
-        self._limit = most
-        said = recall(self._path, _MOST_BYTES)
-        self._passed = [each for each in said if isinstance(each, bool)] if said else []
-
-    @property
-    def most(self) -> int:
-        """How many branches one check may be for."""
-        failed = self._passed.count(False)
-        if failed * 4 > max(len(self._passed), 8):
-            return 1
-        return min(self._limit, _AFTER_A_FAILURE) if failed else self._limit
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing failed lately, so that a failure may be by chance."""
-        return all(self._passed)
-
-    def note(self, branches: int, *, passed: bool) -> None:
-        """Remembers the verdict on so many branches."""
-        self._passed = [*self._passed, *[passed] * branches][-_REMEMBERED:]
-        keep(self._path, self._passed)

@@ -45,6 +45,11 @@ line = partial(run.line, repository={})
 """The same for one line, or None."""
 
 
+def is_commit(said: object) -> bool:
+    """Returns whether it has the form of a commit's id."""
+    return isinstance(said, str) and len(said) >= 40 and set(said) <= set("0123456789abcdef")
+
+
 @dataclass(frozen=True)
 class Done:
     """How a git command ended: its status, None if it was ended, and what it printed."""

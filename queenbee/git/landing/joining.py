@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.git.landing import settings_merge
 from queenbee.git.landing.commands import git, line
 from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded
+from queenbee.git.landing.work import REBASE, SQUASH
 from queenbee.git.run import user_git
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from queenbee.git.landing.commands import Commands, Done
     from queenbee.git.landing.conflicts import Joined, Joins
     from queenbee.git.landing.place import Place
+    from queenbee.git.landing.work import Rules
 
-MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
+    Author = Mapping[str, str]
+    """The variables that name the author of a commit."""
+
 _MERGE_TARGET = 3
 """In a merge, the target is "theirs"; in a rebase it is what the commits are put on: "ours"."""
 _REBASE_TARGET = 2
@@ -33,10 +38,11 @@ _REBASE_TARGET = 2
 class Joining:
     """One way to bring a branch and its target together."""
 
-    def __init__(self, place: Place, strategy: str, joins: Joins, subject: str | None):
+    def __init__(self, place: Place, rules: Rules, joins: Joins, subject: str | None):
         self._place = place
         self._commands: Commands = place.commands
-        self._strategy = strategy
+        self._strategy = rules.strategy
+        self._signs = rules.signs
         self.joins = joins
         self._subject = subject
         self.target = ""
@@ -55,13 +61,15 @@ class Joining:
             if place.behind() or not self._is_linear(target):
                 self._rebase(target)
         else:
-            if place.behind():
+            is_new = bool(place.behind())
+            if is_new:
                 self._merge(target, self._subject or f"Merge branch '{place.branch}'")
             settings_merge.mend(self._commands, place.tree, target)
+            top = _Top.of(place.tree)
             if self._strategy == SQUASH:
-                self._squash(target)
-            elif not self._is_one_step(target):
-                self._put_first(target)
+                self._squash(target, top)
+            elif not _is_one_step(target, top):
+                self._put_first(target, top, is_new=is_new)
         return place.head()
 
     def conflicts_with(self, target: str) -> bool:
@@ -74,11 +82,11 @@ class Joining:
         listed = out.partition(b"\0")[2]
         return status == 1 and bool(Unmerged(tree, _MERGE_TARGET, listed).left(self.joins))
 
-    def add(self, head: str, branch: str, subject: str | None) -> bool:
+    def add(self, before: str, head: str, branch: str, subject: str | None) -> bool:
         """Merges another branch into the commit of this worktree, as a commit of its own; returns
         False, and leaves nothing, where that cannot be done.
         """
-        place, before, known = self._place, self._place.head(), len(self.joined)
+        place, known = self._place, len(self.joined)
         subject = subject or f"Merge branch '{branch}'"
         try:
             self._merge(head, subject, stage=_REBASE_TARGET)
@@ -94,7 +102,7 @@ class Joining:
             commits = listed.decode().split()
             if commits:
                 message = self._by_hook(self._squashed(commits, subject, self.joined[known:]))
-                commit = self.commit("HEAD", [before], message, author_of=commits[0])
+                commit = self.commit("HEAD", [before], message, _author(place.tree, commits[0]))
                 self._commands("update-ref", "--no-deref", "HEAD", commit, cwd=place.tree)
         return True
 
@@ -199,45 +207,32 @@ class Joining:
         merges = git("rev-list", "--count", "--merges", f"{target}..HEAD", cwd=self._place.tree)
         return not int(merges)
 
-    def _is_one_step(self, target: str) -> bool:
-        """Returns whether the branch's last commit follows the target by first parents: a commit
-        between them would be a step of the target that nobody checked.
-        """
-        last = line("rev-parse", "HEAD", "HEAD^1", cwd=self._place.tree)
-        return last is None or target in last.split()
-
-    def _put_first(self, target: str) -> None:
+    def _put_first(self, target: str, top: _Top, *, is_new: bool) -> None:
         """Makes the target the first parent of the branch's last commit.
 
         A merge of the target that nobody else has is replaced by the same one with its parents
         exchanged; else a merge is added.
         """
-        place = self._place
-        head = place.head()
-        said = git("show", "-s", "--format=%P%n%B", head, cwd=place.tree)
-        line_of_parents, _, message = said.decode(errors="surrogateescape").partition("\n")
-        parents = line_of_parents.split()
-        if parents[1:] == [target] and not self._is_published(head):
-            self._commit(head, [target, parents[0]], message, author_of=head)
+        others = top.parents[1:] == [target] and (is_new or not self._is_published(top.commit))
+        if others:
+            self._commit(top.commit, [target, top.parents[0]], top.message, top.author)
         else:
-            message = self._by_hook(self._subject or f"Merge branch '{place.branch}'")
-            self._commit(head, [target, head], message)
+            message = self._by_hook(self._subject or f"Merge branch '{self._place.branch}'")
+            self._commit(top.commit, [target, top.commit], message)
 
     def _is_published(self, commit: str) -> bool:
         asked = ("for-each-ref", "--count=1", "--contains", commit, "refs/remotes")
         return line(*asked, cwd=self._place.tree) is not None
 
-    def _squash(self, target: str) -> None:
+    def _squash(self, target: str, top: _Top) -> None:
         """Makes one commit of the branch's, with the target as its parent."""
-        place = self._place
-        head = place.head()
-        listed = git("rev-list", "--reverse", "--no-merges", f"{target}..HEAD", cwd=place.tree)
+        tree = self._place.tree
+        listed = git("rev-list", "--reverse", "--no-merges", f"{target}..HEAD", cwd=tree)
         commits = listed.decode().split()
-        parents = git("rev-list", "--parents", "-n", "1", head, cwd=place.tree).decode().split()[1:]
-        if not commits or parents == [target]:
+        if not commits or top.parents == [target]:
             return
         message = self._by_hook(self._squashed(commits, self._subject, self.joined))
-        self._commit(head, [target], message, author_of=commits[0])
+        self._commit(top.commit, [target], message, _author(tree, commits[0]))
 
     def _squashed(
         self, commits: Sequence[str], subject: str | None, joined: Sequence[Joined]
@@ -268,10 +263,10 @@ class Joining:
                 return file.read()
 
     def _commit(
-        self, head: str, parents: Sequence[str], message: str, *, author_of: str | None = None
+        self, head: str, parents: Sequence[str], message: str, author: Author | None = None
     ) -> None:
         """Replaces the branch's last commit by one with the same files and other parents."""
-        commit = self.commit(head, parents, message, author_of=author_of)
+        commit = self.commit(head, parents, message, author)
         # The files are the same, so that only the branch moves; and only from where it was.
         ref = f"refs/heads/{self._place.branch}"
         how = ("update-ref", "-m", "queen land", ref, commit, head)
@@ -280,20 +275,20 @@ class Joining:
             raise _refused(f"{self._place.branch} cannot be moved", done)
 
     def commit(
-        self, head: str, parents: Sequence[str], message: str, *, author_of: str | None = None
+        self, head: str, parents: Sequence[str], message: str, author: Author | None = None
     ) -> str:
         """Makes a commit with the files of another one; returns it."""
         tree = self._place.tree
-        env = _author(tree, author_of) if author_of is not None else {}
-        signed = line("config", "--type=bool", "--get", "commit.gpgSign", cwd=tree) == "true"
         options = [word for parent in parents for word in ("-p", parent)]
-        if signed:
+        if self._signs:
             options.append("-S")
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(message.rstrip("\n") + "\n")
             file.flush()
             done = self._commands(
-                *("commit-tree", f"{head}^{{tree}}", *options, "-F", file.name), cwd=tree, env=env
+                *("commit-tree", f"{head}^{{tree}}", *options, "-F", file.name),
+                cwd=tree,
+                env=author,
             )
         if done.status != 0:
             raise _refused("git cannot make the commit", done)
@@ -305,10 +300,36 @@ def _paragraph(joined: Sequence[Joined]) -> str:
     return "\n".join(["", "", *said, ""]) if said else ""
 
 
-def _author(tree: str, commit: str) -> dict[str, str]:
-    said = git("show", "-s", "--format=%an%x00%ae%x00%ad", "--date=raw", commit, cwd=tree)
-    name, email, date = said.decode(errors="surrogateescape").rstrip("\n").split("\0")
-    return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"@{date}"}
+@dataclass(frozen=True, slots=True)
+class _Top:
+    """The last commit of a branch."""
+
+    commit: str
+    parents: list[str]
+    author: Author
+    message: str
+
+    @classmethod
+    def of(cls, tree: str, commit: str = "HEAD") -> _Top:
+        """Asks git once."""
+        wanted = "--format=%H%x00%P%x00%an%x00%ae%x00%ad%x00%B"
+        said = git("show", "-s", wanted, "--date=raw", commit, "--", cwd=tree)
+        top, parents, name, email, date, message = said.decode(errors="surrogateescape").split(
+            "\0", 5
+        )
+        who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"@{date}"}
+        return cls(top, parents.split(), who, message)
+
+
+def _author(tree: str, commit: str) -> Author:
+    return _Top.of(tree, commit).author
+
+
+def _is_one_step(target: str, top: _Top) -> bool:
+    """Returns whether the branch's last commit follows the target by first parents: a commit
+    between them would be a step of the target that nobody checked.
+    """
+    return target in (top.commit, *top.parents[:1])
 
 
 def _refused(what: str, done: Done) -> NotLanded:

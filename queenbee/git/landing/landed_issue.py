@@ -5,24 +5,21 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, NotYours, QueenError
-from queenbee.git import touched
 from queenbee.git.landed import LANDED, drop_merged, end_landed
-from queenbee.git.landing.committing import commit_all
-from queenbee.git.landing.landing import Rules, Work, land
+from queenbee.git.landing.landing import land
 from queenbee.git.landing.mail import read_first
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, no_check, whole_check
-from queenbee.git.remote.syncing import sync, take_in
+from queenbee.git.landing.work import Rules, Work
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import taken
 from queenbee.services.messages import stage
-from queenbee.workflows.completing import GOOD, check, complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +27,8 @@ if TYPE_CHECKING:
     from queenbee.checks.executing import Progress
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.records import Assignment
-    from queenbee.git.landing.landing import Landing
     from queenbee.git.landing.requests import Request
+    from queenbee.git.landing.work import Landing, Offer
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
@@ -94,6 +91,8 @@ def land_issue(
     hive.look({"reason": asked.reason})
     read_first(hive, work.issue_id)
     if asked.message is not None and hive.layout.worktree is not None:
+        from queenbee.git.landing.committing import commit_all  # noqa: PLC0415 - start-up
+
         work.refuse_unchecked()
         commit_all(hive.layout.tree, asked.message, allow_secrets=hive.allow_secrets)
     landing = land(
@@ -117,6 +116,8 @@ def _send(terms: Terms) -> None:
         drop_merged(terms.hive)
     try:
         if terms.confirm:
+            from queenbee.git.remote.syncing import sync  # noqa: PLC0415 - start-up
+
             sync(terms.hive)
     except QueenError as error:  # It has landed: that must be said, whatever fails.
         terms.tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
@@ -128,6 +129,8 @@ def _confirm(terms: Terms, issue_id: str | None) -> None:
     """
     if not terms.confirm:
         return
+    from queenbee.git.remote.syncing import take_in  # noqa: PLC0415 - start-up
+
     hive = terms.hive
     before = hive.assignments.active(issue_id) if issue_id is not None else None
     take_in(hive)
@@ -157,9 +160,10 @@ class _IssueWork(Work):
     is_unchecked: bool
     """Whether no check is set or given, and nobody said that none is needed."""
     asked: Request
-    record: VerificationRecord | None = None
     completion: Completion | None = None
     told: Sequence[str] = ()
+    _records: dict[str, VerificationRecord | None] = field(default_factory=dict)
+    """Of the issues of those who land with this one, by their places in the line."""
 
     def ready(self) -> None:
         """Keeps what is asked, for going on. Raises `InvalidInput` if nothing would be checked."""
@@ -185,6 +189,8 @@ class _IssueWork(Work):
         other machines, if the remote is to confirm it.
         """
         if self.is_confirmed:
+            from queenbee.git.remote.syncing import take_in  # noqa: PLC0415 - start-up
+
             take_in(self.hive)
         top = [os.path.join(self.hive.layout.tree, path) for path in paths]
         return [
@@ -202,22 +208,46 @@ class _IssueWork(Work):
 
     @property
     def is_alone(self) -> bool:  # type: ignore[override]
-        """Whether it has to land in a step of its own: its checks are about it alone."""
-        bead = self.issue_id and self.hive.documents.find_bead(self.issue_id)
-        return self.asked.alone or self.is_confirmed or bool(bead)
+        """Whether it has to land in a step of its own."""
+        return self.asked.alone or self.is_confirmed
 
     def verify(self) -> str | None:
         """Runs the checks of the issue; returns what failed, or None."""
         if self.issue_id is None:
             return None
-        self.record = check(self.hive, self.issue_id, env=self.env, on_progress=self.on_progress)
-        if self.is_unchecked and (self.record is None or self.record["verdict"] == "not_verified"):
+        self.record, failed = self._checked(self.issue_id)
+        if self.is_unchecked and (self.record is None or _is_unverified(self.record)):
             raise no_check(self.hive.layout.tree)
-        if self.record is None or self.record["verdict"] in GOOD:
+        return failed
+
+    def verify_for(self, offer: Offer) -> str | None:
+        """Runs the checks of another droid's issue; returns what failed, or None."""
+        if offer.issue_id is None:
             return None
-        failed = [each for each in self.record["results"] if each["status"] != "passed"]
+        try:
+            record, failed = self._checked(offer.issue_id, offer.droid)
+        except QueenError as error:  # It is told in its own turn.
+            return error.message
+        if offer.check is None and record is not None and _is_unverified(record):
+            return "not verified"
+        self._records[offer.entry] = record
+        return failed
+
+    def _checked(
+        self, issue_id: str, droid: str | None = None
+    ) -> tuple[VerificationRecord | None, str | None]:
+        from queenbee.workflows.completing import GOOD, check  # noqa: PLC0415 - start-up
+
+        record = check(self.hive, issue_id, env=self.env, on_progress=self.on_progress, of=droid)
+        if record is None or record["verdict"] in GOOD:
+            return record, None
+        failed = [each for each in record["results"] if each["status"] != "passed"]
         lines = [f"{each['name']}: {each['reason']}" for each in failed]
-        return "\n".join([f"the checks of {self.issue_id} {self.record['verdict']}", *lines])
+        return record, "\n".join([f"the checks of {issue_id} {record['verdict']}", *lines])
+
+    def record_of(self, offer: Offer) -> object:
+        """Returns what `verify_for` found."""
+        return self._records.get(offer.entry)
 
     def whose(self, commits: Sequence[str]) -> dict[str, tuple[str, str]]:
         """Returns the issue and the droid of the commits that the reason of a completion names."""
@@ -237,6 +267,8 @@ class _IssueWork(Work):
         active = self.hive.assignments.active(issue_id) if issue_id is not None else None
         mine = active is not None and (active.droid == self.hive.actor or issue_id == self.issue_id)
         if issue_id is not None and mine:
+            from queenbee.workflows.completing import complete  # noqa: PLC0415 - start-up
+
             reason = self.asked.reason
             why = f"{reason} ({short})" if reason else f"landed as {short}"
             self.completion = complete(
@@ -253,6 +285,8 @@ class _IssueWork(Work):
         """Sends one message to each droid that has a lease on a file that changed, or unmerged work
         in it.
         """
+        from queenbee.git import touched  # noqa: PLC0415 - start-up
+
         said = self.hive.layout.settings
         changed = [
             each
@@ -289,6 +323,10 @@ class _IssueWork(Work):
                 }
                 stage(tx, self.hive.actor, [droid], fields)
         return sorted(files)
+
+
+def _is_unverified(record: VerificationRecord) -> bool:
+    return record["verdict"] == "not_verified"
 
 
 def _issue(hive: Hive, issue_id: str | None) -> str | None:

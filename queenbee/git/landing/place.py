@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.hive_files import refuse_unreadable
-from queenbee.git.landing.commands import git, line
+from queenbee.git.landing.commands import git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.run import names_in, user_git
@@ -60,6 +61,9 @@ class Place:
         self.branch = branch
         self.target = target
         self.own = Where(here.tree, here.git_dir, here.common_dir, branch)
+        self.untracked: list[str] = []
+        """Files that git neither tracks nor ignores, but for the hive's own."""
+        self._flagged: list[str] = []
         self.main = Where(here.main_tree, here.common_dir, here.common_dir, target)
 
     @property
@@ -74,13 +78,17 @@ class Place:
     def head(self) -> str:
         """Returns the commit of this worktree."""
         branch = current_branch(self.git_dir)
-        head = branch_head(self.common_dir, branch) if branch is not None else None
-        return head or self.commit("HEAD")
+        if branch is not None:
+            return branch_head(self.common_dir, branch) or self.commit("HEAD")
+        with suppress(OSError), open(os.path.join(self.git_dir, "HEAD"), encoding="ascii") as file:
+            if is_commit(head := file.read().strip()):
+                return head
+        return self.commit("HEAD")
 
-    def commit(self, name: str, *, cwd: str | None = None) -> str:
-        """Returns the id of a commit."""
-        commit = f"{name}^{{commit}}"
-        return git("rev-parse", "--verify", commit, cwd=cwd or self.tree).decode().strip()
+    def commit(self, name: str, kind: str = "commit") -> str:
+        """Returns the id of a commit, or of its tree."""
+        asked = ("rev-parse", "--verify", f"{name}^{{{kind}}}")
+        return git(*asked, cwd=self.tree).decode().strip()
 
     def behind(self) -> int:
         """Returns how many commits of the target this worktree does not have."""
@@ -130,11 +138,17 @@ class Place:
                 files=dirty,
             )
 
+    def look(self) -> None:
+        """Finds the files that git does not track, and those that it was told not to look at."""
+        others = ("--cached", "--others", "--exclude-standard")
+        listed = names_in(git("ls-files", "-v", *others, "-z", cwd=self.tree))
+        untracked = (each[2:] for each in listed if each[0] == "?")
+        self.untracked = [each for each in untracked if not each.startswith(f"{_HIVE}/")][:SHOWN]
+        self._flagged = [each[2:] for each in listed if each[0] == "S" or each[0].islower()]
+
     def refuse_hidden(self) -> None:
         """Raises `NotLanded` if a file that git was told not to look at has changed."""
-        flagged = names_in(git("ls-files", "-v", "-z", cwd=self.tree))
-        paths = [each[2:] for each in flagged if each[0] == "S" or each[0].islower()]
-        here = [each for each in paths if os.path.lexists(os.path.join(self.tree, each))]
+        here = [each for each in self._flagged if os.path.lexists(os.path.join(self.tree, each))]
         if not here:
             return
         stored = git("--literal-pathspecs", "ls-files", "-s", "-z", "--", *here, cwd=self.tree)
@@ -168,16 +182,16 @@ class Place:
         if not merged:
             return
         # Of the result: git also moves files of the target into folders that the branch renamed.
-        changed = ("diff", "--name-only", "--no-renames", "--diff-filter=d", "-z")
-        new = set(names_in(git(*changed, "HEAD", *merged, "--", cwd=self.tree)))
+        added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", "-z")
+        new = set(names_in(git(*added, "HEAD", *merged, "--", cwd=self.tree)))
         if replays:
             new.update(names_in(git("ls-tree", "-r", "-z", "--name-only", target, cwd=self.tree)))
             commits = git("rev-list", f"{target}..HEAD", "--", cwd=self.tree)
             files = ("diff-tree", "--stdin", "--no-commit-id", "-r", "-m", "-z", "--name-only")
             new.update(names_in(git(*files, "--no-renames", cwd=self.tree, stdin=commits)))
-        known = set(names_in(git("ls-files", "-z", "--", cwd=self.tree)))
-        there = {_in_the_way(self.tree, path) for path in new - known}
-        lost = sorted(path for path in there if path is not None and path not in known)
+        there = {path: way for path in new if (way := _in_the_way(self.tree, path)) is not None}
+        known = set(names_in(git("ls-files", "-z", "--", cwd=self.tree))) if there else set()
+        lost = sorted({way for path, way in there.items() if not {path, way} & known})
         if lost:
             raise NotLanded(
                 f"{named([self.target])} has files that are here without git: {named(lost, SHOWN)}",
@@ -237,11 +251,6 @@ class Place:
             hint=f"git checkout {shell_word(self.target)} -- {_HIVE}, and commit that",
             files=[path],
         )
-
-    def untracked(self) -> list[str]:
-        """Returns the files that git neither tracks nor ignores, but for the hive's own."""
-        found = git("ls-files", "--others", "--exclude-standard", "-z", cwd=self.tree)
-        return [name for name in names_in(found) if not name.startswith(f"{_HIVE}/")][:SHOWN]
 
     def refuse_other(self, head: str) -> None:
         """Raises `NotLanded` if the worktrees are not where they were for the check."""

@@ -36,6 +36,9 @@ def mend(commands: Commands, tree: str, target: str) -> None:
     """Replaces settings that a merge with the target left unreadable in the last commit, such as
     one table from each side, if both sides could be read.
     """
+    path = os.path.join(tree, PATH)
+    if not os.path.lexists(path) or is_readable(safe_open.read(path).decode(errors="replace")):
+        return  # Git need not be asked.
     text = _text(tree, f"HEAD:{PATH}")
     if text is None or is_readable(text):
         return
@@ -47,7 +50,6 @@ def mend(commands: Commands, tree: str, target: str) -> None:
     both = merged(*sides)
     if both is None:
         return
-    path = os.path.join(tree, PATH)
     if safe_open.read(path).decode(errors="replace") == text:
         safe_open.write(path, both.encode())
     blob = git("hash-object", "-w", "--stdin", cwd=tree, stdin=both.encode()).decode().strip()

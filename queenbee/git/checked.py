@@ -1,0 +1,117 @@
+"""Runs the check of a repository: in a worktree, or side by side on copies of commits."""
+
+from __future__ import annotations
+
+import os
+import queue
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.checks.processes import Interrupts, Program, run_process
+from queenbee.core.text import one_line
+from queenbee.core.timestamps import format_duration
+from queenbee.git.run import environment_of_user, git
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_LAST_CHARS = 3_000
+_MOST_SAID = 120
+"""Characters of the last line of a check that passed, which tells how much it checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A shell command that has to pass, and how long it may take."""
+
+    command: str
+    timeout_s: float
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a check said: the end of what it printed if it failed, else its last line."""
+
+    failed: str | None
+    said: str
+    seconds: float
+
+
+def run_check(
+    check: Check,
+    tree: str,
+    interrupts: Interrupts,
+    on_tick: Callable[[float, str], None] | None = None,
+) -> Verdict:
+    """Runs a check at the top of a tree. Whatever it started ends with it, also after its time and
+    after a request to end.
+    """
+    argv = ["/bin/sh", "-c", f"exec 2>&1\n{check.command}"]
+    program = Program(argv, tree, check.env, check.timeout_s)
+    ran = run_process(program, on_tick=on_tick, interrupts=interrupts)
+    seconds = round(ran.duration_s, 1)
+    text = (ran.problem or ran.stdout.text()).strip()
+    if ran.exit_code == 0:
+        return Verdict(None, one_line(text.split("\n")[-1].strip(), _MOST_SAID), seconds)
+    said = text[-_LAST_CHARS:]
+    if ran.ended == "timed_out":
+        said = f"{said}\ntimed out after {format_duration(check.timeout_s)}".strip()
+    return Verdict(said or f"status {ran.exit_code}", "", seconds)
+
+
+class Copies:
+    """Copies of commits in temporary folders, as many as are checked at once.
+
+    Each is a repository of its own that reads the objects of the others: nothing of theirs changes.
+    It has what git tracks, and nothing else.
+    """
+
+    def __init__(
+        self, check: Check, objects: Sequence[str], jobs: int, interrupts: Interrupts
+    ) -> None:
+        self._check = check
+        self._objects = objects
+        self._jobs = max(1, jobs)
+        self._interrupts = interrupts
+        self._free: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Copies:
+        for _ in range(self._jobs):
+            folder = tempfile.TemporaryDirectory(prefix="queenbee-", ignore_cleanup_errors=True)
+            tree = self._stack.enter_context(folder)
+            git("init", "-q", "--template=", cwd=tree, repository={})
+            info = os.path.join(tree, ".git", "objects", "info")
+            os.makedirs(info, exist_ok=True)
+            with open(os.path.join(info, "alternates"), "w", encoding="utf-8") as file:
+                file.writelines(f"{each}\n" for each in self._objects)
+            self._free.put(tree)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def verdicts(self, commits: Sequence[str]) -> list[Verdict]:
+        """Checks commits, side by side."""
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
+
+        with ThreadPoolExecutor(self._jobs) as pool:
+            return list(pool.map(self._verdict, commits))
+
+    def _verdict(self, commit: str) -> Verdict:
+        tree = self._free.get()
+        try:
+            how = ("checkout", "-q", "--force", "--detach", commit, "--")
+            git(*how, cwd=tree, repository={}, config={"core.hooksPath": os.devnull})
+            git("clean", "-fdq", cwd=tree, repository={})
+            return run_check(self._check, tree, self._interrupts)
+        finally:
+            self._free.put(tree)
+
+
+def check_of(command: str, timeout_s: float) -> Check:
+    """Returns a check with the environment of the user."""
+    return Check(command, timeout_s, environment_of_user())

@@ -1,0 +1,84 @@
+"""How many branches are tried with one check: fewer the more of them failed lately.
+
+Kept beside the line of those who land, in one small file. A group of `p` bad branches in a hundred
+is found with the fewest checks in groups of about 60 / `p`; ADR 0025 has the simulation.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.services.waiting import landing_steps
+from queenbee.store.whole_files import keep, recall
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_REMEMBERED = 36
+"""So many branches tell how often a check fails."""
+_FAILED_BEFORE, _SEEN_BEFORE = 0.4, 12
+"""What is assumed before anything was seen."""
+_GROUP = 0.6
+_CHECK_S = 10.0
+"""How long a check takes, as long as none was seen."""
+_MOST_BYTES = 16_384
+_LOST = 0.2
+"""The part of a check that may be lost to begin again with those who come meanwhile."""
+
+
+class Pace:
+    """What the last checks said."""
+
+    def __init__(self, folder: str, most: int) -> None:
+        self._path = os.path.join(folder, landing_steps.PACE)
+        self._limit = most
+        said = recall(self._path, _MOST_BYTES)
+        said = said if isinstance(said, dict) else {}
+        self._passed = [each for each in _listed(said, "passed") if isinstance(each, bool)]
+        self._suspects = [each for each in _listed(said, "suspects") if isinstance(each, str)]
+        check_s = said.get("check_s")
+        self._check_s = check_s if isinstance(check_s, float) else _CHECK_S
+        self._lost_s = 0.0
+
+    def most(self, heads: Sequence[str]) -> int:
+        """Returns how many of those in the line, which begins with these commits, to try at once.
+
+        Of those among whom one is bad, half: all would fail again.
+        """
+        count = next((n for n, each in enumerate(heads) if each not in self._suspects), len(heads))
+        if count:
+            return max(1, min(count // 2, self._limit))
+        bad = (self._passed.count(False) + _FAILED_BEFORE) / (len(self._passed) + _SEEN_BEFORE)
+        return max(1, min(self._limit, int(_GROUP / bad)))
+
+    def gives_way(self, seconds: float, count: int, came: int) -> bool:
+        """Returns whether a check of `count` branches that has run so long should begin again with
+        others who came since.
+        """
+        lost = self._lost_s + seconds <= self._check_s * _LOST
+        if not came or not lost or seconds * (count + came) > self._check_s * came:
+            return False
+        self._lost_s += seconds
+        return True
+
+    def suspect(self, heads: Sequence[str]) -> None:
+        """Remembers that one of these is bad."""
+        self._keep(suspects=list(heads))
+
+    def note(self, heads: Sequence[str], *, passed: bool, check_s: float | None) -> None:
+        """Remembers the verdict on these; a branch that failed alone clears the others."""
+        self._passed = [*self._passed, *[passed] * len(heads)][-_REMEMBERED:]
+        self._check_s = self._check_s if check_s is None else check_s
+        left = [each for each in self._suspects if each not in heads] if passed else []
+        self._keep(suspects=left)
+
+    def _keep(self, suspects: list[str]) -> None:
+        self._suspects = suspects
+        said = {"passed": self._passed, "suspects": suspects, "check_s": self._check_s}
+        keep(self._path, said)
+
+
+def _listed(said: dict[str, object], name: str) -> list[object]:
+    found = said.get(name)
+    return found if isinstance(found, list) else []

@@ -1,0 +1,76 @@
+"""What a worktree was promised: a commit that has its work once the target has that commit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from queenbee.services.waiting.landing_steps import Promises
+from queenbee.store import waiting_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.core.fold import Fields
+    from queenbee.git.landing.batch import Member
+    from queenbee.git.landing.place import Place
+    from queenbee.git.landing.work import Work
+
+_AGAIN_S = 0.02
+_MOST_FILES = 100
+"""So many of the changed files are named to those who work on them, if that follows a kill."""
+
+
+class Promised:
+    """The promises to one worktree, and those that it gives as the leader of others."""
+
+    def __init__(self, place: Place, folder: str) -> None:
+        self._place = place
+        self._folder = folder
+        self._own = Promises(folder, place.tree)
+
+    def kept(self) -> Fields | None:
+        """Returns the promise that was kept, if there is one."""
+        promises = self._own.all()
+        return next((each for each in promises if self._place.has(str(each.get("commit")))), None)
+
+    def kept_at_last(self) -> Fields | None:
+        """Returns it too if somebody is about to keep it, though this worktree left the line."""
+        for each in self._own.all():
+            while not (kept := self.kept()):
+                if not waiting_line.is_live(self._folder, str(each.get("leader"))):
+                    break
+                time.sleep(_AGAIN_S)
+            if kept:
+                return kept
+        return self.kept()
+
+    def end(self) -> None:
+        """Removes them: what follows from the one that was kept has been done."""
+        self._own.end()
+
+    def give(
+        self,
+        said: Mapping[str, object],
+        work: Work,
+        own: Mapping[str, object],
+        members: Sequence[Member],
+    ) -> Fields:
+        """Promises each branch the commit that is to land; returns what this one's says."""
+        droids = [str(own["droid"]), *(each.offer.droid for each in members)]
+        for each in members:
+            Promises(self._folder, each.offer.tree).add(
+                **said,
+                head=each.offer.head,
+                issue_id=each.offer.issue_id,
+                changed=each.changed[:_MOST_FILES],
+                joined=[asdict(each) for each in each.joined],
+                landed_with=[droid for droid in droids if droid != each.offer.droid],
+                record=work.record_of(each.offer),
+            )
+        changed = own["changed"]
+        assert isinstance(changed, list)
+        mine = {**said, **own, "changed": changed[:_MOST_FILES], "landed_with": droids[1:]}
+        self._own.add(**mine)
+        return mine

@@ -1,0 +1,137 @@
+"""Checks a branch, together with as many of those who wait as pass with it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import quotation
+from queenbee.git.checked import Copies, check_of, run_check
+from queenbee.git.landing.batch import Batch
+from queenbee.git.landing.pace import Pace
+from queenbee.git.landing.work import offers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queenbee.git.landing.joining import Joining
+    from queenbee.git.landing.place import Place
+    from queenbee.git.landing.work import Offer, Rules, Work
+    from queenbee.services.waiting.landing_turn import LandingTurn
+
+
+class _OthersCame(Exception):
+    """A check has just begun, and others came who may be checked with it."""
+
+
+class Trial:
+    """The check of one landing."""
+
+    def __init__(
+        self, place: Place, joining: Joining, rules: Rules, work: Work, tell: Callable[[str], None]
+    ) -> None:
+        self._place = place
+        self._commands = place.commands
+        self._rules = rules
+        self._work = work
+        self._tell = tell
+        self._check = check_of(rules.check, rules.check_timeout_s) if rules.check else None
+        self._joining = joining
+        self._passed: set[str] = set()
+        """Trees that passed elsewhere."""
+        self.batch = Batch(place, joining, "")
+        self.is_alone = False
+        """Whether this branch is tried alone."""
+        self.check_s: float | None = None
+        self.check_said = ""
+
+    def run(self, turn: LandingTurn, head: str) -> tuple[str, str | None]:
+        """Returns the commit that was checked, and what failed of this branch alone, or None."""
+        self.batch = Batch(self._place, self._joining, head)
+        pace = Pace(turn.folder, self._rules.batch)
+        waiting = [each.branch for each in self._offers(turn)]
+        most = 1 if self.is_alone else pace.most([self._place.branch, *waiting])
+        while True:
+            commit = head
+            if most > 1:
+                commit = self.batch.take(self._offers(turn), most - 1, self._is_held)
+            try:
+                failed = self._failed(turn, pace, most)
+            except _OthersCame:
+                continue
+            if failed is None and self._drop_bad():
+                continue
+            branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
+            if failed is None or len(branches) == 1:
+                pace.note(branches, passed=failed is None, check_s=self.check_s)
+                return commit, failed
+            self._tell(f"the check failed on {len(branches)} branches; trying fewer")
+            most = self._fewer(pace, branches)
+            self.batch.leave()
+
+    def _offers(self, turn: LandingTurn) -> list[Offer]:
+        """Returns those who wait and may land with this one."""
+        rules = self._rules
+        return [
+            each
+            for each in offers(turn.behind())
+            if (each.check, each.strategy) == (rules.check, rules.strategy)
+        ]
+
+    def _is_held(self, offer: Offer, changed: Sequence[str]) -> bool:
+        return self._work.held_from(offer.droid, changed)
+
+    def _failed(self, turn: LandingTurn, pace: Pace, most: int) -> str | None:
+        """Returns what failed of the commit of this worktree. Raises `_OthersCame`."""
+
+        def look(seconds: float, _: str) -> None:
+            came = self.batch.new_ones(self._offers(turn))[: most - len(self.batch.members) - 1]
+            if pace.gives_way(seconds, len(self.batch.members) + 1, len(came)):
+                self._tell(f"{len(came)} more came: checking with them")
+                raise _OthersCame
+
+        if self._check is not None and not self._has_passed():
+            self._tell(f"check: {self._check.command}")
+            on_tick = look if most > 1 else None
+            ran = run_check(self._check, self._place.tree, self._commands.interrupts, on_tick)
+            self._commands.stop_if_asked()
+            if ran.failed is not None:
+                return ran.failed
+            self.check_s, self.check_said = ran.seconds, ran.said
+            said = f": {quotation(ran.said)}" if ran.said else ""
+            self._tell(f"check passed in {ran.seconds} s{said}")
+        return self._work.verify()
+
+    def _has_passed(self) -> bool:
+        return bool(self._passed) and self._place.commit("HEAD", "tree") in self._passed
+
+    def _drop_bad(self) -> bool:
+        """Returns whether a check of another's issue failed: that one waits for its own turn."""
+        for each in self.batch.members:
+            if self._work.verify_for(each.offer) is not None:
+                self._tell(f"the checks of {each.offer.issue_id} failed; trying without")
+                self.batch.drop(each)
+                return True
+        return False
+
+    def _fewer(self, pace: Pace, branches: Sequence[str]) -> int:
+        """Returns how many to try after all failed: half; or as many as pass elsewhere, where
+        several checks may run side by side.
+        """
+        count, passing, failing = len(branches), 0, len(branches)
+        rows, jobs = self.batch.rows, self._rules.jobs
+        if jobs > 1 and self._check is not None and count > 2:
+            sizes = sorted({max(1, n * count // (jobs + 1)) for n in range(1, jobs + 1)})
+            objects = [os.path.join(self._place.common_dir, "objects")]
+            with Copies(self._check, objects, jobs, self._commands.interrupts) as copies:
+                ran = copies.verdicts([rows[size - 1] for size in sizes])
+            self._commands.stop_if_asked()
+            for size, verdict in zip(sizes, ran, strict=True):
+                if verdict.failed is not None:
+                    failing = min(failing, size)
+                elif size < failing:
+                    passing, self.check_s = size, verdict.seconds
+                    self.check_said = verdict.said
+                    self._passed.add(self._place.commit(rows[size - 1], "tree"))
+        pace.suspect(branches[passing:failing])
+        return passing or max(1, failing // 2)

@@ -1,0 +1,200 @@
+"""What is asked of a landing and what comes of it: rules, the work on an issue, and the result."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from queenbee.git.landing.commands import is_commit, line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.core.fold import Fields
+    from queenbee.git.landing.arrivals import Arrival
+    from queenbee.git.landing.conflicts import Joined
+    from queenbee.services.open_store import Store
+
+CHECK = "queenbee.check"
+"""The setting of git that holds the check of a repository on this machine."""
+MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """What a landing did: the commit that is now on the target, or why there is none.
+
+    `output` is the end of what a failed check printed.
+    """
+
+    target: str
+    commit: str | None
+    checked: bool = True
+    output: str = ""
+    untracked: Sequence[str] = ()
+    """Files of the worktree that git does not track, and so are not part of it."""
+    changed: Sequence[str] = ()
+    """The files that the target got."""
+    check_s: float | None = None
+    """How long the check took that passed, in seconds; None if there was none."""
+    check_said: str = ""
+    """The last line that it printed."""
+    joined: Sequence[Joined] = ()
+    """The conflicts that needed nobody."""
+    came_in: Sequence[Arrival] = ()
+    """What others landed since the branch began, which came in now; the newest first."""
+    landed_with: Sequence[str] = ()
+    """The droids whose branches landed in the same step."""
+
+    @classmethod
+    def promised(cls, target: str, kept: Fields) -> Landing:
+        """Returns what a promise that was kept says."""
+
+        def words(name: str) -> list[str]:
+            said = kept.get(name)
+            return [str(each) for each in said] if isinstance(said, list) else []
+
+        check_s = kept.get("check_s")
+        return cls(
+            target,
+            str(kept.get("commit")),
+            checked=bool(kept.get("checked")),
+            changed=words("changed"),
+            check_s=check_s if isinstance(check_s, float) else None,
+            check_said=str(kept.get("check_said") or ""),
+            landed_with=words("landed_with"),
+        )
+
+    @property
+    def landed(self) -> bool:
+        """Whether the target has the work of this worktree."""
+        return self.commit is not None
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        fields = asdict(self)
+        fields["check_seconds"] = fields.pop("check_s")
+        came_in = [each.to_dict() for each in self.came_in]
+        return {"landed": self.landed, **fields, "came_in": came_in}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How work lands in a repository."""
+
+    check: str | None = None
+    """A shell command that has to pass."""
+    strategy: str = MERGE
+    union: Sequence[str] = ()
+    """Patterns, as in `.gitignore`, of files in which what both sides added is kept."""
+    join: str = "on"
+    """Which conflicts are joined without anybody: `on`, `all` or `off`."""
+    check_timeout_s: float = 3600.0
+    batch: int = 16
+    """How many branches may land in one step."""
+    jobs: int = 1
+    """How many of them may be checked side by side after a failure."""
+    signs: bool = False
+    """Whether the user signs commits."""
+
+    @classmethod
+    def of(cls, store: Store) -> Rules:
+        """Returns what the settings of the hive and of this machine say; the latter first."""
+        said = store.layout.settings
+        tree = store.layout.tree
+        asked = ("config", "-z", "--get-regexp", rf"^({CHECK}|commit\.gpgsign)$")
+        lines = (line(*asked, cwd=tree) or "").split("\0")
+        own = {each.partition("\n")[0]: each.partition("\n")[2] for each in lines if each}
+        return cls(
+            check=own.get(CHECK) or said.land_check or None,
+            strategy=said.land_strategy,
+            union=said.land_union,
+            join=said.land_join,
+            check_timeout_s=said.land_check_timeout_s,
+            batch=said.land_batch,
+            jobs=said.land_jobs,
+            signs=own.get("commit.gpgsign", "no").lower() in ("", "true", "yes", "on", "1"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A branch that waits for its turn, and may land in that of another."""
+
+    entry: str
+    droid: str
+    tree: str
+    branch: str
+    head: str
+    check: str | None
+    strategy: str
+    subject: str | None
+    issue_id: str | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts that its place in the line does not say."""
+        return {name: getattr(self, name) for name in _OFFERED}
+
+
+_OFFERED = ("branch", "head", "check", "strategy", "subject", "issue_id")
+
+
+def offers(line: Sequence[tuple[str, Fields]]) -> list[Offer]:
+    """Returns the offers of those in a line; who wants to land alone makes none."""
+    found = []
+    for entry, fields in line:
+        said = fields.get("offer")
+        parts = [said.get(each) for each in _OFFERED] if isinstance(said, dict) else [0]
+        is_whole = all(isinstance(each, str | None) for each in parts) and parts[0]
+        if is_whole and is_commit(parts[1]):
+            about = [str(fields.get(each)) for each in ("droid", "tree")]
+            found.append(Offer(entry, *about, *parts))
+    return found
+
+
+class Work:
+    """What lands besides commits, and who else has a say in it: here nothing, and nobody."""
+
+    issue_id: str | None = None
+    """The issue that the work is for."""
+    is_alone = False
+    """Whether it has to land in a step of its own."""
+
+    def ready(self) -> None:
+        """Called before the turn is waited for; refuses what must not land."""
+
+    def subject(self) -> str | None:
+        """Returns the subject of a commit that landing makes, or None for git's own."""
+        return None
+
+    def held(self, paths: Sequence[str]) -> list[str]:
+        """Returns those of the changed files that may not land, because others hold them."""
+        return []
+
+    def held_from(self, droid: str, paths: Sequence[str]) -> bool:
+        """Returns whether somebody else holds files that another droid changed."""
+        return False
+
+    record: Any = None
+    """What the checks of the issue said."""
+
+    def record_of(self, offer: Offer) -> object:
+        """Returns what `verify_for` found."""
+        return None
+
+    def verify_for(self, offer: Offer) -> str | None:
+        """Runs the checks of an issue of another droid; returns what failed, or None."""
+        return None
+
+    def verify(self) -> str | None:
+        """Runs checks after that of the rules; returns what failed, or None."""
+        return None
+
+    def landed(self, landing: Landing, issue_id: str | None) -> None:
+        """Called once the target has the work on an issue, after the turn; if it is interrupted,
+        the next call calls it again.
+        """
+
+    def whose(self, commits: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+        """Returns for which issue, and by whom, commits landed, as far as that is known."""
+        return {}
