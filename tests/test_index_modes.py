@@ -68,7 +68,7 @@ READS = {
     "check": ["src/part61/x.py docs/60.md free.py lib/13/a", "src/part75/y", "lib/13.py"],
     "overlap": ["src/* src/a", "a b"],
     "conflicts": [""],
-    "collisions": ["", "--order"],
+    "collisions": ["", "--order", "--check"],
     "issues": ["", "--all", "--status closed"],
     "issue list": [""],
     "config list": [""],

@@ -262,7 +262,7 @@ def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
 
 
 class TestThePace:
-    NAMES = [str(each) for each in range(16)]
+    NAMES = tuple(str(each) for each in range(16))
 
     def pace(self, folder: Path) -> Pace:
         return Pace(str(folder), 16)

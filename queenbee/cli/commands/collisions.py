@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import Answer, command
-from queenbee.cli.rendering import entry, paragraph
+from queenbee.cli.rendering import block, entry, paragraph
 from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import mentioned, one_line, printable
 from queenbee.git.lines import shown
@@ -15,11 +15,20 @@ from queenbee.git.lines import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.git.collisions.found import Collisions, ConflictingFile, Pair, Side, Step
+    from queenbee.git.checked import Check
+    from queenbee.git.collisions.found import (
+        Collisions,
+        ConflictingFile,
+        Pair,
+        Side,
+        Step,
+        Together,
+    )
     from queenbee.workflows.hive import Hive
 
 _SECTION = 40
 _PLACES = 3
+_LINES = 20
 """Places of one file that are shown; `--json` has them all."""
 
 
@@ -38,6 +47,25 @@ def _show(found: Collisions) -> None:
         paragraph(f"both sides only add lines to {mentioned(printable(path))}{advice}")
     if found.order is not None:
         _show_order(found.order, found.target)
+    if found.together is not None:
+        _show_together(found.together)
+
+
+def _show_together(said: Together) -> None:
+    checks = "1 check" if said.checks == 1 else f"{said.checks} checks"
+    names = ", ".join(mentioned(printable(each)) for each in said.sides)
+    if said.left_out:
+        left_out = ", ".join(mentioned(printable(each)) for each in said.left_out)
+        paragraph(f"not checked, because they conflict: {left_out}")
+    if not said.failing:
+        paragraph(f"the check passes on all together ({checks}): {names or 'nothing to land'}")
+    for each in said.failing:
+        who = " with ".join(mentioned(printable(name)) for name in each.sides)
+        alone = " alone" if len(each.sides) == 1 else ""
+        paragraph(
+            f"the check fails on {who or 'the main branch'}{alone} ({checks} in all)", bold=True
+        )
+        block(each.output, most=_LINES)
 
 
 def _show_pair(pair: Pair) -> None:
@@ -98,14 +126,33 @@ def _name(side: Side) -> str:
 
 @command("collisions", show=_show, example="queen collisions\nqueen collisions --order")
 @click.option("--order", is_flag=True, help="Also find an order to land in with few conflicts")
-def collisions(hive: Hive, order: bool) -> Answer:
+@click.option("--check", is_flag=True, help="Also run land.check on all of it together")
+def collisions(hive: Hive, order: bool, check: bool) -> Answer:
     """Show which worktrees' present work would conflict
 
     Merges the work of each two worktrees in memory, with uncommitted changes and untracked files,
     and each with the main branch. Exits with status 1 if any conflict. No worktree, index or
     branch is touched.
+
+    --check finds work that merges and does not go together: it runs the check that is set
+    (land.check) on a copy of the main branch with all that merge, then on halves. The copy has
+    what git tracks, and nothing else.
     """
     from queenbee.git.collisions.comparing import compare  # noqa: PLC0415 - start-up
 
-    found = compare(hive.layout, with_order=order)
-    return Answer(found, yes=not found.pairs)
+    chosen, jobs = _check(hive) if check else (None, 1)
+    found = compare(hive.layout, with_order=order, check=chosen, jobs=jobs)
+    failing = found.together is not None and found.together.failing
+    return Answer(found, yes=not found.pairs and not failing)
+
+
+def _check(hive: Hive) -> tuple[Check, int]:
+    """Returns the check that is set, and how many may run side by side."""
+    from queenbee.git.checked import check_of  # noqa: PLC0415 - start-up
+    from queenbee.git.landing import Rules  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.requests import no_check  # noqa: PLC0415 - start-up
+
+    rules = Rules.of(hive)
+    if not rules.check:
+        raise no_check(hive.layout.tree)
+    return check_of(rules.check, rules.check_timeout_s), rules.jobs

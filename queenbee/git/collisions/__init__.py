@@ -2,5 +2,6 @@
 
 `comparing.compare` is the whole of it. `cache` is a folder for objects that belong to nobody's
 repository; `snapshots` makes a commit of what a worktree has now; `pairs` merges each two in
-memory; `order` finds an order to land in; `found` are the answers.
+memory; `order` finds an order to land in; `together` runs the check on all of them;
+`found` are the answers.
 """

@@ -7,13 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, repeat
 from typing import TYPE_CHECKING
 
+from queenbee.checks.processes import Interrupts
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.errors import InvalidInput
 from queenbee.git import unmerged
+from queenbee.git.checked import Copies
 from queenbee.git.collisions import order, snapshots
 from queenbee.git.collisions.cache import Cache
 from queenbee.git.collisions.found import Collisions, Pair, Side, Step
 from queenbee.git.collisions.pairs import Merger
+from queenbee.git.collisions.together import Union
 from queenbee.git.run import line
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
@@ -21,6 +24,7 @@ from queenbee.store.git_trees import git_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.git.checked import Check
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
 
@@ -29,10 +33,13 @@ _AT_ONCE = 4
 _TWICE = 2
 
 
-def compare(layout: Layout, *, with_order: bool = False) -> Collisions:
+def compare(
+    layout: Layout, *, with_order: bool = False, check: Check | None = None, jobs: int = 1
+) -> Collisions:
     """Returns which worktrees' present work would conflict. Touches no worktree, index, reference
     or object of the repository.
 
+    With a check, it also finds what fails although it merges, with `jobs` checks side by side.
     Raises `InvalidInput` outside git, and `ExternalFailure` if git is older than 2.38 or fails.
     """
     places, own = worktrees(layout), git_tree(layout.tree)
@@ -53,6 +60,11 @@ def compare(layout: Layout, *, with_order: bool = False) -> Collisions:
         found = Collisions(target, sides, _pairs(sides, merger))
         if with_order:
             found.order = _order(found, tip, merger)
+        if check is not None and tip is not None and tip.commit is not None:
+            objects = [os.path.join(each, "objects") for each in (cache.run, own.common_dir)]
+            with Interrupts() as interrupts, Copies(check, objects, jobs, interrupts) as copies:
+                rest = _waiting(found, tip, merger)
+                found.together = Union(merger, tip.commit, copies).find(rest, check.command)
     found.everybody_adds_to = _added_to(layout, found.pairs)
     return found
 
@@ -108,18 +120,7 @@ def _order(found: Collisions, tip: Side | None, merger: Merger) -> list[Step]:
     """Returns the steps of landing everything that the main branch does not have yet."""
     if tip is None or tip.commit is None:
         return []
-    onto = tip.commit
-    others = [
-        each
-        for each in found.sides
-        if each.commit is not None and each is not tip and each.branch != found.target
-    ]
-    own, *merged = merger.merge([(onto, onto), *((onto, str(each.commit)) for each in others)])
-    waiting = {
-        each.name: each
-        for each, one in zip(others, merged, strict=True)
-        if one.files or one.tree != own.tree
-    }
+    waiting = {each.name: each for each in _waiting(found, tip, merger)}
     files: dict[tuple[str, str], list[str]] = {}
     for pair in found.pairs:
         paths = [each.path for each in pair.files]
@@ -127,7 +128,21 @@ def _order(found: Collisions, tip: Side | None, merger: Merger) -> list[Step]:
     # Who conflicts with the main branch has to resolve that, whenever it lands.
     names = sorted(waiting, key=lambda name: len(files.get((name, tip.name), ())))
     row = [waiting[name] for name in order.best(names, files)]
-    return order.rehearse(row, onto, files, merger)
+    return order.rehearse(row, tip.commit, files, merger)
+
+
+def _waiting(found: Collisions, tip: Side, merger: Merger) -> list[Side]:
+    """Returns the sides that have something that the main branch does not have yet."""
+    onto = str(tip.commit)
+    others = [
+        each
+        for each in found.sides
+        if each.commit is not None and each is not tip and each.branch != found.target
+    ]
+    own, *merged = merger.merge([(onto, onto), *((onto, str(each.commit)) for each in others)])
+    return [
+        each for each, one in zip(others, merged, strict=True) if one.files or one.tree != own.tree
+    ]
 
 
 def _joined(layout: Layout) -> Callable[[str], bool]:

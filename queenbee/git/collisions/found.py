@@ -104,6 +104,42 @@ class Step:
         return {"name": self.side.name, "conflicts": list(self.files), "after": self.after}
 
 
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """The smallest combination that was found to fail, and the end of what the check printed."""
+
+    sides: Sequence[str]
+    """By name; none if the main branch fails by itself."""
+    output: str
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the names and the output."""
+        return {"sides": list(self.sides), "output": self.output}
+
+
+@dataclass(slots=True)
+class Together:
+    """What the check said of all worktrees together."""
+
+    command: str
+    sides: Sequence[str] = ()
+    """Those that were checked together, by name."""
+    left_out: Sequence[str] = ()
+    """Those that do not merge by themselves."""
+    failing: list[Failing] = field(default_factory=list)
+    checks: int = 0
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns everything for `--json`."""
+        return {
+            "command": self.command,
+            "sides": list(self.sides),
+            "left_out": list(self.left_out),
+            "failing": [each.to_dict() for each in self.failing],
+            "checks": self.checks,
+        }
+
+
 @dataclass(slots=True)
 class Collisions:
     """The answer: who was compared, and who would conflict with whom."""
@@ -117,6 +153,8 @@ class Collisions:
     at an earlier call, and that the setting `[land] union` does not name.
     """
     order: Sequence[Step] | None = None
+    together: Together | None = None
+    """What the check said of all that merge by themselves, if that was asked for."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns everything for `--json`."""
@@ -126,4 +164,5 @@ class Collisions:
             "pairs": [each.to_dict() for each in self.pairs],
             "everybody_adds_to": list(self.everybody_adds_to),
             "order": None if self.order is None else [each.to_dict() for each in self.order],
+            "check": None if self.together is None else self.together.to_dict(),
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.conflicts.marked import Conflict
@@ -80,6 +81,25 @@ class Merger:
     def joins(self, file: ConflictingFile) -> bool:
         """Returns whether landing joins a file that was located, so that nobody has to."""
         return file.is_joined and self.is_joined(file.path)
+
+    def settled(self, merged: Merged) -> str | None:
+        """Returns the tree of a merge, with one side of the files that landing joins by name; None
+        if others conflict.
+        """
+        if any(not self.is_joined(each.path) or 2 not in each.stages for each in merged.files):
+            return None
+        if not merged.files:
+            return merged.tree
+        index = os.path.join(self._cache.run, f"index-{os.urandom(6).hex()}")
+        run = partial(self._cache.git, place=self._place, index=index, cwd=self._cwd)
+        run("read-tree", merged.tree)
+        rows = [
+            f"{mode} {blob}\t".encode() + os.fsencode(each.path) + b"\0"
+            for each in merged.files
+            for mode, blob in [each.stages[2]]
+        ]
+        run("update-index", "--add", "-z", "--index-info", stdin=b"".join(rows))
+        return run("write-tree").decode().strip()
 
     def commit(self, tree: str, *parents: str) -> str:
         """Returns a commit of a tree, for the next merge of a chain."""
