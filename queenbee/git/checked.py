@@ -74,13 +74,13 @@ class Copies:
     ) -> None:
         self._check = check
         self._objects = objects
-        self._jobs = max(1, jobs)
+        self.jobs = max(1, jobs)
         self._interrupts = interrupts
         self._free: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._stack = ExitStack()
 
     def __enter__(self) -> Copies:
-        for _ in range(self._jobs):
+        for _ in range(self.jobs):
             folder = tempfile.TemporaryDirectory(prefix="queenbee-", ignore_cleanup_errors=True)
             tree = self._stack.enter_context(folder)
             git("init", "-q", "--template=", cwd=tree, repository={})
@@ -98,7 +98,7 @@ class Copies:
         """Checks commits, side by side."""
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
 
-        with ThreadPoolExecutor(self._jobs) as pool:
+        with ThreadPoolExecutor(self.jobs) as pool:
             return list(pool.map(self._verdict, commits))
 
     def _verdict(self, commit: str) -> Verdict:

@@ -699,3 +699,58 @@ class TestTheCommand:
         ran = quick("collisions")
         assert "\x1b" not in ran.out
         assert "a\\x1b[2Jb" in ran.out
+
+
+class TestTheCheckOnAllTogether:
+    @pytest.fixture
+    def checked(self, repo: Path, tmp_path: Path) -> Path:
+        """The check: it logs, and fails where two files are there that do not go together."""
+        log = tmp_path / "checks"
+        text = f"echo x >> {log}; if [ -e b.txt ] && [ -e f.txt ]; then echo b with f; exit 1; fi"
+        (repo / ".beads" / "queen.toml").write_text(f"[land]\ncheck = {json.dumps(text)}\n")
+        return log
+
+    @pytest.mark.parametrize("jobs", [1, 2])
+    def test_finds_which_do_not_go_together_with_few_checks(
+        self, base: Path, beads: Path, add_tree: AddTree, checked: Path, queen: Queen, jobs: int
+    ) -> None:
+        with (beads / "queen.toml").open("a") as file:
+            file.write(f"jobs = {jobs}\n")
+        trees = [add_tree(name) for name in "abcdefgh"]
+        for tree in trees[:-1]:
+            commit_file(tree, f"{tree.name}.txt", "x\n")
+        (trees[-1] / "h.txt").write_text("not committed\n")
+        before = everything(base / "src", base / ".git" / "refs", *trees)
+        said = queen("collisions", "--check", "--json", cwd=base)
+        assert said.code == 1
+        found = said.json["check"]
+        assert found["sides"] == list("abcdefgh")
+        assert found["failing"] == [{"sides": ["b", "f"], "output": "b with f"}]
+        assert found["checks"] == len(checked.read_text().split()) <= 14  # Of 28 pairs.
+        assert everything(base / "src", base / ".git" / "refs", *trees) == before
+        assert git(base, "worktree", "list").count("\n") == 9
+        shown = queen("collisions", "--check", cwd=base)
+        assert "the check fails on b with f" in shown.out
+
+    def test_passes_and_leaves_out_what_conflicts(
+        self, base: Path, api: Path, ui: Path, checked: Path, queen: Queen
+    ) -> None:
+        change(api, 3, "api")
+        change(ui, 3, "ui")
+        said = queen("collisions", "--check", cwd=base)
+        assert "not checked, because they conflict: ui" in said.out
+        assert "the check passes on all together (1 check): api" in said.out
+        assert said.code == 1  # They conflict.
+
+    def test_says_that_the_main_branch_fails_by_itself(
+        self, base: Path, api: Path, checked: Path, queen: Queen
+    ) -> None:
+        for name in "bf":
+            commit_file(base, f"{name}.txt", "x\n")
+        commit_file(api, "api.txt", "x\n")
+        said = queen("collisions", "--check", "--json", cwd=base)
+        assert said.json["check"]["failing"] == [{"sides": [], "output": "b with f"}]
+
+    def test_is_refused_without_a_check(self, base: Path, queen: Queen) -> None:
+        refused = queen("collisions", "--check", cwd=base)
+        assert (refused.code, "no check is set" in refused.err) == (2, True)

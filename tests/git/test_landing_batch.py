@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from bead_files import put_bead, ralph_bead
 from hives import Queen, commit_file, git, write_lines
 
 from queenbee import Hive
@@ -134,6 +135,58 @@ def test_a_branch_that_fails_is_the_only_one_that_is_told_so(
     assert git(trees[2], "symbolic-ref", "HEAD").strip() == "refs/heads/w2"
     assert not (trees[2] / "w4.txt").exists()
     assert all((repo / f"w{each}.txt").exists() for each in (0, 1, 3, 4))
+
+
+def test_halves_of_a_batch_that_fails_are_checked_side_by_side(
+    team: Team, repo: Path, beads: Path, trees: list[Path]
+) -> None:
+    (beads / "queen.toml").write_text("[land]\njobs = 2\n")
+    since = head(repo, "main")
+    done = team.finish(team.start(trees, "test ! -e w3.txt"))
+    assert [code for code, _ in done] == [0, 0, 0, 1, 0], done
+    steps = team.steps(since)
+    # Of w1 to w4, one and two were checked at once, and the two that passed landed without another.
+    assert "trying fewer" in done[1][1]
+    assert "together with w2" in done[1][1]
+    assert len(steps) == 3
+    assert all(not git(tree, "status", "--porcelain") for tree in trees)
+
+
+class TestTheChecksOfBeads:
+    @pytest.fixture
+    def claimed(self, team: Team, repo: Path, beads: Path, trees: list[Path]) -> Path:
+        """Two of them have a bead with a check; returns where these are logged."""
+        log = beads.parent.parent / "bead-checks"
+        rows = [{"id": f"gt-{each}", "title": "x", "status": "open"} for each in (1, 2)]
+        write_lines(beads / "issues.jsonl", *rows)
+        for number in (1, 2):
+            passes = f"git rev-parse HEAD >> {log}; test ! -e bad-{number}"
+            put_bead(repo, ralph_bead(f"gt-{number}", passes))
+            team.queen("claim", f"gt-{number}", as_=f"w{number}", cwd=trees[number])
+        return log
+
+    def test_run_on_what_lands_and_complete_each(
+        self, team: Team, repo: Path, trees: list[Path], claimed: Path
+    ) -> None:
+        since = head(repo, "main")
+        done = team.finish(team.start(trees[:4]))
+        assert [code for code, _ in done] == [0] * 4, done
+        assert len(team.steps(since)) == 2
+        assert claimed.read_text().split() == [head(repo, "main")] * 2
+        closed = team.queen("assignments", "--status", "completed", "--json").json
+        assert {each["issue_id"] for each in closed} == {"gt-1", "gt-2"}
+        assert all(f"landed as {head(repo, 'main')[:10]}" in each["reason"] for each in closed)
+
+    def test_that_fail_keep_nobody_else_from_landing(
+        self, team: Team, repo: Path, trees: list[Path], claimed: Path
+    ) -> None:
+        commit_file(trees[2], "bad-2", "x\n")
+        since = head(repo, "main")
+        done = team.finish(team.start(trees[:4]))
+        assert [code for code, _ in done] == [0, 0, 1, 0], done
+        assert "the checks of gt-2 failed" in done[2][1]
+        assert "together with w3" in done[1][1]
+        team.steps(since)
 
 
 def test_a_check_that_has_just_begun_begins_again_with_those_who_come(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import Queen, commit_file, git, write_lines
+from hives import COMMAND, Queen, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Busy, QueenError
@@ -349,6 +349,31 @@ class TestALander:
             stalled.append(turn._is_stalled("slow"))
             now_s[0] += landing_turn.STALLED_S - 1
         assert stalled == [False, False, False, False, True]
+
+    def test_in_a_container_is_not_taken_for_dead(
+        self, repo: Path, trees: tuple[Path, Path], queen: Queen, tmp_path: Path
+    ) -> None:
+        apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+        if subprocess.run([*apart, "true"], capture_output=True).returncode:
+            pytest.skip("no other set of processes may be made here")
+        go, begun = tmp_path / "go", tmp_path / "begun"
+        check = f"touch {begun}; while [ ! -e {go} ]; do sleep 0.05; done"
+        env = {**os.environ, "QUEEN_DROID": "inside"}
+        slow = subprocess.Popen(
+            [*apart, *COMMAND, "land", "--check", check], cwd=trees[0], env=env,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        while not begun.exists():
+            assert slow.poll() is None, slow.communicate()[0]
+            time.sleep(0.02)
+        before = head(repo, "main")
+        busy = queen("land", "--unchecked", "--wait", "1s", cwd=trees[1], as_="outside")
+        assert (busy.code, head(repo, "main")) == (6, before)
+        assert "waiting for inside" in busy.out
+        go.touch()
+        said, _ = slow.communicate(timeout=60)
+        assert slow.returncode == 0, said
+        assert head(repo, "main") == head(trees[0])
 
     def test_that_has_just_left_is_not_stalled(self, trees: tuple[Path, Path]) -> None:
         turn = landing_turn.LandingTurn(opened(trees[0]), "main", 0, print)

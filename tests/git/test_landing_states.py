@@ -15,6 +15,7 @@ from queenbee import Hive
 from queenbee.errors import QueenError
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.git.landing.healing import STEPS, Found, remedy
+from queenbee.services.care.doctor import examine
 from queenbee.services.waiting.landing_steps import Promises, Step
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store import waiting_line
@@ -268,6 +269,27 @@ def test_each_event_in_each_state_ends_and_another_lands(
         assert not (trees.one / "other.txt").exists()
     left = {each.name.partition("-")[0] for each in trees.folder.iterdir() if each.is_file()}
     assert left <= {"step", "promised", "pace"}
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (torn, {"torn: its process was killed"}),
+        (foreign, {"nothing that a landing can read", "a place in the line that nobody has"}),
+        (of_an_older_version, {"no file of a landing"}),
+        (of_a_worktree_that_is_gone, {"of a worktree that is gone"}),
+        (conflict, set()),
+    ],
+)
+def test_the_doctor_names_what_no_landing_has(
+    repo: Path, tmp_path: Path, state: Callable[[Trees], None], said: set[str]
+) -> None:
+    trees = Trees(repo, tmp_path)
+    state(trees)
+    found = [each for each in examine(opened(repo, "ui")) if each.code == "landing"]
+    assert {each.message for each in found} == said
+    assert all(each.severity == "note" for each in found)
+    landed(trees.other)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class Union:
             group = self._smallest([], row)
             if len(group) < 2 and self._fails([])[0]:
                 group = []
-            verdict = self._known[_names(group)]
+            verdict = self._known[_names(group if self._fails(group)[0] else row)]
             found.failing.append(Failing(_names(group), verdict.failed or ""))
             if not group:
                 break
@@ -52,10 +52,10 @@ class Union:
         if len(row) < 2:
             return list(row)
         halves = row[: len(row) // 2], row[len(row) // 2 :]
-        for half, fails in zip(
-            halves, self._fails(*([*base, *each] for each in halves)), strict=True
-        ):
-            if fails:
+        if self._copies.jobs > 1:
+            self._fails(*([*base, *half] for half in halves))  # Side by side.
+        for half in halves:
+            if self._fails([*base, *half])[0]:
                 return self._smallest(base, half)
         later = self._smallest([*base, *halves[0]], halves[1])
         return [*self._smallest([*base, *later], halves[0]), *later]

@@ -20,7 +20,7 @@ _REMEMBERED = 36
 _FAILED_BEFORE, _SEEN_BEFORE = 0.4, 12
 """What is assumed before anything was seen."""
 _GROUP = 0.6
-_CHECK_S = 10.0
+_CHECK_S = 20.0
 """How long a check takes, as long as none was seen."""
 _MOST_BYTES = 16_384
 _LOST = 0.2

@@ -24,6 +24,7 @@ from queenbee.services.archiving import MOST_BYTES
 from queenbee.services.care.ignored import ignored_ledgers
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.keeping import KIND
+from queenbee.services.waiting.landing_turn import odd_files
 from queenbee.store import creating, issues_file
 from queenbee.store.files import START, Original, read_after, size_of
 from queenbee.store.ledger.codec import (
@@ -81,6 +82,10 @@ def examine(hive: Services) -> list[Diagnosis]:
         found += _conflicts(hive)
         found += _clocks(hive)
         found += hive.documents.examine()
+        found += [
+            Diagnosis("landing", path, what, hint="queen land removes it", severity="note")
+            for path, what in odd_files(hive)
+        ]
     except QueenError as error:
         found.append(Diagnosis(error.code, hive.layout.issues_path, error.message, hint=error.hint))
     return found

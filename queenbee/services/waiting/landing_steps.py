@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _STEP, _PROMISES = "step-", "promised-"
 PACE = "pace"
 """The name of the file that says how many land at once."""
+_FOREIGN, _GONE = "no file of a landing", "of a worktree that is gone"
 _MOST_BYTES = 1024 * 1024
 _PATIENCE_S = 5.0
 _AGAIN_S = 0.02
@@ -165,16 +166,38 @@ def conflicts(folder: str) -> Iterator[Fields]:
 
 def sweep(folder: str) -> None:
     """Removes what worktrees that are gone left, and files that are none of ours. Never fails."""
-    for name in _names(folder):
-        if waiting_line.is_name(name) or name.startswith(".") or name == PACE:
-            continue
-        path = os.path.join(folder, name)
-        with suppress(OSError, Unreadable):
-            lines = safe_open.read(path, _MOST_BYTES).split(b"\n")
-            trees = [str(each.get("tree")) for each in map(_fields, lines) if each]
-            ours = name.startswith((_STEP, _PROMISES))
-            if not ours or (trees and not any(map(os.path.isdir, trees))):
+    for path, what in odd(folder):
+        if what in (_FOREIGN, _GONE):
+            with suppress(OSError, Unreadable):
                 safe_open.unlink(path)
+
+
+def odd(folder: str) -> Iterator[tuple[str, str]]:
+    """Yields the files there that no landing has now, each with what it is."""
+    for name in _names(folder):
+        path = os.path.join(folder, name)
+        if name.startswith(".") or name == PACE:
+            continue
+        if waiting_line.is_name(name):
+            if not waiting_line.is_live(folder, name):
+                yield path, "a place in the line that nobody has"
+        elif not name.startswith((_STEP, _PROMISES)):
+            yield path, _FOREIGN
+        elif said := _odd(path):
+            yield path, said
+
+
+def _odd(path: str) -> str:
+    try:
+        lines = [each for each in safe_open.read(path, _MOST_BYTES).split(b"\n") if each]
+    except FileNotFoundError:
+        return ""
+    except (OSError, Unreadable):
+        return "nothing that a landing can read"
+    read = [each for each in map(_fields, lines) if each]
+    if read and not any(os.path.isdir(str(each.get("tree"))) for each in read):
+        return _GONE
+    return "" if len(read) == len(lines) else "torn: its process was killed"
 
 
 def _names(folder: str) -> list[str]:

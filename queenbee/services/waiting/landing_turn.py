@@ -56,17 +56,25 @@ class Lander:
 
 def landers(store: Store) -> list[Lander]:
     """Returns those who land or wait for that now, in the order of their turns."""
-    top = os.path.join(store.layout.state_dir, "landing")
-    try:
-        folders = sorted(os.listdir(top))
-    except OSError:
-        return []
     found = []
-    for folder in (os.path.join(top, each) for each in folders):
+    for folder in _folders(store):
         found += [_lander(fields, "resolving") for fields in landing_steps.conflicts(folder)]
         for number, (_, fields) in enumerate(waiting_line.live(folder)):
             found.append(_lander(fields, "waiting" if number else "landing"))
     return found
+
+
+def odd_files(store: Store) -> list[tuple[str, str]]:
+    """Returns the files beside the lines that no landing has now, each with what it is."""
+    return [each for folder in _folders(store) for each in landing_steps.odd(folder)]
+
+
+def _folders(store: Store) -> list[str]:
+    top = os.path.join(store.layout.state_dir, "landing")
+    try:
+        return [os.path.join(top, each) for each in sorted(os.listdir(top))]
+    except OSError:
+        return []
 
 
 def is_landing(store: Store, token: str) -> bool:
