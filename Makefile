@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture fuzz collisions replay mutants clean
+.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture torture-land fuzz collisions replay mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ picture: $(STAMP)  ## draw the README's pictures anew, from real runs
 torture: $(STAMP)  ## crashes, git, races, clones, full disks, and all at once: STORM=600 seconds
 	$(BIN)/python -m tests.torture all --storm-seconds $(or $(STORM),600)
 	$(BIN)/python -m tests.torture all --rotating --count 40 --operations 20000 --histories 20 --storm-seconds 60
+
+torture-land: $(STAMP)  ## 16 agents land while some are killed or stopped, and git fails: LANDINGS=500
+	$(BIN)/python -m tests.torture landings --landings $(or $(LANDINGS),500)
 
 fuzz: $(STAMP)  ## a million hostile lines, and a hundred thousand documents
 	$(BIN)/python -m tests.torture fuzz --executions 1000000

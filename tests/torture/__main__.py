@@ -28,12 +28,15 @@ from tests.torture.places import ROTATING, Broken
 def main(arguments: list[str]) -> int:
     """Runs what is named and prints its figures; returns 1 where a promise did not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument("name", choices=(*RUNS, "postgres", "fuzz", "fuzz-documents", "all"))
+    parser.add_argument(
+        "name", choices=(*RUNS, "landings", "postgres", "fuzz", "fuzz-documents", "all")
+    )
     parser.add_argument("--seconds", type=float, default=60, help="how long git works")
     parser.add_argument("--storm-seconds", type=float, default=600, help="how long all at once")
     parser.add_argument("--count", type=int, default=200, help="how many random kills")
     parser.add_argument("--operations", type=int, default=100_000)
     parser.add_argument("--landings", type=int, default=100, help="how many land at once")
+    parser.add_argument("--strategies", nargs="+", help="of landing; by default all three")
     parser.add_argument("--histories", type=int, default=60)
     parser.add_argument("--executions", type=int, default=1_000_000)
     parser.add_argument("--guided", action="store_true", help="fuzz by coverage; needs atheris")
@@ -48,7 +51,8 @@ def main(arguments: list[str]) -> int:
 
 
 RUNS = ("git", "kills", "linear", "converge", "faults", "land", "remote", "storm")
-"""What `all` means; the fuzzing has a make target of its own."""
+"""What `all` means; the fuzzing and the long run of landings have make targets of their own."""
+OTHERS = ("landings", "postgres", "fuzz", "fuzz-documents")
 
 
 def _ran(name: str, options: argparse.Namespace) -> bool:
@@ -63,6 +67,12 @@ def _ran(name: str, options: argparse.Namespace) -> bool:
     took = round(time.monotonic() - begun, 1)
     print(f"{name} (seed {options.seed}, {took} s): {json.dumps(figures)}", flush=True)
     return True
+
+
+def _many(folder: str, options: argparse.Namespace) -> object:
+    strategies = options.strategies or ("merge", "rebase", "squash")
+    how = {"agents": 16, "landings": options.landings, "seed": options.seed}
+    return {each: landings.at_once(folder, strategy=each, **how) for each in strategies}
 
 
 def _run(name: str, folder: str, options: argparse.Namespace) -> object:
@@ -84,8 +94,9 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         return faults.run(folder)
     if name == "land":
         steps = landings.at_every_step(folder, strategies=("merge", "rebase", "squash"))
-        many = landings.at_once(folder, agents=8, landings=options.landings, seed=seed)
-        return {"at every call of git": dict(steps), "at once": many}
+        return {"at every call of git": dict(steps), "at once": _many(folder, options)}
+    if name == "landings":
+        return _many(folder, options)
     if name == "remote":
         # Each of 1,500 steps takes half a second.
         steps = remote.at_every_step(folder, every=1 if options.name == "remote" else 10)

@@ -23,9 +23,16 @@ from tests.torture.places import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 QUEEN = (sys.executable, "-c", "from queenbee.cli.main import main; main()")
+LIMIT_S = 5.0
+"""How long whoever has the turn may be stopped."""
+IMPATIENT = (
+    *QUEEN[:2],
+    f"from queenbee.services.waiting import landing_turn as turn; turn.STALLED_S = {LIMIT_S}; "
+    + QUEEN[2],
+)
 FAKE_GIT = """\
 #!{python} -S
 import os, signal, sys
@@ -44,6 +51,16 @@ if nth == {nth} and how != "alone":
     os.kill(os.getpid(), signal.SIGKILL)
 os.execv({real!r}, [{real!r}, *sys.argv[1:]])
 """
+FAILING_GIT = """\
+#!/bin/sh
+case $(( $$ % {rarely} )) in
+0) echo "fatal: no space left on device" >&2; exit 128 ;;
+1) {real} "$@"; echo "fatal: no space left on device" >&2; exit 128 ;;
+esac
+exec {real} "$@"
+"""
+RARELY = 149
+"""So many calls of git bring two that fail: one before it has done anything, and one after."""
 WAYS = ("before", "alone", "after")
 """When the command is killed: before git does what it was called for; while git goes on without
 it; or after git has done it."""
@@ -52,7 +69,7 @@ it; or after git has done it."""
 def land(tree: str, droid: str, *more: str, env: Mapping[str, str] | None = None):
     """Starts `queen land` in a worktree."""
     return subprocess.Popen(
-        [*QUEEN, "land", *more],
+        [*IMPATIENT, "land", *more],
         cwd=tree,
         env={**ENVIRONMENT, "QUEEN_DROID": droid, "QUEEN_DURABILITY": "buffered", **(env or {})},
         stdin=subprocess.DEVNULL,
@@ -193,91 +210,124 @@ def _real_git() -> str:
 
 def _killing(path: str, nth: int, how: str) -> dict[str, str]:
     """Returns the environment in which the nth call of git kills its caller."""
-    folder = f"{path}.bin"
+    about = {"python": sys.executable, "count": f"{path}.count", "how": how, "nth": nth}
+    return _with_git(f"{path}.bin", FAKE_GIT, **about)
+
+
+def _with_git(folder: str, text: str, **about: object) -> dict[str, str]:
+    """Returns the environment with a program in place of git."""
     os.makedirs(folder)
     script = os.path.join(folder, "git")
     with open(script, "w", encoding="utf-8") as file:
-        file.write(
-            FAKE_GIT.format(
-                python=sys.executable, count=f"{path}.count", how=how, nth=nth, real=_real_git()
-            )
-        )
+        file.write(text.format(real=_real_git(), **about))
     os.chmod(script, 0o755)
     return {"PATH": f"{folder}{os.pathsep}{ENVIRONMENT['PATH']}"}
 
 
-def at_once(folder: str, *, agents: int, landings: int, seed: int) -> dict[str, object]:
-    """Lets agents land at once, while now and then one of them is killed; returns the figures."""
-    rng = random.Random(seed)
-    repository = prepared(os.path.join(folder, "many"))
-    since = must(repository, "rev-parse", "main").strip()
-    log = f"{repository}.checked"
-    trees = [worktree(repository, f"agent{number}") for number in range(agents)]
-    running: dict[str, subprocess.Popen[str]] = {}
-    names = [f"{number}.txt" for number in range(landings)]
-    left = iter(list(names))
-    lock, tries, failures = threading.Lock(), Counter[int](), list[str]()
+class _Team:
+    """Agents who land, and what happened to them."""
 
-    def work(tree: str) -> None:
-        for name in _each(left, lock):
+    def __init__(self, repository: str, agents: int, landings: int) -> None:
+        self.repository = repository
+        self.log = f"{repository}.checked"
+        self.trees = [worktree(repository, f"agent{number}") for number in range(agents)]
+        self.names = [f"{number}.txt" for number in range(landings)]
+        self._left = iter(list(self.names))
+        self._lock = threading.Lock()
+        self.running: dict[str, subprocess.Popen[str]] = {}
+        self.ends, self.failures = Counter[int](), list[str]()
+        self.last_end = time.monotonic()
+        self.longest_s = 0.0
+        """The longest time in which nobody's command ended."""
+        self.env = _with_git(f"{repository}.bin", FAILING_GIT, rarely=RARELY)
+
+    def work(self, tree: str) -> None:
+        """Lands one commit after the other, as long as there are any."""
+        while (name := self._next()) is not None:
             try:
                 commit(tree, name)
-                _land_until_done(tree, name, log, running, tries)
+                self._land_until_done(tree, name)
             except Exception as error:
-                failures.append(f"{tree}: {error}")
+                self.failures.append(f"{tree}: {error}")
                 return
 
+    def _next(self) -> str | None:
+        with self._lock:
+            return next(self._left, None)
+
+    def _land_until_done(self, tree: str, name: str) -> None:
+        checked = f"{_real_git()} rev-parse HEAD^{{tree}} >> {self.log}"  # They land together.
+        own = must(tree, "rev-parse", "HEAD").strip()
+        for _ in range(100):
+            said, status = self._ran(tree, "--check", checked, "--wait", "10m")
+            has = git(self.repository, "log", "--format=%s", "main").stdout.splitlines()
+            is_in = f"add {name}" in has
+            require(is_in or status != 0, f"{name} was said to have landed: {said}")
+            require(not is_in or "nothing was landed" not in said, f"{name} has landed: {said}")
+            require(status in (0, 5, 6, 8, -signal.SIGKILL), f"status {status}: {said}")
+            if status == 0 or "nothing to land" in said:
+                require(is_in, f"{name}, {own}, is not there: {said}")
+                return
+            if "--continue" in said:  # Git failed while it merged.
+                self._ran(tree, "--abort")
+        raise AssertionError(f"{name} did not land in a hundred calls: {said}")
+
+    def _ran(self, tree: str, *more: str) -> tuple[str, int]:
+        process = land(tree, os.path.basename(tree), *more, env=self.env)
+        self.running[tree] = process
+        said, _ = process.communicate(timeout=600)
+        with self._lock:
+            now = time.monotonic()
+            self.longest_s = max(self.longest_s, now - self.last_end)
+            self.last_end = now
+            self.ends[process.returncode] += 1
+        return said, process.returncode
+
+
+def at_once(
+    folder: str, *, agents: int, landings: int, seed: int, strategy: str = "merge"
+) -> dict[str, object]:
+    """Lets agents land at once, while some are killed or stopped, and git fails now and then;
+    returns the figures.
+    """
+    rng = random.Random(seed)
+    repository = prepared(os.path.join(folder, f"many-{strategy}"), strategy)
+    since = must(repository, "rev-parse", "main").strip()
+    team = _Team(repository, agents, landings)
     begun = time.monotonic()
-    threads = [threading.Thread(target=work, args=(tree,)) for tree in trees]
+    threads = [threading.Thread(target=team.work, args=(tree,)) for tree in team.trees]
     for thread in threads:
         thread.start()
-    kills = 0
+    hurt = Counter[str]()
     while any(thread.is_alive() for thread in threads):
-        time.sleep(rng.uniform(0.5, 3))
-        alive = [each for each in list(running.values()) if each.poll() is None]
+        time.sleep(rng.uniform(0.5, 4))
+        alive = [each for each in list(team.running.values()) if each.poll() is None]
         if alive:
-            rng.choice(alive).kill()
-            kills += 1
-    for thread in threads:
-        thread.join()
-    require(not failures, "; ".join(failures))
+            hurt[_hurt(rng, rng.choice(alive))] += 1
+    require(not team.failures, "; ".join(team.failures))
+    require(team.longest_s < 60, f"nobody got on for {team.longest_s:.0f} s")
     took = time.monotonic() - begun
-    steps = check(repository, trees, names, since, log)
+    steps = check(repository, team.trees, team.names, since, team.log)
     wrong = errors_of(open_hive(repository, "queen"))
     require(not wrong, str(wrong))
     return {
         "landings": landings,
         "agents": agents,
-        "kills": kills,
-        "calls": sum(tries.values()),
+        **hurt,
+        "calls": sum(team.ends.values()),
+        "ended by status": dict(sorted(team.ends.items())),
         "steps of the target": steps,
+        "longest without an end": round(team.longest_s, 1),
         "seconds": round(took, 1),
     }
 
 
-def _each(names: Iterator[str], lock: threading.Lock) -> Iterator[str]:
-    while True:
-        with lock:
-            name = next(names, None)
-        if name is None:
-            return
-        yield name
-
-
-def _land_until_done(
-    tree: str,
-    name: str,
-    log: str,
-    running: dict[str, subprocess.Popen[str]],
-    tries: Counter[int],
-) -> None:
-    checked = f"git rev-parse HEAD^{{tree}} >> {log}"  # The same for all: they land together.
-    for _ in range(100):
-        process = land(tree, os.path.basename(tree), "--check", checked, "--wait", "10m")
-        running[tree] = process
-        said, _ = process.communicate(timeout=600)
-        tries[process.returncode] += 1
-        if process.returncode == 0 or "nothing to land" in said:
-            return
-        require(process.returncode == -signal.SIGKILL, f"status {process.returncode}: {said}")
-    raise AssertionError(f"{name} was killed a hundred times")
+def _hurt(rng: random.Random, process: subprocess.Popen[str]) -> str:
+    """Kills a process, or stops it for a while, also for longer than a turn may be."""
+    if rng.random() < 0.5:
+        process.kill()
+        return "kills"
+    process.send_signal(signal.SIGSTOP)
+    stop_s = rng.uniform(0.1, LIMIT_S * 1.6)
+    threading.Timer(stop_s, process.send_signal, (signal.SIGCONT,)).start()
+    return "stops"

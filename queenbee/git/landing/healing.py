@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from queenbee.core.text import named
 from queenbee.errors import ExternalFailure, Unreadable
-from queenbee.git.landing.commands import git, line
+from queenbee.git.landing.commands import git
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files
 from queenbee.git.run import names_in, user_git
@@ -97,7 +97,12 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
         if step.name == "rebase":
             # What git wrote for the first of its moves; aborting knows only what git tracks.
             _restore(commands, where.tree, before, after, tell)
-        commands(found.open, "--abort", cwd=where.tree, to_the_end=True)
+        done = commands(found.open, "--abort", cwd=where.tree, to_the_end=True)
+        if done.status != 0:  # The step stays: the next one tries again.
+            raise NotLanded(
+                f"the {found.open} in {where.tree} cannot be taken back: {done.said}",
+                hint="queen land again",
+            )
     if do:
         is_merge = step.name in ("merge", "try")
         after = (_merged(after, where.tree) if is_merge else None) or after
@@ -112,12 +117,12 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
 
 def go_back(commands: Commands, step: Step, where: Where) -> None:
     """Leaves what was tried with others, for this worktree's own branch. Raises `NotLanded`."""
-    step.write(
-        "return",
-        branch=where.branch,
-        before=line("rev-parse", "HEAD", cwd=where.tree) or "",
-        after=line("rev-parse", f"refs/heads/{where.branch}", cwd=where.tree) or "",
-    )
+    if _first_line(os.path.join(where.git_dir, "MERGE_HEAD")):
+        raise NotLanded(
+            f"a merge is open in {where.tree}", hint="git merge --abort, then queen land again"
+        )
+    before, after = (_commit(where.tree, each) for each in ("HEAD", f"refs/heads/{where.branch}"))
+    step.write("return", branch=where.branch, before=before, after=after)
     done = commands("checkout", "-q", where.branch, "--", cwd=where.tree, to_the_end=True)
     if done.status != 0:
         raise NotLanded(
@@ -140,7 +145,7 @@ def _found(where: Where, before: str, after: str) -> Found:
         began, onto = (_first_line(os.path.join(rebase, each)) for each in ("orig-head", "onto"))
         touched = os.path.exists(os.path.join(rebase, "stopped-sha"))
         return Found(began == before, "rebase", bool(after) and onto == after, touched)
-    is_before = line("rev-parse", "HEAD", cwd=where.tree) == before
+    is_before = _commit(where.tree) == before
     theirs = _first_line(os.path.join(where.git_dir, "MERGE_HEAD"))
     if not theirs:
         return Found(is_before, "", False, False)
@@ -196,7 +201,7 @@ def remove_locks(where: Where, began_ns: int, *, sees_all: bool = True) -> list[
 def _restore(
     commands: Commands, tree: str, before: str, after: str, tell: Callable[[str], None]
 ) -> None:
-    if line("rev-parse", "HEAD", cwd=tree) == before and (
+    if _commit(tree) == before and (
         left := restore(commands, tree, before, after)
     ):
         tell(
@@ -341,6 +346,11 @@ def merge_in_memory(theirs: str, tree: str) -> list[str]:
     how = ("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", "HEAD", theirs)
     status, out, _ = user_git(*how, cwd=tree)
     return names_in(out) if status in (0, 1) else []
+
+
+def _commit(tree: str, name: str = "HEAD") -> str:
+    """Returns the id of a commit. Raises `ExternalFailure`: git that fails says nothing of it."""
+    return git("rev-parse", "--verify", name, cwd=tree).decode().strip()
 
 
 def _first_line(path: str) -> str:

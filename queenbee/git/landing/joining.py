@@ -91,8 +91,7 @@ class Joining:
         try:
             self._merge(head, subject, stage=_REBASE_TARGET)
         except NotLanded:
-            if place.is_merging:
-                self._commands("merge", "--abort", cwd=place.tree, to_the_end=True)
+            self.abort()
             self._commands.stop_if_asked()
             return False
         if self._strategy == SQUASH:
