@@ -201,9 +201,7 @@ def remove_locks(where: Where, began_ns: int, *, sees_all: bool = True) -> list[
 def _restore(
     commands: Commands, tree: str, before: str, after: str, tell: Callable[[str], None]
 ) -> None:
-    if _commit(tree) == before and (
-        left := restore(commands, tree, before, after)
-    ):
+    if _commit(tree) == before and (left := restore(commands, tree, before, after)):
         tell(
             f"a landing was killed in {tree}, and these files were changed since: "
             f"{named(left, SHOWN)}"
