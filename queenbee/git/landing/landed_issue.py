@@ -90,11 +90,7 @@ def land_issue(
     _confirm(terms, work.issue_id)
     hive.look({"reason": asked.reason})
     read_first(hive, work.issue_id)
-    if asked.message is not None and hive.layout.worktree is not None:
-        from queenbee.git.landing.committing import commit_all  # noqa: PLC0415 - start-up
-
-        work.refuse_unchecked()
-        commit_all(hive.layout.tree, asked.message, allow_secrets=hive.allow_secrets)
+    work.commit()
     landing = land(
         hive,
         check=check,
@@ -169,6 +165,16 @@ class _IssueWork(Work):
         """Keeps what is asked, for going on. Raises `InvalidInput` if nothing would be checked."""
         self.refuse_unchecked()
         self.asked.keep(self.hive.layout)
+
+    def commit(self) -> None:
+        """Commits all changes of the worktree, if that is asked for."""
+        layout = self.hive.layout
+        if self.asked.message is None or layout.worktree is None:
+            return
+        from queenbee.git.landing.committing import commit_all  # noqa: PLC0415 - start-up
+
+        self.refuse_unchecked()
+        commit_all(layout.tree, self.asked.message, allow_secrets=self.hive.allow_secrets)
 
     def refuse_unchecked(self) -> None:
         """Raises `InvalidInput` if no check would run."""
