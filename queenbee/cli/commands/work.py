@@ -50,15 +50,12 @@ def obstacle(standing: Standing) -> str:
     return printable(standing.because or "ready")
 
 
-def show_next(found: Begin | Nothing, *, why_1: str = "") -> None:
-    """Shows an issue to begin with all that is needed, or why there is none.
-
-    `why_1` says what the exit status 1 means, if that is how it ends when all is done.
-    """
+def show_next(found: Begin | Nothing) -> None:
+    """Shows an issue to begin with all that is needed, or why there is none."""
     if isinstance(found, work.Begin):
         _show_begin(found)
     else:
-        _show_nothing(found, why_1)
+        _show_nothing(found)
 
 
 def _show_begin(begin: Begin) -> None:
@@ -160,14 +157,14 @@ def _show_mail(found: Begin | Nothing) -> None:
         paragraph(f"{found.unread} more unread messages: queen msg read")
 
 
-def _show_nothing(nothing: Nothing, why_1: str) -> None:
+def _show_nothing(nothing: Nothing) -> None:
     _show_mail(nothing)
     if not nothing.counts["total"]:
         paragraph("There are no issues yet: queen issue new TITLE, or queen plan import PLAN.md")
         return
     if nothing.state == "done":
         total = nothing.counts["total"]
-        paragraph(f"Everything is done: {total} of {total} issues{why_1}.")
+        paragraph(f"Everything is done: {total} of {total} issues. You can stop.")
         if nothing.uncommitted_records is not None:
             paragraph(_to_commit(nothing.uncommitted_records))
         return
@@ -201,7 +198,7 @@ def _to_commit(beads_dir: str) -> str:
 
 @command(
     "next",
-    show=lambda found: show_next(found, why_1=", so there is nothing to take"),
+    show=show_next,
     example="queen next\nqueen next --reserve 'migrations/**'\nqueen next --wait 10m",
     at_once=True,
 )
@@ -229,13 +226,13 @@ def next_(
     It takes the ready issue on the critical path; two droids never get the same one. If you
     have an issue already, it prints that one again.
 
-    Exit 0: you have an issue. Exit 1: there is none for you, and the output says why. Exit 6:
-    --wait timed out.
+    Exit 0: you have an issue, or everything is done. Exit 1: nothing is free for you now, and the
+    output says why. Exit 6: --wait timed out.
     """
     asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
     with waiting_for("an issue", wait):
         taken = asked.take_next(patterns=patterns, wait_s=wait or 0)
-    return Answer(taken, yes=isinstance(taken, work.Begin))
+    return Answer(taken, yes=isinstance(taken, work.Begin) or taken.is_end)
 
 
 def _show_completion(completion: Completion) -> None:

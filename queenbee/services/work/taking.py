@@ -154,6 +154,11 @@ class Nothing(_Answer):
         """The folder of the records if all is done and git has not all of them committed:
         `git.touched` adds it."""
 
+    @property
+    def is_end(self) -> bool:
+        """Whether there were issues, and all of them are done."""
+        return self.state == "done" and self.counts["total"] > 0
+
     def silence(self, droid: str) -> str:
         """Returns in words for how long a droid has been silent."""
         return silence(self.silent[droid], 0)

@@ -359,7 +359,10 @@ class TestTheCommand:
         (repo / "own.txt").write_text("x\n")
         git(repo, "add", "own.txt")
         ended = quick("complete", issue, "--next")
-        assert (ended.code, ended.out.splitlines()[-1]) == (0, "Everything is done: 1 of 1 issues.")
+        assert (ended.code, ended.out.splitlines()[-1]) == (
+            0,
+            "Everything is done: 1 of 1 issues. You can stop.",
+        )
         assert git(repo, "status", "--porcelain", "--", ".beads") == ""
         assert git(repo, "log", "-1", "--format=%s").strip() == "records"
         assert "not committed" not in quick("next").out
@@ -412,6 +415,7 @@ class TestTheCommand:
 
     def test_goes_from_an_empty_repository_to_done(self, quick: QuickQueen, repo: Path) -> None:
         quick.env["QUEEN_DROID"] = "ui"
+        assert quick("next").code == 1
         first = quick("issue", "new", "First").out.strip()
         second = quick("issue", "new", "Second", "--depends-on", first).out.strip()
         assert quick("next", "--json").json["issue_id"] == first
@@ -420,10 +424,12 @@ class TestTheCommand:
         assert done["next"]["issue_id"] == second
         shown = quick("complete", second, "--next")
         lines = shown.out.splitlines()
-        assert lines[:2] == [f"{second} was completed by ui", "Everything is done: 2 of 2 issues."]
+        assert lines[:2] == [
+            f"{second} was completed by ui",
+            "Everything is done: 2 of 2 issues. You can stop.",
+        ]
         ended = quick("next")
-        all_done = "Everything is done: 2 of 2 issues, so there is nothing to take."
-        assert (ended.code, ended.out.splitlines()) == (1, [all_done, *lines[2:]])
+        assert (ended.code, ended.out.splitlines()) == (0, lines[1:])
         assert quick("issues").out == "2 of 2 done\n"
         assert quick("issue", "reopen", first).code == 0
         assert quick("issues").out.endswith("1 of 2 done, 1 ready\n")
