@@ -153,7 +153,7 @@ SETTINGS = (
     Setting("land.union", _PATTERNS, [],
             "more files that everybody appends to, besides change logs: both additions are kept"),
     Setting("land.records", _FLAG, True,
-            "whether the end of the last issue commits the records in the main worktree"),
+            "whether queen land commits the records and the tracker with what lands"),
     Setting("sync.remote", _text(255), "origin",
             "the git remote that queen sync exchanges records with"),
     Setting("sync.branch", _text(255), "queenbee/hive",

@@ -214,14 +214,27 @@ class Joining:
         """
         place = self._place
         head = place.head()
-        said = git("show", "-s", "--format=%P%n%B", head, cwd=place.tree)
-        line_of_parents, _, message = said.decode(errors="surrogateescape").partition("\n")
-        parents = line_of_parents.split()
+        parents, message = self.parents_and_message(head)
         if parents[1:] == [target] and not self._is_published(head):
             self._commit(head, [target, parents[0]], message, author_of=head)
         else:
             message = self._by_hook(self._subject or f"Merge branch '{place.branch}'")
             self._commit(head, [target, head], message)
+
+    def parents_and_message(self, commit: str) -> tuple[list[str], str]:
+        """Returns the parents of a commit, and its message."""
+        said = git("show", "-s", "--format=%P%n%B", commit, cwd=self._place.tree)
+        parents, _, message = said.decode(errors="surrogateescape").partition("\n")
+        return parents.split(), message
+
+    def again(self, commit: str, files: str, parents: Sequence[str], message: str) -> str:
+        """Makes a commit once more with another tree and other parents; where others may have it, a
+        merge of it. Returns what it made.
+        """
+        if self._is_published(commit):
+            message = self._by_hook(self._subject or f"Merge branch '{self._place.branch}'")
+            return self.commit(files, [parents[0], commit], message)
+        return self.commit(files, parents, message, author_of=commit)
 
     def _is_published(self, commit: str) -> bool:
         asked = ("for-each-ref", "--count=1", "--contains", commit, "refs/remotes")
@@ -282,7 +295,7 @@ class Joining:
     def commit(
         self, head: str, parents: Sequence[str], message: str, *, author_of: str | None = None
     ) -> str:
-        """Makes a commit with the files of another one; returns it."""
+        """Makes a commit with the files of another one, or of a tree; returns it."""
         tree = self._place.tree
         env = _author(tree, author_of) if author_of is not None else {}
         signed = line("config", "--type=bool", "--get", "commit.gpgSign", cwd=tree) == "true"

@@ -12,7 +12,7 @@ from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, NotYours, QueenError
 from queenbee.git import touched
-from queenbee.git.landed import LANDED, drop_merged, end_landed
+from queenbee.git.landed import LANDED, commit_records, drop_merged, end_landed
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.landing.landing import Rules, Work, land
 from queenbee.git.landing.mail import read_first
@@ -107,6 +107,8 @@ def land_issue(
     )
     if landing.landed:
         forget(hive.layout)
+        if not asked.take_next:  # Else they go along with the next issue, or end with the last.
+            commit_records(hive, is_end=False)
         _send(terms)
     return Landed(landing, work.issue_id, work.record, work.completion, work.told)
 

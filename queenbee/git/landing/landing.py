@@ -23,6 +23,7 @@ from queenbee.checks.processes import Interrupts, Program, run_process
 from queenbee.core.text import one_line, quotation, shell_word
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
+from queenbee.git.landed import carries_records
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import Incoming
 from queenbee.git.landing.batch import Batch, Offer, Pace, offers
@@ -30,6 +31,7 @@ from queenbee.git.landing.commands import LAST_CHARS, Commands, line
 from queenbee.git.landing.conflicts import Joins
 from queenbee.git.landing.joining import MERGE, REBASE, Joining
 from queenbee.git.landing.place import Place
+from queenbee.git.landing.records import with_records
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.landing.requests import forget
 from queenbee.services.waiting.landing_steps import Promises, Step, sweep
@@ -108,6 +110,8 @@ class Rules:
     check_timeout_s: float = 3600.0
     batch: int = 16
     """How many branches may land in one step."""
+    records: bool = False
+    """Whether the commit that lands carries the records of the hive."""
 
     @classmethod
     def of(cls, store: Store) -> Rules:
@@ -122,6 +126,7 @@ class Rules:
             join=said.land_join,
             check_timeout_s=said.land_check_timeout_s,
             batch=said.land_batch,
+            records=carries_records(store.layout),
         )
 
 
@@ -238,6 +243,7 @@ class _One:
         work: Work,
         tell: Callable[[str], None],
     ) -> None:
+        self._store = store
         self._tell = tell
         self._droid = store.actor
         self.rules = rules
@@ -266,6 +272,8 @@ class _One:
         """What the target was before this landing."""
         self._is_alone = False
         """Whether somebody left the batch that was checked: the next one is for this branch."""
+        self._carried: Sequence[str] = ()
+        """The records in the commit that lands that were not in the one that was checked."""
         self._looked_at = ""
         """The commit of the target that was last looked at while waiting."""
 
@@ -452,16 +460,27 @@ class _One:
         _refuse_held(self.work.held(changed))  # A check may take an hour, in which others reserve.
         self.commands.stop_if_asked()
         turn.check()
-        self._tip = place.tip()
+        commit = self._with_records(batch, commit)
         self._promise(turn, commit, head, changed, batch)
         self._is_alone = not self._are_in(turn, batch)  # It lands, whoever else comes and goes.
         if self._is_alone or not self._advance(commit):
             batch.leave()
             return None
-        if batch.members:
+        if self.step.name == "try":
             place.take_branch_to(commit, head)
         done = _landing(place.target, self._promises.all()[0])
         return replace(done, changed=changed, joined=self.joining.joined)
+
+    def _with_records(self, batch: Batch, commit: str) -> str:
+        """Returns the commit to land: the one that was checked, with the records of the hive."""
+        carrying, paths = commit, self._carried[:0]
+        if self.rules.records:
+            carrying, paths = with_records(self._store, self.place, self.joining, commit)
+        self._tip, self._carried = self.place.tip(), ()
+        if carrying == commit or not batch.go_to(carrying):
+            return commit
+        self._carried = paths
+        return carrying
 
     def _are_in(self, turn: LandingTurn, batch: Batch) -> bool:
         """Returns whether all members still want to land, and may.
@@ -547,7 +566,11 @@ class _One:
         with Step.of(self._folder, place.main_tree) as step:
             if place.tip() != self.joining.target:
                 return False
-            step.write("advance", before=self.joining.target, after=head)
+            where = {"before": self.joining.target, "after": head}
+            step.write("advance", **where, carried=self._carried)
+            self.commands.wait_for_index(place.common_dir)
+            with suppress(QueenError):  # Git then says what is in the way.
+                healing.keep_in_index(place.main_tree, **where, carried=self._carried)
             how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", head)
             done = self.commands("merge", *how, cwd=place.main_tree, step=step, to_the_end=True)
             if place.has(head):

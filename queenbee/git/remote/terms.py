@@ -115,19 +115,16 @@ class Terms:
     def take_following(self, wait_s: float = 0) -> Begin | Nothing | None:
         """Takes the next issue after another one was completed: that has been done, so what keeps
         the remote from confirming the next one is only told. Returns None then. Waits for so long
-        while others are at work. At the end of all work, commits the records.
+        while others are at work. Where there is none, commits the records.
         """
         from queenbee.services.work import Nothing  # noqa: PLC0415 - start-up
 
         found = self._following(wait_s)
-        if isinstance(found, Nothing) and found.uncommitted_records is not None:
-            settings = self.hive.layout.settings
-            if settings.land_records and settings.problem is None:
-                from queenbee.git.landed import commit_records  # noqa: PLC0415 - start-up
+        if isinstance(found, Nothing):
+            from queenbee.git.landed import commit_records  # noqa: PLC0415 - start-up
 
-                if commit_records(self.hive.layout):
-                    self.tell(f"committed the records in {found.uncommitted_records}")
-                    found.uncommitted_records = None
+            if commit_records(self.hive, is_end=found.state == "done"):
+                found.uncommitted_records = None
         return found
 
     def _following(self, wait_s: float) -> Begin | Nothing | None:
