@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from queenbee.core.records import Record
+    from queenbee.services.keeping import Removed
     from queenbee.store.layout import Layout
     from queenbee.workflows.hive import Hive
 
@@ -49,10 +50,10 @@ _NOTED = ("reservations", "assignments", "messages")
 """What the notices read after every command."""
 
 
-def _removed_rows(layout: Layout, issue_ids: Sequence[str]) -> set[str]:
+def _removed_rows(layout: Layout, since_ms: int) -> tuple[Removed, bool]:
     from queenbee.git.removed_rows import removed_rows  # noqa: PLC0415 - start-up
 
-    return removed_rows(layout, issue_ids)
+    return removed_rows(layout, since_ms)
 
 
 class Invocation:

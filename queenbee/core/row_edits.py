@@ -55,6 +55,8 @@ def fitting_status(row: Mapping[str, object]) -> Fields:
     status = row.get("status")
     unfit = frozenset() if status in DONE else _CLOSED
     unfit = unfit if status == "tombstone" else unfit | _DELETED
+    if unfit.isdisjoint(row):
+        return {**row}
     return {name: value for name, value in row.items() if name not in unfit}
 
 
@@ -75,9 +77,9 @@ def as_line(issue_id: str, rev: int, changes: Mapping[str, object]) -> Fields:
 def as_row(fields: Mapping[str, object]) -> Fields:
     """Returns the row that the fields of a folded record stand for."""
     row = {
-        _told(name): value
+        name if name[:1] != _RENAMED[0] else _told(name): value
         for name, value in fields.items()
-        if name not in _OURS and value is not None
+        if value is not None and name not in _OURS
     }
     return fitting_status(row)
 

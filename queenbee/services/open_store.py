@@ -138,6 +138,11 @@ class Store:
         self.engine.close()
 
     @property
+    def is_writing(self) -> bool:
+        """Whether a thread of this process writes at this moment."""
+        return self._writing.locked()
+
+    @property
     def actor(self) -> str:
         """Who is acting. Raises `NoActor` if that is not set, and `UnknownDroid`."""
         if self._actor is None:

@@ -351,7 +351,7 @@ class _Exchange:
             for kind in hive.kinds()
             if hive.ledger(kind).read(hive.state(kind).agreed).unrecorded
         ]
-        lacks_issues = not hive.keeping.has_all()
+        lacks_issues = not hive.keeping.has_all(hive.keeping.moment(), hive.keeping.noted())
         if gained or lacks_issues:
             with hive.transaction() as tx:
                 for kind in gained:

@@ -143,6 +143,15 @@ def encode(fields: Mapping[str, object]) -> bytes:
     return raw
 
 
+def fits(fields: Mapping[str, object]) -> bool:
+    """Returns whether a record can be written as a line."""
+    try:
+        encode(fields)
+    except InvalidInput:
+        return False
+    return True
+
+
 def pack(fields: Mapping[str, object]) -> bytes:
     """Returns a record of any size as JSON: several lines may fold to more than a line holds.
 
