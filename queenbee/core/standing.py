@@ -154,7 +154,7 @@ def _outranking(all_leases: Iterable[Reservation]) -> dict[str, list[Reservation
 
 
 def _overlap(left: Reservation, right: Reservation, *, fold_case: bool) -> bool:
-    from queenbee.core.glob import overlap  # noqa: PLC0415 - start-up
+    from queenbee.core.glob.pattern import overlap  # noqa: PLC0415 - start-up
 
     try:
         return overlap(left.pattern, right.pattern, fold_case=fold_case) is not None

@@ -424,3 +424,17 @@ def _first_line(path: str) -> str:
     """Returns the first line that is neither blank nor a comment."""
     lines = whole(path).splitlines()
     return next((line.strip() for line in lines if line.strip() and line.lstrip()[0] != "#"), "")
+
+
+def note_engine(layout: Layout, hive: str) -> None:
+    """Notes that the hive's lines are in a database, under this name."""
+    safe_open.write(layout.engine_path, f"postgres {hive}\n".encode())
+
+
+def noted_hive(layout: Layout) -> str:
+    """Returns the name of the hive in the database, or "" if none was noted."""
+    try:
+        kind, _, hive = safe_open.read(layout.engine_path, 4096).decode().strip().partition(" ")
+    except (OSError, Unreadable, ValueError):
+        return ""
+    return hive if kind == "postgres" else ""

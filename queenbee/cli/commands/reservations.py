@@ -312,7 +312,7 @@ def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
     reason = None
     if witness is None:
-        from queenbee.core.glob.apart import why_apart  # noqa: PLC0415 - start-up
+        from queenbee.core.glob.pattern import why_apart  # noqa: PLC0415 - start-up
 
         reason = why_apart(one.pattern, other.pattern)
     return Answer({**value, "witness": witness, "reason": reason}, yes=witness is not None)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.schema import schema_findings
-from queenbee.documents.sprints.sprint_names import branch_fault, is_absolute
+from queenbee.documents.sprints.numbers import branch_fault, is_absolute
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from ulid import ULID
 
-from queenbee.core import glob
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
+from queenbee.core.glob import pattern as glob
 from queenbee.core.kinds import kind_of
 from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.readiness import missing_blockers

@@ -19,8 +19,8 @@ from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.connection import Row
 from queenbee.store.engines.postgres.ddl import chained
 from queenbee.store.engines.postgres.libpq import PgError
-from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.files import stamp_of
+from queenbee.store.layout import note_engine, noted_hive
 from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
