@@ -10,7 +10,7 @@ import os
 
 from queenbee.core.text import suggested
 from queenbee.errors import NoHive, StoreError, Unreadable
-from queenbee.store import last_good, machine, safe_open
+from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
 from queenbee.store.git_trees import GitTree, git_tree, name_in_index, upward, whole
 
@@ -346,9 +346,9 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
     else:
         state_dir = _shared_state(beads, home)
     if settings is None:
-        settings = last_good.instead(state_dir, env, problem)
+        settings = settings_file.instead(state_dir, env, problem)
     else:
-        last_good.keep(state_dir, settings.text)
+        settings_file.keep_good(state_dir, settings.text)
     return Layout(beads, state_dir, settings, how, home=home, here=here)
 
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 STATES = ("git", "beads")
 CHOOSE = "git config queenbee.state"
 _BOOT = "/proc/sys/kernel/random/boot_id"
-_RUN = os.urandom(8).hex()
 
 
 def chosen_state(common_dir: str) -> str | None:
@@ -52,11 +51,6 @@ def boot_id() -> str:
         return safe_open.read(_BOOT, 64).decode().strip()
     except (OSError, Unreadable, ValueError):
         return ""
-
-
-def run_id() -> str:
-    """Returns the same, or, where nothing tells, what tells this process from any other."""
-    return boot_id() or _RUN
 
 
 def present_ms(folders: Iterable[str | None], now_ms: int) -> int:

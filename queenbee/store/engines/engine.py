@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
+from queenbee.store.engines.fault import Fault
 from queenbee.store.issues_write import Replaced
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.questions import Progress, Records
@@ -19,19 +19,6 @@ Lines = Mapping[str, Sequence[bytes]]
 """The lines of a turn, by kind of record."""
 Rows = Callable[[], Replaced] | None
 """What makes a turn's edits of the tracker's rows, if there are any."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One thing that is wrong with where the lines are kept; a value, for `queen doctor`."""
-
-    code: str
-    place: str
-    """A file, or where the database is."""
-    message: str
-    hint: str | None = None
-    severity: str = "error"
-    """`error` or `note`, as in `services.diagnosis`."""
 
 
 class Write(Protocol):

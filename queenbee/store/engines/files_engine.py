@@ -15,7 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from queenbee.store.engines.engine import Fault, Write
+    from queenbee.store.engines.engine import Write
+    from queenbee.store.engines.fault import Fault
     from queenbee.store.layout import Layout
     from queenbee.store.questions import Progress, Records
 

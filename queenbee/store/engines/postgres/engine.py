@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
-    from queenbee.store.engines.engine import Fault, Write
+    from queenbee.store.engines.engine import Write
+    from queenbee.store.engines.fault import Fault
     from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.batch import Position

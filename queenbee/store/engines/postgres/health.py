@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
-from queenbee.store.engines.engine import Fault
+from queenbee.store.engines.fault import Fault
 from queenbee.store.engines.postgres.libpq import PgError, parsed
 
 if TYPE_CHECKING:
