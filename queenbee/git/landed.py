@@ -22,13 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from queenbee.checks.executing import Progress
-    from queenbee.core.records import Message, Reservation
+    from queenbee.core.records import Reservation
     from queenbee.services.hive import Services
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
-LANDED = "landed"
-"""The field of a message that says which commit the target got."""
 _TRIES, _AGAIN_S = 10, 0.1
 _NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv")
 
@@ -58,19 +56,6 @@ def complete(
     if left is None:
         return done
     return done.with_note(f"{done.assignment.issue_id} is completed, but {left}")
-
-
-def drop_merged(hive: Services) -> None:
-    """Marks as read the unread messages about landings whose commits this worktree's branch has."""
-
-    def is_merged(message: Message) -> bool:
-        commit = message.fields.get(LANDED)
-        if not isinstance(commit, str) or not commit.isalnum():
-            return False
-        asked = ("merge-base", commit, "HEAD")
-        return line(*asked, cwd=hive.layout.tree, repository={}, limit_s=2.0) == commit
-
-    hive.messages.read_unread(wanted=is_merged)
 
 
 def unlanded(layout: Layout) -> str | None:

@@ -211,7 +211,7 @@ def _to_commit(beads_dir: str) -> str:
     flag_value=_WAIT,
     callback=seconds,
     metavar="[10m]",
-    help="Wait until an issue is ready or everything is done",
+    help="Wait until an issue is ready, everything is done, or urgent mail comes",
 )
 @confirm_options
 def next_(

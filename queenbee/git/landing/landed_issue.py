@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,16 +11,17 @@ from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, NotYours, QueenError
 from queenbee.git import touched
-from queenbee.git.landed import LANDED, commit_records, drop_merged, end_landed
+from queenbee.git.asked import let_ask
+from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.landing.landing import Rules, Work, land
-from queenbee.git.landing.mail import read_first
+from queenbee.git.landing.mail import read_first, stops_landing
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, no_check, whole_check
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import taken
-from queenbee.services.messages import stage
+from queenbee.services.messages import LANDED, stage
 from queenbee.workflows.completing import GOOD, check, complete
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def land_issue(
     said that none is needed; `Taken` if another machine's droid has the issue, and `Unreachable`:
     nothing is landed then.
     """
+    let_ask(hive)
     rules = Rules.of(hive)
     check = whole_check(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
@@ -115,8 +116,7 @@ def land_issue(
 
 def _send(terms: Terms) -> None:
     """Sends the records of a landing to the remote, if that confirms grants."""
-    with suppress(QueenError):
-        drop_merged(terms.hive)
+    terms.hive.messages.drop_merged()
     try:
         if terms.confirm:
             sync(terms.hive)
@@ -182,6 +182,10 @@ class _IssueWork(Work):
         title = " ".join(issue.title.split()) if issue is not None else ""
         return f"{self.issue_id}: {title}" if title else None
 
+    def look_again(self) -> None:
+        """Raises `Conflict` for mail that came while the turn was waited for."""
+        read_first(self.hive, self.issue_id)
+
     def held(self, paths: Sequence[str]) -> list[str]:
         """Returns those of the files that others hold exclusively, with their holders; also on
         other machines, if the remote is to confirm it.
@@ -197,8 +201,13 @@ class _IssueWork(Work):
             if lease.exclusive
         ]
 
-    def held_from(self, droid: str, paths: Sequence[str]) -> bool:
-        """Returns whether somebody else holds files that another droid changed."""
+    def keeps_out(self, droid: str, issue_id: str | None, paths: Sequence[str]) -> bool:
+        """Returns whether another droid has mail to read first, or somebody else holds files that
+        it changed.
+        """
+        unread = self.hive.messages.inbox(unread=True, droid=droid)
+        if any(stops_landing(each, issue_id) for each in unread):
+            return True
         leases = self.hive.reservations.covering(paths)
         return any(each.exclusive and each.droid != droid for of in leases.values() for each in of)
 

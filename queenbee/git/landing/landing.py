@@ -149,8 +149,11 @@ class Work:
         """Returns those of the changed files that may not land, because others hold them."""
         return []
 
-    def held_from(self, droid: str, paths: Sequence[str]) -> bool:
-        """Returns whether somebody else holds files that another droid changed."""
+    def look_again(self) -> None:
+        """Called when the turn has come, before the check; refuses what must not land now."""
+
+    def keeps_out(self, droid: str, issue_id: str | None, paths: Sequence[str]) -> bool:
+        """Returns whether the branch of another droid, for an issue, must wait for its own turn."""
         return False
 
     def verify(self) -> str | None:
@@ -451,7 +454,7 @@ class _One:
         place.refuse_without_hive(changed)
         place.refuse_unreadable(changed)
         _refuse_held(self.work.held(changed))
-        self.commands.stop_if_asked()
+        self.work.look_again()
         batch = Batch(place, self.joining, head)
         commit, failed = self._checked(turn, check, batch, head)
         if failed is not None:
@@ -522,7 +525,7 @@ class _One:
         return failed if failed is not None else self.work.verify()
 
     def _is_held(self, offer: Offer, changed: Sequence[str]) -> bool:
-        return self.work.held_from(offer.droid, changed)
+        return self.work.keeps_out(offer.droid, offer.issue_id, changed)
 
     def _promise(
         self, turn: LandingTurn, commit: str, head: str, changed: Sequence[str], batch: Batch

@@ -105,10 +105,7 @@ class Terms:
         taken = answers[-1]
         if isinstance(taken, Begin):
             taken.settle(given)
-        if any("landed" in each.fields for each in self.hive.messages.inbox(unread=True)):
-            from queenbee.git.landed import drop_merged  # noqa: PLC0415 - start-up
-
-            drop_merged(self.hive)
+        self.hive.messages.drop_merged()
         taken.take_mail(self.hive)
         return taken
 
