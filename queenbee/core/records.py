@@ -46,6 +46,10 @@ class Ids:
         return tuple(each for each in value if isinstance(each, str))
 
 
+_NOTE_MS = 24 * 3_600_000
+"""What was said a day ago was done, or forgotten."""
+
+
 class Text:
     """A field that holds text, and reads as the default if it does not."""
 
@@ -217,6 +221,12 @@ class Assignment(Grant):
     """Ended grants that this one was made after, although their end is dated later."""
     outranks = Ids("outranks")
     """Grants that lost to this one, and that began after the end that it has now."""
+
+    def note(self, now_ms: int) -> str:
+        """Returns what the droid does beside the issue, as it said within a day; else nothing."""
+        text, noted_ms = self.fields.get("note"), instant_ms(self.fields.get("noted_at"))
+        fresh = noted_ms is not None and now_ms - noted_ms < _NOTE_MS
+        return text if fresh and isinstance(text, str) else ""
 
 
 class Reservation(Grant):

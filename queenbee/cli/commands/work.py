@@ -14,7 +14,7 @@ from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
-from queenbee.core.text import printable, shell_word, shortened, suggested
+from queenbee.core.text import printable, quotation, shell_word, shortened, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.services import work
 
@@ -88,6 +88,12 @@ def _title_of(member: Member, assignment: Assignment) -> str:
     return shortened(member.titles.get(assignment.issue_id, ""), _TITLE)
 
 
+def _note(member: Member, assignment: Assignment) -> str:
+    """Returns what a droid does beside an issue, in its own words."""
+    note = member.notes.get(assignment.issue_id)
+    return f", and {quotation(note)}" if note else ""
+
+
 def _sign(grant: Assignment | Reservation) -> str:
     """Returns what everybody has to know of a grant that no remote has confirmed yet."""
     return ", unconfirmed" if grant.unconfirmed else ""
@@ -134,7 +140,7 @@ def _doing(begin: Begin, member: Member, path: str) -> str:
 def _show_member(member: Member, indent: str = "") -> None:
     now_ms = time.time_ns() // 1_000_000
     doing = [
-        f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip()
+        f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip() + _note(member, each)
         for each in member.assignments[:_SHOWN]
     ]
     patterns = [each.pattern + _sign(each) for each in member.leases[:_SHOWN]]
@@ -378,6 +384,8 @@ def _show_me(status: Status, now_ms: int) -> None:
         since = f"  ({ago(each.created_ms, now_ms)}{_sign(each)})"
         title = _short_title(status.titles.get(each.issue_id, ""))
         entry(f"  {printable(each.issue_id)}  ", title, since)
+        if status.me is not None and (note := _note(status.me, each)):
+            paragraph(f"    {note.removeprefix(', ')}")
     for lease in status.me.leases if status.me is not None else ():
         entry("  holds ", printable(lease.pattern), _sign(lease))
     if status.unread:

@@ -110,6 +110,7 @@ def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> It
         yield from mail(hive, seen)
     if ISSUES in sources:
         found.append((_CLAIM, ISSUES, notices.ended_claims(hive)))
+        found.append((_WAITER, ISSUES, notices.notes_of_others(hive)))
         yield from _done(hive, known)
     if LEASES in sources:
         found.append((_LEASE, LEASES, notices.ended_leases(hive, of_edits=False, said=_said)))
