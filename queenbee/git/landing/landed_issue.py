@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.conflicts.appended import everybody_appends_to
@@ -97,15 +98,8 @@ def land_issue(
     if asked.message is not None and hive.layout.worktree is not None:
         work.refuse_unchecked()
         commit_all(hive.layout.tree, asked.message, allow_secrets=hive.allow_secrets)
-    landing = land(
-        hive,
-        check=check,
-        wait_s=asked.wait_s,
-        rules=rules,
-        work=work,
-        tell=tell,
-        go_on=asked.go_on,
-    )
+    landed = partial(land, hive, check=check, rules=rules, work=work, tell=tell)
+    landing = landed(wait_s=asked.wait_s, go_on=asked.go_on)
     if landing.landed:
         forget(hive.layout)
         if not asked.take_next:  # Else they go along with the next issue, or end with the last.

@@ -248,7 +248,6 @@ class _One:
     ) -> None:
         self._store = store
         self._tell = tell
-        self._droid = store.actor
         self.rules = rules
         self.work = work
         self.place = Place(store)
@@ -451,10 +450,7 @@ class _One:
         place.refuse_unfinished()
         place.refuse_hidden()
         changed = place.changed()
-        place.refuse_without_hive(changed)
-        place.refuse_unreadable(changed)
-        _refuse_held(self.work.held(changed))
-        self.work.look_again()
+        self._refuse(changed)
         batch = Batch(place, self.joining, head)
         commit, failed = self._checked(turn, check, batch, head)
         if failed is not None:
@@ -473,6 +469,13 @@ class _One:
             place.take_branch_to(commit, head)
         done = _landing(place.target, self._promises.all()[0])
         return replace(done, changed=changed, joined=self.joining.joined)
+
+    def _refuse(self, changed: Sequence[str]) -> None:
+        """Refuses what must not land, before the check."""
+        self.place.refuse_without_hive(changed)
+        self.place.refuse_unreadable(changed)
+        _refuse_held(self.work.held(changed))
+        self.work.look_again()
 
     def _with_records(self, batch: Batch, commit: str) -> str:
         """Returns the commit to land: the one that was checked, with the records of the hive."""
@@ -539,7 +542,7 @@ class _One:
             "check_s": self._check_s,
             "check_said": self._check_said,
         }
-        droids = [self._droid, *(each.offer.droid for each in batch.members)]
+        droids = [self._store.actor, *(each.offer.droid for each in batch.members)]
         for each in batch.members:
             Promises(turn.folder, each.offer.tree).add(
                 **said,
