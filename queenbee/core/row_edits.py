@@ -95,9 +95,9 @@ def made_elsewhere(
     git, or another clone, left of an earlier version is no change: such a row has the time of one
     of the lines, and values that are in them. Otherwise the later time counts, for each field.
     """
-    at_ms = changed_ms(row)
-    times = {name: changed_ms(line) for line in history for name in line}
-    is_version = at_ms in {changed_ms(line) for line in history}
+    at_ms, lines_ms = changed_ms(row), [*map(changed_ms, history)]
+    times = {name: ms for line, ms in zip(history, lines_ms, strict=True) for name in line}
+    is_version = at_ms in lines_ms
     changes: Fields = {}
     for name, value in difference(kept, row).items():
         stored = _stored(name)
@@ -108,6 +108,32 @@ def made_elsewhere(
     if changes and at_ms > changed_ms(kept):
         changes[STAMP] = row.get(STAMP)
     return changes
+
+
+class Compared:
+    """What the file and the ledger have of each other."""
+
+    def __init__(self) -> None:
+        self.made_elsewhere: dict[str, Fields] = {}
+        """What the ledger lacks: the fields that another program changed, by issue."""
+        self.rows: dict[str, Fields] = {}
+        """The rows that the file should have in place of its own."""
+        self.unsure: list[str] = []
+        """Those that it lacks, and of which git cannot tell whether a commit removed them."""
+        self.removed: list[str] = []
+        """The issues that somebody removed from the file on purpose, by a commit."""
+        self.since_ms = 0
+        """Commits before that removed no row that the file lacks."""
+
+    def merge(
+        self, issue_id: str, kept: Fields, row: Mapping[str, object], history: Sequence[Fields]
+    ) -> None:
+        """Adds what the ledger's row and the file's lack of each other."""
+        changes = made_elsewhere(history, kept, row)
+        if changes:
+            self.made_elsewhere[issue_id] = changes
+        if difference(row, merged := fitting_status(with_changes(kept, changes))):
+            self.rows[issue_id] = merged
 
 
 def _was_so(history: Sequence[Mapping[str, object]], stored: str, value: object) -> bool:

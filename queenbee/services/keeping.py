@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any, Protocol
 
+    from queenbee.core.row_edits import Compared
     from queenbee.store.engines.engine import Engine
     from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
@@ -77,6 +78,8 @@ class Keeping:
         self.path = store.layout.issues_path
         self._note_path = os.path.join(store.layout.state_dir, "issues.json")
         self._answer_path = os.path.join(store.layout.state_dir, "removed-rows.json")
+        self.compared: tuple[Moment, Compared] | None = None
+        """What the file and the ledger lacked of each other when they were compared last."""
         self._answer: Answer | None = None
         self._to_ask_ms: int | None = None
         """Since when git is to be asked once nobody waits for the lock any more."""
@@ -123,6 +126,7 @@ class Keeping:
         self, moment: Moment, removed: Collection[str], since_ms: int, *, has_all: bool
     ) -> None:
         """Notes that file and ledger are in step, but for the rows that commits removed."""
+        self.compared = None
         noted: dict[str, object] = {"moment": repr(moment), "all": has_all}
         if removed:
             noted |= {"removed": sorted(removed), "since_ms": since_ms, "head": self._head()}

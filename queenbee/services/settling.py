@@ -11,48 +11,29 @@ from queenbee.core.beads import changed_ms, newest
 from queenbee.core.fold import following
 from queenbee.core.row_edits import (
     STAMP,
+    Compared,
     Edit,
     as_line,
     as_row,
     difference,
-    fitting_status,
-    made_elsewhere,
-    with_changes,
 )
 from queenbee.errors import InvalidInput
 from queenbee.services.keeping import KIND
 from queenbee.store.issues_file import read_rows_exactly
 from queenbee.store.issues_write import replace_rows, rows_of
-from queenbee.store.ledger.codec import encode, fits
+from queenbee.store.ledger.codec import encode, fits, lost_precision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from queenbee.core.fold import Fields
     from queenbee.services.keeping import Keeping, Moment, Row
     from queenbee.store.issues_write import Replaced
 
 
-class Compared:
-    """What the file and the ledger have of each other."""
-
-    def __init__(self) -> None:
-        self.made_elsewhere: dict[str, Fields] = {}
-        """What the ledger lacks: the fields that another program changed, by issue."""
-        self.rows: dict[str, Fields] = {}
-        """The rows that the file should have in place of its own."""
-        self.unsure: list[str] = []
-        """Those that it lacks, and of which git cannot tell whether a commit removed them."""
-        self.removed: list[str] = []
-        """The issues that somebody removed from the file on purpose, by a commit."""
-        self.since_ms = 0
-        """Commits before that removed no row that the file lacks."""
-
-
 def mended(keeping: Keeping, rows: dict[str, Row], moment: Moment) -> dict[str, Row]:
     """Returns the rows of a file that is not in step, as they are to be."""
-    found = _compared(keeping, rows)
+    found = _compared(keeping, rows, moment)
     if not (found.made_elsewhere or found.rows):
         keeping.note(moment, found.removed, found.since_ms, has_all=False)
     return {**rows, **found.rows}
@@ -74,7 +55,7 @@ def settled(keeping: Keeping, edits: Sequence[Edit], *, everything: bool) -> Set
         done.removed, done.since_ms = {*noted.get("removed", ())}, noted.get("since_ms", 0)
     else:
         rows = newest(read_rows_exactly(keeping.path))
-        found = _compared(keeping, rows)
+        found = _compared(keeping, rows, moment)
         done.take(found, rows)
         rows = {**rows, **found.rows}
         done.has_all = everything or keeping.store.engine.shared
@@ -85,25 +66,25 @@ def settled(keeping: Keeping, edits: Sequence[Edit], *, everything: bool) -> Set
     return done
 
 
-def _compared(keeping: Keeping, rows: Mapping[str, Row]) -> Compared:
+def _compared(keeping: Keeping, rows: Mapping[str, Row], moment: Moment) -> Compared:
+    if keeping.compared is not None and keeping.compared[0] == moment:
+        return keeping.compared[1]  # A write looks at all rows before it and in it.
     state, found = keeping.store.state(KIND), Compared()
     missing: list[str] = []
+    is_exact = True
     for fields in state.everything():
         issue_id, kept = str(fields["id"]), as_row(fields)
         row = rows.get(issue_id)
         if row is None:
             missing.append(issue_id)
-            continue
-        if row == kept or not difference(row, kept):
-            continue
-        kept = as_row(state.exact(issue_id) or fields)  # With every digit.
-        changes = made_elsewhere(state.history(issue_id), kept, row)
-        if changes:
-            found.made_elsewhere[issue_id] = changes
-        if difference(row, merged := fitting_status(with_changes(kept, changes))):
-            found.rows[issue_id] = merged
+        elif row != kept and difference(row, kept):
+            if lost_precision(fields) or lost_precision(row):
+                kept, is_exact = as_row(state.exact(issue_id) or fields), False
+            found.merge(issue_id, kept, row, state.history(issue_id))
     if missing:
         _look_for(missing, found, keeping)
+    elif is_exact:
+        keeping.compared = moment, found
     return found
 
 
@@ -147,6 +128,7 @@ class Settled:
     def __init__(self, keeping: Keeping, moment: Moment) -> None:
         self._keeping = keeping
         self._moment = moment
+        self._records = keeping.store.state(KIND)  # Asked once: nobody else writes.
         self._revs: dict[str, int] = {}
         self._in_step = not keeping.is_owned()
         """Whether file and ledger are in step once both are written."""
@@ -211,7 +193,7 @@ class Settled:
 
     def _rev(self, issue_id: str) -> int:
         if issue_id not in self._revs:
-            fields = self._keeping.store.state(KIND).get(issue_id)
+            fields = self._records.get(issue_id)
             rev = fields["rev"] if fields else 0
             assert isinstance(rev, int)
             self._revs[issue_id] = rev

@@ -120,7 +120,7 @@ def _changed(row: Row, what: What, entry: dict[str, Any], now_ms: int) -> Row:
 
 def _row(hive: Hive, bead_id: str) -> Row:
     hive.issues.get(bead_id)
-    row = hive.issues.rows().get(bead_id)
+    row = hive.issues.exact_row(bead_id, ended=True)
     if row is None:
         raise InvalidInput(
             f"{bead_id} is a Ralph bead: only queen run and queen verify write its history",

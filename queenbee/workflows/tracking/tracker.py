@@ -240,7 +240,7 @@ class Tracker:
     def _change(self, issue_id: str, change: Callable[[Row, int], Row]) -> None:
         _ = self._hive.actor  # A change has an author, also where the row does not name one.
         with self._hive.transaction() as tx:
-            row = self._hive.issues.rows().get(issue_id)
+            row = self._hive.issues.exact_row(issue_id, ended=True)
             if row is None:
                 raise InvalidInput(
                     f"{issue_id} is a bead in a file of its own, not a row of the tracker",
