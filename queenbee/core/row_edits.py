@@ -7,12 +7,16 @@ program changed in the meantime stays. `docs/format.md`, section "Issues".
 from __future__ import annotations
 
 from queenbee.core.beads import DONE, changed_ms
+from queenbee.core.timestamps import format_ms, instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.core.fold import Fields
+
+
+STAMP = "updated_at"
 
 
 class Edit:
@@ -44,6 +48,21 @@ def with_changes(row: Mapping[str, object], changes: Mapping[str, object]) -> Fi
             if value is not None or name not in changes}  # fmt: skip
 
 
+def later_than(row: Mapping[str, object], now_ms: int) -> str:
+    """Returns a time after the row's own, and `now_ms` unless the clock went back."""
+    before = [instant_ms(row.get(name)) for name in (STAMP, "created_at")]
+    latest = max((stamp for stamp in before if stamp is not None), default=now_ms - 1)
+    return format_ms(max(now_ms, latest + 1))
+
+
+def tombstone(row: Mapping[str, object], now_ms: int, by: str, reason: str | None) -> Fields:
+    """Returns the row of a deleted issue, which keeps what it had."""
+    at = later_than(row, now_ms)
+    gone: Fields = {"status": "tombstone", "original_type": row.get("issue_type") or "task"}
+    gone |= {STAMP: at, "deleted_at": at, "deleted_by": by}
+    return {**row, **gone, **({"delete_reason": reason} if reason else {})}
+
+
 _CLOSED = frozenset({"closed_at", "close_reason", "closed_by_session"})
 _DELETED = frozenset({"deleted_at", "deleted_by", "delete_reason", "original_type"})
 
@@ -66,7 +85,6 @@ def fitting_status(row: Mapping[str, object]) -> Fields:
 _OURS = frozenset({"rev", "read", "deleted", "_migration"})
 _RENAMED = "row:"
 """Before a field of a row that has a name which means something in a ledger."""
-STAMP = "updated_at"
 
 
 def as_line(issue_id: str, rev: int, changes: Mapping[str, object]) -> Fields:

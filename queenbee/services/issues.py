@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         held_back: Mapping[str, str]
 
 
+_REF = "external_ref"
 _MANY = 100
 """From so many issues on, one question about all completions takes less than one about each."""
 
@@ -161,13 +162,16 @@ class Issues:
         An `external_ref` that another row has already is left out: Beads refuses a file with two.
         """
         was = self._exact.get(str(row["id"]), {})
-        ref, before = row.get("external_ref"), was.get("external_ref")
-        if ref and ref != before:
+        ref, before = row.get(_REF), was.get(_REF)
+        if ref and row.get("status") == "tombstone":
+            same = [each for each in self.tracked().values() if each.fields.get(_REF) == ref]
+            row = with_changes(row, {_REF: None}) if len(same) > 1 else row
+        elif ref and ref != before:
             if self._refs is None:
                 rows = (each.fields for each in self.tracked().values())
-                self._refs = {row.get("external_ref") for row in rows}
+                self._refs = {row.get(_REF) for row in rows}
             if ref in self._refs:
-                row = with_changes(row, {"external_ref": before})
+                row = with_changes(row, {_REF: before})
             self._refs.add(ref)
         tx.put_issue(row, was)
 
@@ -383,10 +387,11 @@ class Issues:
             )
 
     def _unknown(self, issue_id: str) -> NotFound:
-        if self.tombstone(issue_id) is not None:
+        if (gone := self.tombstone(issue_id)) is not None:
+            again = suggested("queen issue new", gone.title or "TITLE")
             return NotFound(
                 f"the tracker has deleted {issue_id}",
-                hint=suggested("queen show", issue_id),
+                hint=f"{suggested('queen show', issue_id)}; to have it again: {again}",
                 issue_id=issue_id,
             )
         close = nearest(issue_id, self.ids())

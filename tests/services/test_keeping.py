@@ -87,6 +87,22 @@ class TestWhatGitTakesAway:
         write(hive)
         assert sorted(tracker.read_bytes().splitlines()) == sorted(before.splitlines())
 
+    def test_lets_a_stash_be_taken_back(self, hive: Hive, tracker: Path, repo: Path) -> None:
+        new(hive, "qb-1")
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "one")
+        new(hive, "qb-2")
+        (repo / "README.md").write_text("mine\n")
+        git(repo, "stash", "-q")
+        new(hive, "qb-3")
+        with pytest.raises(AssertionError, match="would be overwritten"):
+            git(repo, "stash", "pop")
+        git(repo, "checkout", "-q", "--", ".beads")
+        git(repo, "stash", "pop", "-q")
+        assert (repo / "README.md").read_text() == "mine\n"
+        write(hive)
+        assert sorted(titles(tracker)) == ["qb-1", "qb-2", "qb-3"]
+
     def test_can_be_claimed_and_edited(self, hive: Hive, tracker: Path) -> None:
         new(hive, "qb-1")
         tracker.unlink()
