@@ -173,7 +173,7 @@ class _IssueWork(Work):
         if self.issue_id is None:
             return None
         issue = self.hive.issues.tracked().get(self.issue_id)
-        title = " ".join(issue.title.split()) if issue is not None else ""
+        title = " ".join(issue.title.splitlines()).strip() if issue is not None else ""
         return f"{self.issue_id}: {title}" if title else None
 
     def look_again(self) -> None:
