@@ -1,9 +1,7 @@
 """Typed, read-only views of folded records: messages, assignments, reservations.
 
-A record wraps the folded fields instead of copying them: unknown fields survive by construction,
-and reading ten thousand records only costs the fields that are used. Fields and their names are
-those of the records document. A field that another program left out, or wrote with another type,
-reads as its default. `docs/format.md`, section "Records".
+A record wraps the folded fields, so unknown ones survive. A field that is absent or has another
+type reads as its default. `docs/format.md`, section "Records".
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Finds the files of a hive: the ledgers, the untracked state, and the worktree's identity.
 
-It starts no git process; it reads `.git` files, `commondir` and `config`. `docs/format.md`,
-section "Places"; ADR 0005.
+It starts no git process. `docs/format.md`, section "Places"; ADR 0005.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """What this machine alone can tell or choose: where a repository's state is, its start, its clock.
 
-A committed `queen.toml` is written by whoever the repository was cloned from. If it could choose
-where locks and journals are, it could choose a folder of the tree, which git fills. So that choice
-is in the repository's own git config, which git never delivers:
-
-    git config queenbee.state beads
-
-ADR 0015.
+A clone must not choose where locks and journals are, so the choice is in the repository's own git
+config, which git never delivers: `git config queenbee.state beads`. ADR 0015.
 """
 
 from __future__ import annotations

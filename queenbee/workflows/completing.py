@@ -1,8 +1,7 @@
 """Completes an issue of a hive: its checks first, and then its assignment. ADR 0008.
 
 No program runs under the hive's lock. Each step leaves a state from which the same command
-continues: the checks are recorded, then a Ralph bead is completed and moved, and last the
-assignment ends, with its leases, its message and the tracker's row, all or nothing.
+continues.
 """
 
 from __future__ import annotations

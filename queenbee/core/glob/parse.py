@@ -1,8 +1,7 @@
 """Reads the text of a pattern, and finds its normal form.
 
-A pattern is a sequence of items, each with its column. Braces that hold a `/` or
-a `**` are expanded into **branches**, one sequence of segments each; all other braces stay in their
-segment. `docs/adr/0003-exact-overlap.md` has the reasons.
+Braces that hold a `/` or a `**` are expanded into **branches**, one sequence of segments each; all
+other braces stay in their segment. ADR 0003.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Glob patterns: their normal form, the paths they cover, and whether two share a path.
 
-A pattern names paths relative to the root of the repository: `*` and `?` within a segment,
-`[a-z]`, `[!a]`, `**` as a whole segment for any number of segments, `{a,b}` alternatives, `\\` to
-escape. All answers are exact: they compare the languages of the patterns. A path is a sequence of
-segments that are not empty, `.` or `..`. See `docs/adr/0003-exact-overlap.md`.
+All answers are exact: they compare the languages of the patterns. `docs/format.md`, section
+"Patterns"; ADR 0003.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Plans: Markdown with phases and sprints, checked, annotated and imported as issues.
-
-`parse_plan` reads one, `check_plan` reports what is wrong with it, `render_plan` shows the order of
-work, `import_plan` returns the rows that make it beads. `docs/plans.md`.
-"""
+"""Plans: Markdown with phases and sprints, checked, annotated and imported as issues."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Sprint beads: issues that carry a sprint's team, history and verdict in their metadata.
-
-`check_bead` reports what is wrong with one, the `record_…` functions add to its history, and
-`next_step` says what follows. `docs/sprint-beads.md`.
-"""
+"""Sprint beads: issues that carry a sprint's team, history and verdict. docs/sprint-beads.md."""
 
 from __future__ import annotations
 

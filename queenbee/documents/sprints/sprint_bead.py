@@ -1,7 +1,6 @@
 """A sprint bead: its schema, and a reader for rows that may not follow it.
 
-`sprint-bead.schema.json` says what each field is on its own; `rules.py` adds the rules between
-fields. Unknown keys are allowed everywhere. After the document on sprint beads.
+Unknown keys are allowed everywhere. After the document on sprint beads.
 """
 
 from __future__ import annotations

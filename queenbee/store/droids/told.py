@@ -1,8 +1,7 @@
 """What each droid was told on this machine, and what the hive was like when it was last told.
 
-`<state>/told/NAME` has a line for each thing that a droid was told. `<state>/seen/NAME` has the
-stamps of the files at that time: while they are the same, there is nothing new, and nothing else
-needs to be read. Nothing breaks without these files: the droid is then told again.
+`<state>/told/NAME` has a line for each thing that it was told, `<state>/seen/NAME` the stamps of
+the files at that time. Without them, it is told again.
 """
 
 from __future__ import annotations

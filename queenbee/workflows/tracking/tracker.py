@@ -1,8 +1,6 @@
 """The tracker's issues, written: by Beads' own program where there is one, else by us.
 
-A repository whose `.beads/` has Beads' database or configuration belongs to `bd` or `br`: these are
-called, or the refusal says which. In any other, rows of `issues.jsonl` are replaced or added in
-Beads' format. `docs/format.md`, section "Issues".
+`docs/format.md`, section "Issues".
 """
 
 from __future__ import annotations

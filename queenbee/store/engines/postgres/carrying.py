@@ -1,7 +1,7 @@
 """Carrying a hive from files to a database and back, verified line by line.
 
-The old engine stays in use until the last step. Each direction holds the locks of both engines, so
-that nobody writes meanwhile, and can be repeated: only lines that are missing are added.
+The old engine stays in use until the last step. Each direction holds the locks of both engines, and
+can be repeated: only lines that are missing are added.
 """
 
 from __future__ import annotations
