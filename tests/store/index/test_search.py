@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from queenbee.errors import StoreError
 from queenbee.store.index.indexed import Indexed
 from queenbee.store.index.search import find_text
 from queenbee.store.ledger.ledger import Ledger
