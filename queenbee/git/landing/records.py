@@ -14,6 +14,7 @@ from queenbee.errors import QueenError
 from queenbee.git.landing.commands import git
 from queenbee.git.landing.healing import is_record, put_in_index
 from queenbee.git.run import names_in
+from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +67,7 @@ def _with_records(
         files = git("write-tree", cwd=main, repository=asked).decode().strip()
     finally:
         if os.path.lexists(index):
-            os.unlink(index)
+            safe_open.unlink(index)
     joining.target = tip
     if since:
         parents[0] = tip
