@@ -59,6 +59,8 @@ class Outcome:
     waits: list[float] = field(default_factory=list)
     share: float = 0
     """The fair share: the longest wait for a file if each droid before one had it once."""
+    met: int = 0
+    """How often a droid began in a file that another one was in."""
 
 
 def make_plan(size: int, seed: int) -> list[Task]:
@@ -89,11 +91,18 @@ def bound(plan: list[Task], droids: int, *, one_tree: bool) -> float:
 
 
 def simulate(
-    plan: list[Task], droids: int, *, one_tree: bool, estimated: bool, familiar: float = 1.0
+    plan: list[Task],
+    droids: int,
+    *,
+    one_tree: bool,
+    estimated: bool,
+    familiar: float = 1.0,
+    conflict: float = 0.0,
 ) -> Outcome:
     """Works a plan off and returns what it took.
 
-    Work in a file that the droid has worked in before takes `familiar` times as long.
+    Work in a file that the droid has worked in before takes `familiar` times as long. For each
+    other droid that is at work in the same file when it begins, it takes `conflict` minutes more.
     """
     known: set[tuple[int, str]] = set()
     by_name = {task.name: task for task in plan}
@@ -133,7 +142,10 @@ def simulate(
                 else:
                     share = familiar if (number, task.file) in known else 1.0
                     known.add((number, task.file))
-                    heapq.heappush(working, (now + share * task.minutes, number, task.name))
+                    there = sum(by_name[each].file == task.file for _, _, each in working)
+                    outcome.met += there
+                    minutes = share * task.minutes + conflict * there
+                    heapq.heappush(working, (now + minutes, number, task.name))
             if len(queue):
                 queue = _serve(queue, hives, by_name, working, now, outcome)
             if not working:

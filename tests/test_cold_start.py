@@ -14,7 +14,7 @@ from queenbee.core.timestamps import format_ms
 pytestmark = pytest.mark.slow
 
 OF_OTHERS = {
-    "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
+    "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
     "referencing", "rpds", "ruamel", "ulid", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""
@@ -39,7 +39,7 @@ OF_HOOKS = {
 }  # fmt: skip
 """For those who do without these, too: 12 ms, as much as starting Python."""
 
-PATTERNS = {"queenbee.core.glob.apart", "queenbee.core.glob.sieve", "queenbee.core.glob.pattern"}
+PATTERNS = {"queenbee.core.glob.sieve", "queenbee.core.glob.pattern"}
 GRANTING = {
     "operator", "queenbee.core.standing",
     "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",
@@ -72,7 +72,7 @@ COMMANDS = {
     "msg inbox --json": PATTERNS | LEASES | ASSIGNMENTS | ISSUES | WRITING,
     "msg send reviewer hello": PATTERNS | LEASES | ASSIGNMENTS | ISSUES,
     "reserve src/ui/**": MESSAGES | ASSIGNMENTS | ISSUES,
-    "check src/x.py": MESSAGES | {"queenbee.core.glob.apart"} | ASSIGNMENTS | ISSUES | WRITING,
+    "check src/x.py": MESSAGES | ASSIGNMENTS | ISSUES | WRITING,
     "reserved": MESSAGES | ASSIGNMENTS | ISSUES | WRITING,
     "claim qb-1": PATTERNS | MESSAGES | LEASES,
     "assignments": PATTERNS | MESSAGES | LEASES | ISSUES | WRITING,

@@ -122,6 +122,7 @@ ui-engineer: assign qb-44 writer --reassign --reason busy
 reviewer: claim qb-28
 tester: release qb-28
 ui-engineer: claim qb-46
+ui-engineer: note more
 ui-engineer: complete qb-46 --reason done
 tester: claim qb-21
 writer: next

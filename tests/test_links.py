@@ -47,7 +47,7 @@ from queenbee.store.droids.identity import remember
 from queenbee.store.droids.told import Told
 from queenbee.store.git_files.tree_id import keep_tree_id
 from queenbee.store.layout import discover
-from queenbee.store.lock import LongLock
+from queenbee.store.lock import KernelLock
 from queenbee.store.logbook import note
 from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
@@ -253,7 +253,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     def making() -> None:
         folder = state / "making"
         safe_open.make_folder(str(folder))
-        with LongLock(str(folder / "lock"), holder="ui"):
+        with KernelLock(str(folder / "lock"), holder="ui"):
             worktree_making._write_note(str(folder / "api.json"), "x", str(clock.now_ms))
 
     def looked() -> None:

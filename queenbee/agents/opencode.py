@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
 from queenbee.agents.files.json_member import JsonMember
-from queenbee.agents.files.own_file import OwnFile
+from queenbee.agents.files.marked import OwnFile
 
 if TYPE_CHECKING:
     from queenbee.agents.files.file_edits import Part

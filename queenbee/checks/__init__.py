@@ -1,9 +1,4 @@
-"""The engine of checks: runs commands, scripts and file checks, and keeps the evidence.
-
-`check` has the types of checks, `executing` runs a list of them, and `runner` also keeps a record
-and the evidence of each run; `processes` runs one program with its limits, `file_checks` looks at
-files. See docs/checks.md.
-"""
+"""The engine of checks: runs commands, scripts and file checks, and keeps the evidence."""
 
 from __future__ import annotations
 

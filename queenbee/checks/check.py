@@ -1,8 +1,6 @@
-"""The types of checks, their results, and how a check reads to a person.
+"""The types of checks, their results, and how a check reads to a person. docs/checks.md.
 
-A check is a shell command, a script, a file that must exist, or text that a file must contain.
-Commands are passed to `sh -c` on purpose: those of the documents contain `&`, `|` and `&&`. They
-only come from a document that the caller chose to run. `docs/checks.md`.
+Commands are passed to `sh -c` on purpose: those of the documents contain `&`, `|` and `&&`.
 """
 
 from __future__ import annotations

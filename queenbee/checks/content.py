@@ -1,11 +1,8 @@
-"""Searches one file for patterns, as a separate program.
+"""Searches one file for patterns, as a separate program: a regular expression can run forever.
 
-A regular expression can run forever, and nothing can stop Python's engine from outside its
-thread, so the search runs in a process that the check engine can end (ADR 0012 says why not with
-the `regex` package). It is started by path, with the file and a JSON list of
-`[pattern, is_literal, is_case_sensitive]`; it imports nothing from QueenBee, and prints
-`{"problem": text}` or, for each pattern, `[line_number, line, problem]`, where the line is null
-for a pattern that does not occur.
+It is started by path, with the file and a JSON list of `[pattern, is_literal, is_case_sensitive]`;
+it imports nothing from QueenBee, and prints `{"problem": text}` or, for each pattern,
+`[line_number, line, problem]`, where the line is null for a pattern that does not occur. ADR 0012.
 """
 
 from __future__ import annotations

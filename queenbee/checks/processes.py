@@ -1,8 +1,6 @@
 """Runs one program in its own session, bounded in time and memory, and cleans up after it.
 
-Everything that the program started is in its process group, and the group ends with it: SIGTERM
-first, and SIGKILL after a short grace. A process that gave itself another session (`setsid`) is
-out of reach; it can neither hang the caller nor fill its memory, because its pipe is closed.
+Its process group ends with it: SIGTERM first, and SIGKILL after a short grace. docs/checks.md.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
 from queenbee.errors import NoHive, Unwritable
+from queenbee.git.asked import let_ask
 from queenbee.store.droids.presence import Beat
 
 if TYPE_CHECKING:
@@ -49,12 +50,6 @@ _NOTED = ("reservations", "assignments", "messages")
 """What the notices read after every command."""
 
 
-def _removed_rows(layout: Layout, issue_ids: Sequence[str]) -> set[str]:
-    from queenbee.git.removed_rows import removed_rows  # noqa: PLC0415 - start-up
-
-    return removed_rows(layout, issue_ids)
-
-
 class Invocation:
     """One call of `queen`: the options that every command takes, and the hive that it opens."""
 
@@ -75,7 +70,7 @@ class Invocation:
             from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
-            self._hive.asks_git = _removed_rows
+            let_ask(self._hive)
             self.tell_problem(self._hive.layout)
             if not self.json and sys.stderr.isatty():
                 self._hive.progress = Bar()

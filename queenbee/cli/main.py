@@ -37,6 +37,7 @@ _SECTIONS = {
         "issue": "issue",
         "claim": "assignments",
         "release": "assignments",
+        "note": "assignments",
         "assign": "assignments",
         "assignments": "assignments",
     },

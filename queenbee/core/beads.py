@@ -205,8 +205,10 @@ def supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
 
 def changed_ms(row: Mapping[str, object]) -> int:
     """Returns when a row last changed, in ms since 1970: of two with one id, the newer counts."""
-    stamps = [instant_ms(row.get(name)) for name in ("updated_at", "deleted_at", "created_at")]
-    return next((stamp for stamp in stamps if stamp is not None), 0)
+    for name in ("updated_at", "deleted_at", "created_at"):
+        if (stamp := instant_ms(row.get(name))) is not None:
+            return stamp
+    return 0
 
 
 def named_in(issue: Issue) -> set[str]:

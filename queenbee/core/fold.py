@@ -47,7 +47,9 @@ class Line:
             from hashlib import sha256  # noqa: PLC0415 - start-up
 
             digest = sha256(self.raw).digest()
-            self._key = (self.rev, _finality(self.fields), newest_ms(self.fields), digest)
+            # No revision follows the last one, so there a later line counts, whatever it says.
+            finality = _finality(self.fields) if self.rev < MAX_REV else 0
+            self._key = (self.rev, finality, newest_ms(self.fields), digest)
         return self._key
 
 
@@ -215,6 +217,13 @@ def explicit_rev(fields: Mapping[str, object]) -> int | None:
     """Returns the revision that a line states, or None if it states no usable one."""
     rev = fields.get("rev")
     return rev if type(rev) is int and 1 <= rev <= MAX_REV else None
+
+
+def following(rev: int) -> int:
+    """Returns the revision of the next line. A line from elsewhere may have the last one: then all
+    that follow have it too, since one beyond would count by its place in each clone's file.
+    """
+    return min(rev + 1, MAX_REV)
 
 
 def newest_ms(fields: Mapping[str, object]) -> int:

@@ -1,10 +1,7 @@
 """ULIDs: 26 characters of Crockford base 32, 48 bits of time before 80 bits of randomness.
 
-A ULID begins with the time, so records made within hours begin alike: what tells two of them apart
-is how they end. Lists show the shortest end that no other id has.
-
-Sixteen lines that follow the ULID specification, because importing python-ulid costs 34 ms, three
-times as much as the interpreter itself; the library is the oracle in the tests (ADR 0002).
+Records made within hours begin alike, so lists show the shortest end that no other id has.
+Importing python-ulid costs 34 ms; it is the oracle in the tests (ADR 0002).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Leases: when one ends, when two exclude each other, and which ones a wrong clock granted.
 
-An *exclusive* lease keeps everybody else out. A *shared* one is an announcement: its droid edits
-there too, and git merges what the droids did. In one working tree git merges nothing, so there
-announcements exclude each other. ADR 0023.
+A *shared* lease announces an edit: it excludes another only in one working tree. ADR 0023.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The line of `queen prompt`: safe for what shows it, whatever others called their issues.
 
-A shell prompt and tmux run commands that they find in their text: `$(...)`, `#(...)`. How often
-they expand it depends on how and where it is set, and on their version, so that no number of
-escapes is right everywhere. What they would act on is shown as its full-width twin, which looks
-the same and means nothing to them.
+Shells and tmux run commands in their text, and no number of escapes is right everywhere: what they
+would act on is shown as its full-width twin.
 """
 
 from __future__ import annotations

@@ -212,13 +212,6 @@ def blockers_of(issue: Issue, issues: Mapping[str, Issue]) -> list[str]:
     return _blockers(issue, issue.dependencies, issues, _children(issues.values()))
 
 
-def all_blockers(issues: Mapping[str, Issue]) -> dict[str, list[str]]:
-    """Returns what each blocked issue waits for: its own blockers, or else those of the nearest
-    parent that has some.
-    """
-    return _Open(issues).blockers()
-
-
 class _Open:
     """The issues that are not done, and what they depend on."""
 
@@ -238,7 +231,9 @@ class _Open:
         self._family = _children(issues.values()) if waits_for_children else {}
 
     def blockers(self) -> dict[str, list[str]]:
-        """Returns what each blocked issue waits for; see `all_blockers`."""
+        """Returns what each blocked issue waits for: its own blockers, or else those of the nearest
+        parent that has some.
+        """
         blockers = {
             key: own
             for key, needs in self.needs.items()

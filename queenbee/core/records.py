@@ -1,9 +1,7 @@
 """Typed, read-only views of folded records: messages, assignments, reservations.
 
-A record wraps the folded fields instead of copying them: unknown fields survive by construction,
-and reading ten thousand records only costs the fields that are used. Fields and their names are
-those of the records document. A field that another program left out, or wrote with another type,
-reads as its default. `docs/format.md`, section "Records".
+A record wraps the folded fields, so unknown ones survive. A field that is absent or has another
+type reads as its default. `docs/format.md`, section "Records".
 """
 
 from __future__ import annotations
@@ -44,6 +42,10 @@ class Ids:
         if not isinstance(value, list):
             return ()
         return tuple(each for each in value if isinstance(each, str))
+
+
+_NOTE_MS = 24 * 3_600_000
+"""What was said a day ago was done, or forgotten."""
 
 
 class Text:
@@ -217,6 +219,12 @@ class Assignment(Grant):
     """Ended grants that this one was made after, although their end is dated later."""
     outranks = Ids("outranks")
     """Grants that lost to this one, and that began after the end that it has now."""
+
+    def note(self, now_ms: int) -> str:
+        """Returns what the droid does beside the issue, as it said within a day; else nothing."""
+        text, noted_ms = self.fields.get("note"), instant_ms(self.fields.get("noted_at"))
+        fresh = noted_ms is not None and now_ms - noted_ms < _NOTE_MS
+        return text if fresh and isinstance(text, str) else ""
 
 
 class Reservation(Grant):

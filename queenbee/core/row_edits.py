@@ -7,12 +7,16 @@ program changed in the meantime stays. `docs/format.md`, section "Issues".
 from __future__ import annotations
 
 from queenbee.core.beads import DONE, changed_ms
+from queenbee.core.timestamps import format_ms, instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.core.fold import Fields
+
+
+STAMP = "updated_at"
 
 
 class Edit:
@@ -44,6 +48,21 @@ def with_changes(row: Mapping[str, object], changes: Mapping[str, object]) -> Fi
             if value is not None or name not in changes}  # fmt: skip
 
 
+def later_than(row: Mapping[str, object], now_ms: int) -> str:
+    """Returns a time after the row's own, and `now_ms` unless the clock went back."""
+    before = [instant_ms(row.get(name)) for name in (STAMP, "created_at")]
+    latest = max((stamp for stamp in before if stamp is not None), default=now_ms - 1)
+    return format_ms(max(now_ms, latest + 1))
+
+
+def tombstone(row: Mapping[str, object], now_ms: int, by: str, reason: str | None) -> Fields:
+    """Returns the row of a deleted issue, which keeps what it had."""
+    at = later_than(row, now_ms)
+    gone: Fields = {"status": "tombstone", "original_type": row.get("issue_type") or "task"}
+    gone |= {STAMP: at, "deleted_at": at, "deleted_by": by}
+    return {**row, **gone, **({"delete_reason": reason} if reason else {})}
+
+
 _CLOSED = frozenset({"closed_at", "close_reason", "closed_by_session"})
 _DELETED = frozenset({"deleted_at", "deleted_by", "delete_reason", "original_type"})
 
@@ -55,6 +74,8 @@ def fitting_status(row: Mapping[str, object]) -> Fields:
     status = row.get("status")
     unfit = frozenset() if status in DONE else _CLOSED
     unfit = unfit if status == "tombstone" else unfit | _DELETED
+    if unfit.isdisjoint(row):
+        return {**row}
     return {name: value for name, value in row.items() if name not in unfit}
 
 
@@ -64,7 +85,6 @@ def fitting_status(row: Mapping[str, object]) -> Fields:
 _OURS = frozenset({"rev", "read", "deleted", "_migration"})
 _RENAMED = "row:"
 """Before a field of a row that has a name which means something in a ledger."""
-STAMP = "updated_at"
 
 
 def as_line(issue_id: str, rev: int, changes: Mapping[str, object]) -> Fields:
@@ -75,9 +95,9 @@ def as_line(issue_id: str, rev: int, changes: Mapping[str, object]) -> Fields:
 def as_row(fields: Mapping[str, object]) -> Fields:
     """Returns the row that the fields of a folded record stand for."""
     row = {
-        _told(name): value
+        name if name[:1] != _RENAMED[0] else _told(name): value
         for name, value in fields.items()
-        if name not in _OURS and value is not None
+        if value is not None and name not in _OURS
     }
     return fitting_status(row)
 
@@ -93,9 +113,9 @@ def made_elsewhere(
     git, or another clone, left of an earlier version is no change: such a row has the time of one
     of the lines, and values that are in them. Otherwise the later time counts, for each field.
     """
-    at_ms = changed_ms(row)
-    times = {name: changed_ms(line) for line in history for name in line}
-    is_version = at_ms in {changed_ms(line) for line in history}
+    at_ms, lines_ms = changed_ms(row), [*map(changed_ms, history)]
+    times = {name: ms for line, ms in zip(history, lines_ms, strict=True) for name in line}
+    is_version = at_ms in lines_ms
     changes: Fields = {}
     for name, value in difference(kept, row).items():
         stored = _stored(name)
@@ -106,6 +126,32 @@ def made_elsewhere(
     if changes and at_ms > changed_ms(kept):
         changes[STAMP] = row.get(STAMP)
     return changes
+
+
+class Compared:
+    """What the file and the ledger have of each other."""
+
+    def __init__(self) -> None:
+        self.made_elsewhere: dict[str, Fields] = {}
+        """What the ledger lacks: the fields that another program changed, by issue."""
+        self.rows: dict[str, Fields] = {}
+        """The rows that the file should have in place of its own."""
+        self.unsure: list[str] = []
+        """Those that it lacks, and of which git cannot tell whether a commit removed them."""
+        self.removed: list[str] = []
+        """The issues that somebody removed from the file on purpose, by a commit."""
+        self.since_ms = 0
+        """Commits before that removed no row that the file lacks."""
+
+    def merge(
+        self, issue_id: str, kept: Fields, row: Mapping[str, object], history: Sequence[Fields]
+    ) -> None:
+        """Adds what the ledger's row and the file's lack of each other."""
+        changes = made_elsewhere(history, kept, row)
+        if changes:
+            self.made_elsewhere[issue_id] = changes
+        if difference(row, merged := fitting_status(with_changes(kept, changes))):
+            self.rows[issue_id] = merged
 
 
 def _was_so(history: Sequence[Mapping[str, object]], stored: str, value: object) -> bool:

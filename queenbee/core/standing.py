@@ -1,14 +1,8 @@
 """Which grant wins when a merge brings together two that exclude each other.
 
-Before a merge, two clones may each grant the same issue or overlapping files. The older grant wins
-(by `created_at`, then id). The other one is *superseded*, from its beginning and for good, so that
-every clone judges later grants alike. This is a function of the records alone: no line is
-rewritten, and no clock is read. Where a machine's clock was wrong, its records say themselves what
-came before what (`follows`, `outranks`). `docs/format.md`, section "Superseded grants"; ADR 0021.
-
-A grant that a remote confirmed has a `token`. It never loses to one without, however old that one
-seems to be: the remote had it first. Of two confirmed grants, the remote let the later one in only
-when the earlier one had ended, so they never exclude each other, and no clock is asked. ADR 0029.
+The older one wins, and the other is *superseded*, from its beginning and for good. This is a
+function of the records alone: no clock is read. `docs/format.md`, section "Superseded grants"; ADR
+0021, and ADR 0029 for grants that a remote confirmed.
 """
 
 from __future__ import annotations
@@ -154,7 +148,7 @@ def _outranking(all_leases: Iterable[Reservation]) -> dict[str, list[Reservation
 
 
 def _overlap(left: Reservation, right: Reservation, *, fold_case: bool) -> bool:
-    from queenbee.core.glob import overlap  # noqa: PLC0415 - start-up
+    from queenbee.core.glob.pattern import overlap  # noqa: PLC0415 - start-up
 
     try:
         return overlap(left.pattern, right.pattern, fold_case=fold_case) is not None

@@ -1,8 +1,6 @@
 """Makes other people's text safe to show: on a terminal, on one line, in a suggested command.
 
-Subjects, bodies, reasons and file names are data from others. No text may move the cursor, hide,
-look like another column, or add words to a command that we suggest. This module imports nothing:
-the edit hook loads it.
+This module imports nothing: the edit hook loads it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Documents that people and agents write, read and validated: plans, beads, gates, sessions.
 
-Each kind of document is a package of its own. The modules here are what they share: findings, JSON
-and Markdown readers, schemas, graphs, and rows of the issue tracker's file.
+Each kind is a package of its own; the modules here are what they share.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from queenbee.documents.reconcile import LONGEST_ID, change_of, fresh_id, hashed
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from queenbee.documents.issue_rows import Row
@@ -38,6 +38,9 @@ _TYPES = {"bug": "bug", "enhancement": "feature", "feature": "feature", "epic": 
 _PRIORITY = re.compile(r"(?:priority\W*)?p([0-4])|priority\W*([0-4])", re.IGNORECASE)
 _PARTS = re.compile(r"[;,]")
 _EXAMPLE = "gh issue list --json number,title,body,state,labels,url | queen issue import -"
+_EXPECTED = f"it takes JSON or CSV with a header: {_EXAMPLE}"
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+"""What a spreadsheet takes for a formula, unless a quote is before it."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def read_issue_list(data: bytes) -> list[Listed]:
         text = data.decode("utf-8-sig")
         entries = _of_json(text) if text.lstrip()[:1] in ("[", "{") else _of_csv(text)
     except (ValueError, RecursionError, csv.Error) as error:
-        raise InvalidInput(f"the list cannot be read: {error}", hint=_EXAMPLE) from error
+        raise InvalidInput(f"this is no list of issues: {error}", hint=_EXPECTED) from error
     found = [_listed(number, entry) for number, entry in enumerate(entries, start=1)]
     ref, count = Counter(each.refs[0] for each in found).most_common(1)[0] if found else ("", 0)
     if count > 1:
@@ -123,13 +126,19 @@ def _of_json(text: str) -> list[Mapping[str, Any]]:
 
 
 def _of_csv(text: str) -> list[Mapping[str, Any]]:
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     reader = csv.DictReader(io.StringIO(text, newline=""))
-    entries: list[Mapping[str, Any]] = [
-        {key: value for key, value in row.items() if key and value} for row in reader
+    if "title" not in {name.strip().lower() for name in reader.fieldnames or ()}:
+        raise ValueError("the header has no column title" if text.strip() else "it is empty")
+    return [
+        {key: _without_quote(value) for key, value in row.items() if key and value}
+        for row in reader
     ]
-    if entries and "title" not in {name.strip().lower() for name in reader.fieldnames or ()}:
-        raise ValueError("the header has no column title")
-    return entries
+
+
+def _without_quote(value: object) -> object:
+    is_quoted = isinstance(value, str) and value[:1] == "'" and _FORMULA.match(value, 1)
+    return value[1:] if is_quoted and isinstance(value, str) else value
 
 
 def _listed(number: int, entry: Mapping[str, Any]) -> Listed:
@@ -206,12 +215,22 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Returns issues as CSV with a header."""
+def as_csv(rows: Sequence[Mapping[str, Any]], shown: Callable[[str], str] = str) -> str:
+    """Returns issues as CSV with a header; no value is a formula. `shown` gives a value as a
+    terminal is to show it.
+    """
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    plain = csv.writer(text, lineterminator="\n")
+    quoting = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    plain.writerow(COLUMNS)
     for row in rows:
-        values = (row.get(name) for name in COLUMNS)
-        writer.writerow(", ".join(_names(one)) if isinstance(one, list) else one for one in values)
+        values = [shown(_cell(row.get(name))) for name in COLUMNS]
+        # The writer takes a carriage return for no end of a line; readers do.
+        (quoting if any("\r" in each for each in values) else plain).writerow(values)
     return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    text = ", ".join(_names(value)) if isinstance(value, list) else text
+    return f"'{text}" if _FORMULA.match(text) else text

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
+from queenbee.core.row_edits import later_than
 from queenbee.core.text import one_line
-from queenbee.core.timestamps import format_ms, instant_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -126,13 +126,6 @@ def close_row(row: Row, now_ms: int) -> Row:
     """Returns the closed row, with a later time than before even if the clock went back."""
     now = later_than(row, now_ms)
     return {**row, "status": "closed", "closed_at": now, "updated_at": now}
-
-
-def later_than(row: Mapping[str, Any], now_ms: int) -> str:
-    """Returns a time after the row's own, and `now_ms` unless the clock went back."""
-    before = [instant_ms(row.get(name)) for name in ("updated_at", "created_at")]
-    latest = max((stamp for stamp in before if stamp is not None), default=now_ms - 1)
-    return format_ms(max(now_ms, latest + 1))
 
 
 def render_differences(found: RowImport) -> str:

@@ -46,7 +46,7 @@ def parse_json(data: bytes, source: str) -> Any:
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise Unreadable(f"{source} is not usable JSON: {reason}", path=source) from error
-    if _deeper_than(value, MAX_DEPTH):
+    if _is_too_deep(value):
         raise Unreadable(f"{source} has more than {MAX_DEPTH} levels of nesting", path=source)
     return value
 
@@ -132,9 +132,9 @@ def _not_json(constant: str) -> float:
     raise ValueError(f"{constant} is not a JSON value")
 
 
-def _deeper_than(value: object, limit: int) -> bool:
+def _is_too_deep(value: object) -> bool:
     level = [value]
-    for _ in range(limit + 1):
+    for _ in range(MAX_DEPTH + 1):
         inner: list[object] = []
         for item in level:
             if isinstance(item, dict):

@@ -13,13 +13,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
+from queenbee.core.row_edits import later_than
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.issue_rows import (
     Difference,
     RowChange,
     RowImport,
     blocker,
-    later_than,
 )
 from queenbee.errors import InvalidInput
 

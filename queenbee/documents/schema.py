@@ -1,8 +1,7 @@
-"""Checks a JSON value against a schema and reports everything that is wrong.
+"""Checks a JSON value against a schema and reports everything that is wrong. ADR 0013.
 
-It supports the JSON Schema keywords that our own schemas use, and refuses a schema with any other.
-`is_understood` says which of the schemas that others write it can judge. Tests compare it with the
-jsonschema library, whose import takes longer than the rest of a `queen` process. ADR 0013.
+It supports the keywords that our own schemas use, and refuses a schema with any other;
+`is_understood` says which schemas of others it can judge.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ edits end, and a completed issue says what has not landed.
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.glob.pattern import literal_path
@@ -19,13 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from queenbee.checks.executing import Progress
-    from queenbee.core.records import Message, Reservation
+    from queenbee.core.records import Reservation
     from queenbee.services.hive import Services
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
-LANDED = "landed"
-"""The field of a message that says which commit the target got."""
+_TRIES, _AGAIN_S = 10, 0.1
 _NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv")
 
 
@@ -56,19 +57,6 @@ def complete(
     if left is None:
         return done
     return done.with_note(f"{done.assignment.issue_id} is completed, but {left}")
-
-
-def drop_merged(hive: Services) -> None:
-    """Marks as read the unread messages about landings whose commits this worktree's branch has."""
-
-    def is_merged(message: Message) -> bool:
-        commit = message.fields.get(LANDED)
-        if not isinstance(commit, str) or not commit.isalnum():
-            return False
-        asked = ("merge-base", commit, "HEAD")
-        return line(*asked, cwd=hive.layout.tree, repository={}, limit_s=2.0) == commit
-
-    hive.messages.read_unread(wanted=is_merged)
 
 
 def unlanded(layout: Layout) -> str | None:
@@ -110,16 +98,45 @@ def uncommitted_records(layout: Layout) -> str | None:
     return layout.beads_dir if said else None
 
 
-def commit_records(layout: Layout) -> bool:
-    """Commits the hive's records in the main worktree, as the user would, and nothing else that is
-    staged there; returns whether git did.
+def carries_records(layout: Layout) -> bool:
+    """Returns whether git has the records on the branches of the code, and they may be committed
+    unasked.
     """
-    name = os.path.basename(layout.beads_dir)
-    try:
-        as_the_user("add", "--", name, cwd=layout.root)
-        as_the_user("commit", "--quiet", "--only", "-m", "records", "--", name, cwd=layout.root)
-    except ExternalFailure:
+    said = layout.settings
+    return said.land_records and said.sync_ledgers == "code" and said.problem is None
+
+
+def commit_records(hive: Services, *, is_end: bool) -> bool:
+    """Commits the records that are left after a landing in the main worktree, as the user would,
+    and nothing else that is staged there; returns whether git did.
+
+    While others land, they carry them. At the end of all work, they are also committed where git
+    does not have them yet.
+    """
+    from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
+
+    layout = hive.layout
+    if not carries_records(layout) or uncommitted_records(layout) is None:
         return False
+    name, root = os.path.basename(layout.beads_dir), layout.root
+    is_tracked = line("ls-tree", "--name-only", "HEAD", name, cwd=root, repository={}) is not None
+    if not is_end and (not is_tracked or landers(hive)):
+        return False
+    before, target = line("rev-parse", "HEAD", cwd=root, repository={}), target_branch(layout)
+    for _ in range(_TRIES):
+        try:
+            as_the_user("add", "--", name, cwd=root)
+            as_the_user("commit", "--quiet", "--only", "-m", "records", "--", name, cwd=root)
+            break
+        except ExternalFailure as error:
+            if ".lock" not in error.message:
+                return False
+        time.sleep(_AGAIN_S)  # Somebody else commits.
+        if uncommitted_records(layout) is None:
+            return True
+    if layout.worktree and line("rev-parse", "HEAD", cwd=layout.tree) == before:
+        with suppress(ExternalFailure):
+            as_the_user("merge", "-q", "--ff-only", f"refs/heads/{target}", cwd=layout.tree)
     return True
 
 

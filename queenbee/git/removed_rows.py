@@ -1,4 +1,4 @@
-"""Rows of the tracker's file that a commit removed: these do not come back by themselves.
+"""Rows of the tracker's file that commits removed: these do not come back by themselves.
 
 A row that git took away by `stash`, `reset`, `checkout` or `clean` is not meant to be gone. It is
 if the commits that led to HEAD have had it, and HEAD has not. `docs/format.md`, section "Issues".
@@ -8,48 +8,101 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING
 
+from queenbee.core.row_edits import STAMP
 from queenbee.errors import ExternalFailure
 from queenbee.git.run import git, line
+from queenbee.services.keeping import KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
+    from queenbee.services.keeping import Removed
     from queenbee.store.layout import Layout
 
-_LIMIT_S = 10.0
+_LIMIT_S = 5.0
+"""How long git may take: nobody waits for a lock meanwhile, but somebody for the command."""
 _LOG = (
     *("log", "--format=", "--patch", "--unified=0", "--diff-merges=first-parent"),
-    *("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames", "HEAD", "--"),
+    *("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames"),
 )
 
 
-def removed_rows(layout: Layout, issue_ids: Sequence[str]) -> set[str]:
-    """Returns those of these issues whose row a commit removed from the file.
-
-    Where git cannot tell, or takes too long, it is none: nothing is lost then.
+def removed_rows(layout: Layout, since_ms: int) -> tuple[Removed, bool]:
+    """Returns the rows that commits since then removed from the file: when each of the versions
+    that went had changed, by id. And whether that is all: else, git cannot tell more.
     """
-    folder, name = os.path.split(layout.issues_path)
     if layout.common_dir is None:
-        return set()
+        return {}, True
+    asked = _Asked(layout, since_ms)
     try:
-        said = git(*_LOG, name, cwd=folder, limit_s=_LIMIT_S)
-        had = set(_ids(each[1:] for each in said.split(b"\n") if each.startswith(b"-{")))
-        removed = had.intersection(issue_ids)
-        if removed and line("rev-parse", "--verify", "--quiet", f"HEAD:./{name}", cwd=folder):
-            there = git("show", "--no-textconv", f"HEAD:./{name}", cwd=folder, limit_s=_LIMIT_S)
-            removed.difference_update(_ids(there.split(b"\n")))
+        removed = asked.by_commits()
+        is_whole = not asked.is_cut_off()
+        if not is_whole:
+            # What a commit has in the ledger, and not in the file, somebody removed before that.
+            removed = {**_versions(asked.at_head(layout.ledger_path(KIND))), **removed}
+        there = _versions(asked.at_head(layout.issues_path)) if removed else {}
+        return {key: removed[key] for key in removed if key not in there}, is_whole
     except ExternalFailure:
-        return set()
-    return removed
+        return {}, not asked.has_commits()
 
 
-def _ids(lines: Iterable[bytes]) -> Iterator[str]:
+class _Asked:
+    """Questions to git about one repository; all of them together take so long at most."""
+
+    def __init__(self, layout: Layout, since_ms: int) -> None:
+        self._layout = layout
+        self._since = [f"--since=@{since_ms // 1000} +0000"] if since_ms > 0 else []
+        self._until_s = time.monotonic() + _LIMIT_S
+
+    def _git(self, *arguments: str) -> bytes:
+        left_s = max(0.1, self._until_s - time.monotonic())
+        return git(*arguments, cwd=self._layout.root, limit_s=left_s)
+
+    def by_commits(self) -> Removed:
+        """Returns the versions of rows that commits took out, or put others in place of."""
+        path = os.path.relpath(self._layout.issues_path, self._layout.root)
+        said = self._git(*_LOG, *self._since, "HEAD", "--", path)
+        return _versions(each[1:] for each in said.split(b"\n") if each.startswith(b"-{"))
+
+    def is_cut_off(self) -> bool:
+        """Returns whether the clone lacks some of the commits since then: a shallow one."""
+        assert self._layout.common_dir is not None
+        if not os.path.exists(os.path.join(self._layout.common_dir, "shallow")):
+            return False
+        return bool(self._git("rev-list", "--max-parents=0", *self._since, "HEAD"))
+
+    def at_head(self, path: str) -> list[bytes]:
+        """Returns the lines of a file in HEAD; none if it is not there."""
+        name = f"HEAD:./{os.path.relpath(path, self._layout.root)}"
+        if not line("rev-parse", "--verify", "--quiet", name, cwd=self._layout.root):
+            return []
+        return self._git("show", "--no-textconv", name).split(b"\n")
+
+    def has_commits(self) -> bool:
+        """Returns whether there is anything that git could tell of."""
+        try:
+            asked = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+            return line(*asked, cwd=self._layout.root, limit_s=_LIMIT_S) is not None
+        except ExternalFailure:
+            return True
+
+
+def _versions(lines: Iterable[bytes]) -> Removed:
+    found: dict[str, list[str]] = {}
+    for row in _rows(lines):
+        if isinstance(identifier := row.get("id"), str):
+            found.setdefault(identifier, []).append(str(row.get(STAMP)))
+    return found
+
+
+def _rows(lines: Iterable[bytes]) -> Iterator[dict[str, object]]:
     for raw in lines:
         try:
             row = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and isinstance(row.get("id"), str):
-            yield row["id"]
+        if isinstance(row, dict):
+            yield row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee.git.asked import let_ask
 from queenbee.hook import acting_names, answers
 from queenbee.hook.acting_names import find_actor
 from queenbee.hook.events import OPENCODE
@@ -27,15 +28,15 @@ _LOCK_TIMEOUT_S = 2.0
 
 def begin(event: Event, env: Mapping[str, str]) -> Answer:
     """Returns what an agent should know when its session starts; remembers the session's name."""
-    from queenbee.services.hive import Services  # noqa: PLC0415 - start-up
     from queenbee.services.telling import briefing, news  # noqa: PLC0415 - start-up
 
     layout = discover(event.cwd, env)
     actor = find_actor(layout, env, event)
     # Our plugin for OpenCode puts the name into the shell itself.
     known = not actor.derived or _remember_name(env, actor.name) or event.agent == OPENCODE
-    hive = Services(layout, actor=actor.name)
+    hive = open_as(layout, actor.name)
     hive.note_presence()
+    hive.messages.drop_merged()
     text = briefing.prime(hive, name_in_shell=known)
     if actor.name is not None:
         news.told_of_mail(hive)
@@ -99,6 +100,7 @@ def open_as(layout: Layout, droid: str | None) -> Services:
 
     layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
     hive = Services(layout, actor=droid)
+    let_ask(hive)
     hive.engine.patience_s = _LOCK_TIMEOUT_S
     return hive
 

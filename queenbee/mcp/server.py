@@ -24,8 +24,8 @@ from queenbee.core.plain_json import error_document
 from queenbee.core.text import printable, shortened
 from queenbee.errors import Bug, Busy, InvalidInput, NotFound, QueenError
 from queenbee.mcp import arguments, resources
-from queenbee.mcp.guide import INSTRUCTIONS, LOOP
 from queenbee.mcp.incoming import mend
+from queenbee.mcp.resources import INSTRUCTIONS, LOOP
 from queenbee.mcp.results import answered, document_of, refused
 from queenbee.mcp.tools import TOOLS, Call
 from queenbee.store.droids.presence import Beat

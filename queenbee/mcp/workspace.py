@@ -13,7 +13,7 @@ from uuid import uuid4
 from queenbee.core.names import joined, part_of, session_name
 from queenbee.core.text import quotation, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError, UnknownDroid, Unreadable
-from queenbee.git.removed_rows import removed_rows
+from queenbee.git.asked import let_ask
 from queenbee.store.droids import agent_sessions, identity
 from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover
@@ -176,7 +176,7 @@ class Workspace:
     def _opened(self, layout: Layout, root: str, name: str | None) -> Hive:
         secrets = self.env.get("QUEEN_ALLOW_SECRET") == "1"
         hive = Hive(layout, actor=name, cwd=root, allow_secrets=secrets)
-        hive.asks_git = removed_rows
+        let_ask(hive)
         return hive
 
     def _holds_it(self, session: Session, layout: Layout) -> bool:

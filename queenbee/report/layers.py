@@ -1,8 +1,8 @@
 """Places for the nodes of a graph in layers: what waits stands right of what it waits for.
 
-Pure. Layers by the longest way. An edge that passes a layer has a bend in it, so that it does not
-run behind a node as if it ended there. In each layer, nodes and bends are in the order in which few
-edges cross: by the mean place of the neighbours, a few times in both directions (after Sugiyama).
+Pure. An edge that passes a layer has a bend in it. In each layer, nodes and bends are in an order
+in which few edges cross: by the mean place of the neighbours, a few times in both directions
+(Sugiyama).
 """
 
 from __future__ import annotations

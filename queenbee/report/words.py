@@ -37,9 +37,9 @@ def clock(at_ms: int) -> str:
     return format_ms(at_ms)[:16].replace("T", " ")
 
 
-def many(number: int, one: str, several: str | None = None) -> str:
+def many(number: int, one: str) -> str:
     """Returns a number with its noun."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
+    return f"{number:,} {one if number == 1 else one + 's'}"
 
 
 def heading(report: Report) -> str:

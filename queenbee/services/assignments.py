@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 KIND = "assignments"
 _NAMED = 3
+_NOTE_CHARS = 200
 SUPERVISORS = ("queen", "human")
 """Who may end another droid's assignment."""
 
@@ -132,6 +133,28 @@ class Assignments:
         list of conflicts until its droid releases it.
         """
         return self._end(issue_id, "released", reason)
+
+    def note(self, text: str) -> Assignment:
+        """Tells the others what the actor does beside its newest issue, until that ends or a day
+        has passed; returns the assignment. Raises `NotFound` without an issue.
+        """
+        said = " ".join(text.split())
+        if not said or len(said) > _NOTE_CHARS:
+            raise InvalidInput(
+                f"a note is one line of 1 to {_NOTE_CHARS} characters",
+                hint="what is longer: queen msg send @all 'TEXT'",
+            )
+        with self._store.transaction() as tx:
+            mine = self.find(droid=self._store.own_actor)
+            if not mine:
+                raise NotFound(
+                    "you have no issue to do it beside",
+                    hint=f"queen next; or: {suggested('queen msg send', '@all', said)}",
+                )
+            before = mine[-1].note(tx.now_ms)
+            note = said if said in before or not before else f"{before}; {said}"
+            changes = {"note": note[-_NOTE_CHARS:], "noted_at": tx.now}
+            return Assignment(tx.update(KIND, mine[-1].id, changes))
 
     def complete(
         self,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         held_back: Mapping[str, str]
 
 
+_REF = "external_ref"
 _MANY = 100
 """From so many issues on, one question about all completions takes less than one about each."""
 
@@ -62,6 +63,8 @@ class Issues:
         self._issues: dict[str, Issue] = {}
         self._exact: dict[str, Mapping[str, object]] = {}
         """The rows that were read last for writing back."""
+        self._refs: set[object] | None = None
+        """What they have in `external_ref`, once it was asked for."""
         self.unusable_lines: list[int] = []
         """The numbers of the lines of the file that are neither an issue nor known bookkeeping."""
 
@@ -131,10 +134,16 @@ class Issues:
         }
         return {key: {**row, **closed.get(key, {})} for key, row in self._exact.items()}
 
-    def _read_exactly(self) -> None:
-        moment = self._store.keeping.moment()
-        rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
-        self._exact = self._mended(beads.newest(rows), moment)
+    def _read_exactly(self, only: str | None = None) -> None:
+        """Reads all rows for writing back; in step, at least the `only` one that is needed."""
+        moment, path = self._store.keeping.moment(), self._store.layout.issues_path
+        self._refs = None
+        if only is not None and self._store.keeping.is_in_step(moment):
+            from queenbee.store.issues_write import rows_of  # noqa: PLC0415 - start-up
+
+            self._exact = rows_of(path, [only])
+        else:
+            self._exact = self._mended(beads.newest(issues_file.read_rows_exactly(path)), moment)
 
     def _mended(
         self, rows: dict[str, Mapping[str, object]], moment: Moment
@@ -153,10 +162,17 @@ class Issues:
         An `external_ref` that another row has already is left out: Beads refuses a file with two.
         """
         was = self._exact.get(str(row["id"]), {})
-        ref = row.get("external_ref")
-        others = self._exact.values() if ref and ref != was.get("external_ref") else ()
-        if any(each.get("external_ref") == ref for each in others):
-            row = with_changes(row, {"external_ref": was.get("external_ref")})
+        ref, before = row.get(_REF), was.get(_REF)
+        if ref and row.get("status") == "tombstone":
+            same = [each for each in self.tracked().values() if each.fields.get(_REF) == ref]
+            row = with_changes(row, {_REF: None}) if len(same) > 1 else row
+        elif ref and ref != before:
+            if self._refs is None:
+                rows = (each.fields for each in self.tracked().values())
+                self._refs = {row.get(_REF) for row in rows}
+            if ref in self._refs:
+                row = with_changes(row, {_REF: before})
+            self._refs.add(ref)
         tx.put_issue(row, was)
 
     def ids(self) -> Collection[str]:
@@ -187,13 +203,16 @@ class Issues:
         """Returns an issue as the tracker's own row says, a tombstone included, or None."""
         return self._tracked_with([issue_id]).get(issue_id)
 
-    def exact_row(self, issue_id: str) -> Fields | None:
+    def exact_row(self, issue_id: str, *, ended: bool = False) -> Fields | None:
         """Returns the tracker's own row of an issue for writing back, or None: long integers keep
-        every digit. Raises `Unreadable`.
+        every digit. If it `ended` by a completion here, it is closed. Raises `Unreadable`.
         """
-        self._read_exactly()
+        self._read_exactly(issue_id)
         row = self._exact.get(issue_id)
-        return dict(row) if row is not None else None
+        issue = self.get_or_none(issue_id) if ended else None
+        is_closed = issue is not None and issue.completion is not None
+        ending = issue.ending() if issue is not None and is_closed else {}
+        return {**row, **ending} if row is not None else None
 
     def tombstone(self, issue_id: str) -> Issue | None:
         """Returns an issue that the tracker has deleted, or None."""
@@ -368,10 +387,11 @@ class Issues:
             )
 
     def _unknown(self, issue_id: str) -> NotFound:
-        if self.tombstone(issue_id) is not None:
+        if (gone := self.tombstone(issue_id)) is not None:
+            again = suggested("queen issue new", gone.title or "TITLE")
             return NotFound(
                 f"the tracker has deleted {issue_id}",
-                hint=suggested("queen show", issue_id),
+                hint=f"{suggested('queen show', issue_id)}; to have it again: {again}",
                 issue_id=issue_id,
             )
         close = nearest(issue_id, self.ids())

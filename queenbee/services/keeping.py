@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any, Protocol
 
+    from queenbee.core.row_edits import Compared
     from queenbee.store.engines.engine import Engine
     from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, object]
     Moment = tuple[Stamp, tuple[Stamp, Stamp]]
-    RemovedRows = Callable[[Layout, Sequence[str]], Collection[str]]
-    """Returns those of these issues whose row a commit removed."""
+    Noted = Mapping[str, Any]
+    Removed = Mapping[str, Sequence[str]]
+    """The versions of rows that commits removed, by id: when each had changed, as the row says."""
+    RemovedRows = Callable[[Layout, int], tuple[Removed, bool]]
+    """Returns the rows that commits since an instant removed, and whether that is all."""
 
     class Kept(Protocol):
         """What this needs from the store."""
@@ -36,11 +40,34 @@ if TYPE_CHECKING:
         engine: Engine
         asks_git: RemovedRows | None
 
+        @property
+        def is_writing(self) -> bool: ...
         def state(self, kind: str) -> Records: ...
         def ledger(self, kind: str) -> Ledger: ...
 
 
 KIND = "issues"
+
+
+class Answer:
+    """What git said at one commit of the rows that commits removed since an instant."""
+
+    def __init__(self, head: str, since_ms: int, removed: Removed, *, is_whole: bool) -> None:
+        self.head = head
+        self.since_ms = since_ms
+        self.removed = removed
+        self.is_whole = is_whole
+        """Whether git has told of all of them: the history is not cut off, and not too long."""
+
+    @classmethod
+    def recalled(cls, path: str) -> Answer | None:
+        """Returns the answer that `keep` kept, or None."""
+        kept = recall(path)
+        try:
+            return cls(kept["head"], int(kept["since_ms"]), {**kept["removed"]},
+                       is_whole=kept["is_whole"] is True)  # fmt: skip
+        except (LookupError, TypeError, ValueError):
+            return None
 
 
 class Keeping:
@@ -50,20 +77,37 @@ class Keeping:
         self.store = store
         self.path = store.layout.issues_path
         self._note_path = os.path.join(store.layout.state_dir, "issues.json")
+        self._answer_path = os.path.join(store.layout.state_dir, "removed-rows.json")
+        self.compared: tuple[Moment, Compared] | None = None
+        """What the file and the ledger lacked of each other when they were compared last."""
+        self._answer: Answer | None = None
+        self._to_ask_ms: int | None = None
+        """Since when git is to be asked once nobody waits for the lock any more."""
 
     def moment(self) -> Moment:
         """Returns what changes whenever the file or the ledger does."""
         return stamp_of(self.path), self.store.ledger(KIND).stamps()
 
-    def is_in_step(self, moment: Moment) -> bool:
+    def is_in_step(self, moment: Moment, noted: Noted | None = None) -> bool:
         """Returns whether the file has what the ledger says."""
         if not any(stamp and stamp[1] for stamp in moment[1]):
             return True
-        return self.noted().get("moment") == repr(moment) or self.is_owned()
+        noted = self.noted() if noted is None else noted
+        if noted.get("moment") != repr(moment):
+            return self.is_owned()
+        away = noted.get("removed")
+        if not away or noted.get("head") == self._head():
+            return True
+        # Another commit: whether the rows that are left out were removed is asked again.
+        answer = self.answer(noted["since_ms"])
+        if answer is not None and answer.is_whole and not answer.removed.keys() >= {*away}:
+            return False
+        if answer is not None:
+            keep(self._note_path, {**noted, "head": answer.head})
+        return True
 
-    def has_all(self) -> bool:
+    def has_all(self, moment: Moment, noted: Noted) -> bool:
         """Returns whether the ledger has the rows of other programs, too, or is to have none."""
-        noted, moment = self.noted(), self.moment()
         is_noted = noted.get("moment") == repr(moment) and noted.get("all") is True
         return is_noted or not moment[0] or self.is_owned()
 
@@ -73,21 +117,49 @@ class Keeping:
 
         return owner_in(self.store.layout.beads_dir) is not None
 
-    def noted(self) -> dict[str, Any]:
+    def noted(self) -> Noted:
         """Returns the note."""
         noted = recall(self._note_path)
         return noted if isinstance(noted, dict) else {}
 
-    def removed(self) -> set[str]:
-        """Returns the issues whose rows are known to have been removed on purpose."""
-        return {each for each in self.noted().get("removed", ()) if isinstance(each, str)}
-
-    def note(self, moment: Moment, removed: Collection[str], *, has_all: bool) -> None:
-        """Notes that file and ledger are in step."""
-        noted = {"moment": repr(moment), "removed": sorted(removed), "all": has_all}
+    def note(
+        self, moment: Moment, removed: Collection[str], since_ms: int, *, has_all: bool
+    ) -> None:
+        """Notes that file and ledger are in step, but for the rows that commits removed."""
+        self.compared = None
+        noted: dict[str, object] = {"moment": repr(moment), "all": has_all}
+        if removed:
+            noted |= {"removed": sorted(removed), "since_ms": since_ms, "head": self._head()}
         keep(self._note_path, noted)
 
-    def note_asked(self, moment: Moment, removed: Collection[str]) -> None:
-        """Notes what git said of the rows that this version of the file lacks."""
-        asked = {"asked": repr(moment[0]), "removed": sorted(removed)}
-        keep(self._note_path, {**self.noted(), **asked})
+    def answer(self, since_ms: int) -> Answer | None:
+        """Returns what git says of the rows that commits since then removed: once for each commit.
+        None if it cannot be asked now: under the lock, all others would wait for it.
+        """
+        head, known = self._head(), self._answer or Answer.recalled(self._answer_path)
+        if known is not None and known.head == head and known.since_ms <= since_ms:
+            return known
+        if self.store.is_writing and self.store.asks_git is not None:
+            self._to_ask_ms = min(since_ms, self._to_ask_ms or since_ms)
+        return None if self.store.is_writing else self._asked(head, since_ms)
+
+    def ask_now(self) -> bool:
+        """Asks git what it could not be asked during a write; returns whether there was something.
+
+        Call it without the lock.
+        """
+        since_ms, self._to_ask_ms = self._to_ask_ms, None
+        return since_ms is not None and self._asked(self._head(), since_ms) is not None
+
+    def _asked(self, head: str, since_ms: int) -> Answer | None:
+        if self.store.asks_git is None:
+            return None
+        removed, is_whole = self.store.asks_git(self.store.layout, since_ms)
+        self._answer = Answer(head, since_ms, removed, is_whole=is_whole)
+        keep(self._answer_path, vars(self._answer))
+        return self._answer
+
+    def _head(self) -> str:
+        from queenbee.store.git_files.worktrees import commit_at  # noqa: PLC0415 - start-up
+
+        return commit_at(self.store.layout.root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queenbee._light import suppress
 from queenbee.core.names import EVERYONE, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
@@ -26,6 +27,8 @@ KIND = "messages"
 FRESH_MS = 24 * 3_600_000
 """A message to everyone also reaches a droid that joins the hive within this time."""
 _ISSUE_THREAD = "issue:"
+LANDED = "landed"
+"""The field of a message that says which commit the target got."""
 _SUBJECT_LENGTH = 100
 """As the records document recommends. Only a subject taken from the body is cut to it."""
 
@@ -428,6 +431,21 @@ class Messages:
             if wanted is not None:
                 unread = [each for each in unread if each.id in chosen]
             return [self._mark(tx, message, {READ: tx.now}) for message in unread[:limit]]
+
+    def drop_merged(self) -> None:
+        """Marks as read the unread messages about landings whose commits the branch of this
+        worktree has by now. Never fails.
+        """
+        has, layout = self._store.has_commit, self._store.layout
+        if has is None:
+            return
+
+        def is_merged(message: Message) -> bool:
+            commit = message.fields.get(LANDED)
+            return isinstance(commit, str) and commit.isalnum() and has(layout, commit)
+
+        with suppress(QueenError):
+            self.read_unread(wanted=is_merged)
 
     def delete(self, message_id: str) -> Message:
         """Hides a message for both sides; only its sender or recipient may. Repeating it

@@ -64,6 +64,8 @@ class Store:
         """Records written here since the last notice whose lines other tools cannot read."""
         self.asks_git: RemovedRows | None = None
         """Tells which rows of the tracker a commit removed: git is run in a layer above."""
+        self.has_commit: Callable[[Layout, str], bool] | None = None
+        """Tells whether the branch of this worktree has a commit."""
         self._actor = actor
         self._contradiction: InvalidInput | None = None
         self._clock = clock
@@ -136,6 +138,11 @@ class Store:
         for state in states.values():
             state.close()
         self.engine.close()
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a thread of this process writes at this moment."""
+        return self._writing.locked()
 
     @property
     def actor(self) -> str:

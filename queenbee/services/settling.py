@@ -7,51 +7,35 @@ note of what it compared. `docs/format.md`, section "Issues"; ADR 0037.
 
 from __future__ import annotations
 
-from queenbee.core.beads import newest
-from queenbee.core.fold import MAX_REV
+from queenbee.core.beads import changed_ms, newest
+from queenbee.core.fold import following
 from queenbee.core.row_edits import (
+    STAMP,
+    Compared,
     Edit,
     as_line,
     as_row,
     difference,
-    fitting_status,
-    made_elsewhere,
-    with_changes,
 )
 from queenbee.errors import InvalidInput
 from queenbee.services.keeping import KIND
 from queenbee.store.issues_file import read_rows_exactly
 from queenbee.store.issues_write import replace_rows, rows_of
-from queenbee.store.ledger.codec import encode
+from queenbee.store.ledger.codec import encode, fits, lost_precision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from queenbee.core.fold import Fields
     from queenbee.services.keeping import Keeping, Moment, Row
     from queenbee.store.issues_write import Replaced
-
-
-class Compared:
-    """What the file and the ledger have of each other."""
-
-    def __init__(self) -> None:
-        self.made_elsewhere: dict[str, Fields] = {}
-        """What the ledger lacks: the fields that another program changed, by issue."""
-        self.rows: dict[str, Fields] = {}
-        """The rows that the file should have in place of its own."""
-        self.missing: list[str] = []
-        """Those of them that it does not have."""
-        self.removed: list[str] = []
-        """The issues that somebody removed from the file on purpose, by a commit."""
 
 
 def mended(keeping: Keeping, rows: dict[str, Row], moment: Moment) -> dict[str, Row]:
     """Returns the rows of a file that is not in step, as they are to be."""
     found = _compared(keeping, rows, moment)
     if not (found.made_elsewhere or found.rows):
-        keeping.note(moment, found.removed, has_all=False)
+        keeping.note(moment, found.removed, found.since_ms, has_all=False)
     return {**rows, **found.rows}
 
 
@@ -64,13 +48,15 @@ def settled(keeping: Keeping, edits: Sequence[Edit], *, everything: bool) -> Set
     if keeping.is_owned():
         done.edits += edits
         return done
-    if keeping.is_in_step(moment) and not everything:
+    noted = keeping.noted()
+    if keeping.is_in_step(moment, noted) and not everything:
         rows = rows_of(keeping.path, {edit.issue_id for edit in edits})
-        done.has_all, done.removed = keeping.has_all(), keeping.removed()
+        done.has_all = keeping.has_all(moment, noted)
+        done.removed, done.since_ms = {*noted.get("removed", ())}, noted.get("since_ms", 0)
     else:
         rows = newest(read_rows_exactly(keeping.path))
-        found = _compared(keeping, rows, moment, again=True)
-        done.take(found, rows, can_restore=keeping.store.asks_git is not None)
+        found = _compared(keeping, rows, moment)
+        done.take(found, rows)
         rows = {**rows, **found.rows}
         done.has_all = everything or keeping.store.engine.shared
         if done.has_all:
@@ -80,58 +66,60 @@ def settled(keeping: Keeping, edits: Sequence[Edit], *, everything: bool) -> Set
     return done
 
 
-def _compared(
-    keeping: Keeping, rows: Mapping[str, Row], moment: Moment, *, again: bool = False
-) -> Compared:
+def _compared(keeping: Keeping, rows: Mapping[str, Row], moment: Moment) -> Compared:
+    if keeping.compared is not None and keeping.compared[0] == moment:
+        return keeping.compared[1]  # A write looks at all rows before it and in it.
     state, found = keeping.store.state(KIND), Compared()
+    missing: list[str] = []
+    is_exact = True
     for fields in state.everything():
-        issue_id, row, kept = str(fields["id"]), rows.get(str(fields["id"])), as_row(fields)
+        issue_id, kept = str(fields["id"]), as_row(fields)
+        row = rows.get(issue_id)
         if row is None:
-            found.missing.append(issue_id)
-            continue
-        if row == kept or not difference(row, kept):
-            continue
-        kept = as_row(state.exact(issue_id) or fields)  # With every digit.
-        changes = made_elsewhere(state.history(issue_id), kept, row)
-        if changes:
-            found.made_elsewhere[issue_id] = changes
-        if difference(row, merged := fitting_status(with_changes(kept, changes))):
-            found.rows[issue_id] = merged
-    found.removed = _removed(keeping, found.missing, moment, again=again)
-    found.missing = [each for each in found.missing if each not in found.removed]
-    for issue_id in found.missing:
-        found.rows[issue_id] = as_row(state.exact(issue_id) or {"id": issue_id})
+            missing.append(issue_id)
+        elif row != kept and difference(row, kept):
+            if lost_precision(fields) or lost_precision(row):
+                kept, is_exact = as_row(state.exact(issue_id) or fields), False
+            found.merge(issue_id, kept, row, state.history(issue_id))
+    if missing:
+        _look_for(missing, found, keeping)
+    elif is_exact:
+        keeping.compared = moment, found
     return found
 
 
-def _removed(keeping: Keeping, missing: Sequence[str], moment: Moment, *, again: bool) -> list[str]:
-    """Returns those of the missing rows that a commit removed. Readers ask git once for each
-    version of the file. Without git, such a row is shown, and left out of the file.
+_CLOCKS_DIFFER_MS = 86_400_000
+"""So much earlier than a row a commit may seem to be that removed it."""
+
+
+def _look_for(missing: Sequence[str], found: Compared, keeping: Keeping) -> None:
+    """Tells which of the rows that the file lacks somebody removed, and which are to be back."""
+    state = keeping.store.state(KIND)
+    histories = {each: state.history(each) for each in missing}
+    begun_ms = min(changed_ms(history[0]) for history in histories.values())
+    found.since_ms = max(0, begun_ms - _CLOCKS_DIFFER_MS)
+    answer = keeping.answer(found.since_ms)
+    for issue_id, history in histories.items():
+        versions = answer.removed.get(issue_id) if answer is not None else None
+        if versions is not None and _is_removed(history, versions):
+            found.removed.append(issue_id)
+            continue
+        if answer is None or not answer.is_whole:
+            found.unsure.append(issue_id)
+        found.rows[issue_id] = as_row(state.exact(issue_id) or {"id": issue_id})
+
+
+def _is_removed(history: Sequence[Row], versions: Collection[str]) -> bool:
+    """Returns whether a row is one that commits removed in these versions: not if an issue with its
+    id was made anew after them.
     """
-    known, ask = keeping.removed(), keeping.store.asks_git
-    unknown = [each for each in missing if each not in known]
-    is_asked = not again and keeping.noted().get("asked") == repr(moment[0])
-    if unknown and ask is not None and not is_asked:
-        known.update(ask(keeping.store.layout, unknown))
-        keeping.note_asked(moment, known)
-    return [each for each in missing if each in known]
-
-
-def _rev(keeping: Keeping, issue_id: str) -> int:
-    """Returns the revision of a row in the ledger; 0 if it is not there."""
-    fields = keeping.store.state(KIND).get(issue_id)
-    rev = fields["rev"] if fields else 0
-    assert isinstance(rev, int)
-    return rev
-
-
-def _fits(issue_id: str, row: Row) -> bool:
-    """Returns whether a row, or a change of it, fits into a line of the file and of the ledger."""
-    try:
-        encode(as_line(issue_id, MAX_REV, row))
-    except InvalidInput:
-        return False
-    return True
+    removed = True
+    for number, line in enumerate(history):
+        if line.get(STAMP) in versions:
+            removed = True
+        elif number and "created_at" in line:
+            removed = False
+    return removed
 
 
 class Settled:
@@ -140,6 +128,7 @@ class Settled:
     def __init__(self, keeping: Keeping, moment: Moment) -> None:
         self._keeping = keeping
         self._moment = moment
+        self._records = keeping.store.state(KIND)  # Asked once: nobody else writes.
         self._revs: dict[str, int] = {}
         self._in_step = not keeping.is_owned()
         """Whether file and ledger are in step once both are written."""
@@ -149,19 +138,19 @@ class Settled:
         """Whether the ledger has all rows of the file then."""
         self.removed = set[str]()
         """The rows that stay away."""
+        self.since_ms = 0
         self.edits: list[Edit] = []
-        self.lines: list[Fields] = []
+        self.lines: list[bytes] = []
 
-    def take(self, found: Compared, rows: Mapping[str, Row], *, can_restore: bool) -> None:
+    def take(self, found: Compared, rows: Mapping[str, Row]) -> None:
         """Adds what file and ledger lack of each other."""
         for issue_id, changes in found.made_elsewhere.items():
-            if _fits(issue_id, changes):
-                self._change(issue_id, changes)
-        absent = set() if can_restore else {*found.missing}
+            self._change(issue_id, changes)
         # What others made too large is shown, and no reason to refuse a write.
-        absent.update(each for each, row in found.rows.items() if not _fits(each, row))
+        absent = {*found.unsure, *(each for each, row in found.rows.items() if not fits(row))}
         self._in_step = not absent
         self.removed.update(found.removed)
+        self.since_ms = found.since_ms
         self.edits += [
             Edit(row, rows.get(each)) for each, row in found.rows.items() if each not in absent
         ]
@@ -169,15 +158,18 @@ class Settled:
     def adopt(self, rows: Mapping[str, Row]) -> None:
         """Adds the rows that the ledger does not have, and can have."""
         for issue_id, row in rows.items():
-            if self._rev(issue_id) == 0 and _fits(issue_id, row):
+            if self._rev(issue_id) == 0:
                 self._change(issue_id, row)
 
     def add(self, edit: Edit, rows: dict[str, Row]) -> None:
         """Adds an edit of one of these rows, which are as the edits before left them."""
-        self.edits.append(edit)
         self.removed.discard(edit.issue_id)
         before = rows.get(edit.issue_id)
         after = edit.made_on(dict(before)) if before is not None else dict(edit.row)
+        if before is None or fits(after):
+            self.edits.append(edit)
+        else:  # Too large for the file: it stays in the ledger alone.
+            self._in_step = False
         rows[edit.issue_id] = after
         changes = difference(before or {}, after)
         if changes:
@@ -197,13 +189,21 @@ class Settled:
         """Notes that file and ledger are in step, once both are written, if they are."""
         if self._in_step and not self.is_overtaken:
             moment = self._keeping.moment()
-            self._keeping.note(moment, self.removed, has_all=self.has_all)
+            self._keeping.note(moment, self.removed, self.since_ms, has_all=self.has_all)
 
     def _rev(self, issue_id: str) -> int:
         if issue_id not in self._revs:
-            self._revs[issue_id] = _rev(self._keeping, issue_id)
+            fields = self._records.get(issue_id)
+            rev = fields["rev"] if fields else 0
+            assert isinstance(rev, int)
+            self._revs[issue_id] = rev
         return self._revs[issue_id]
 
     def _change(self, issue_id: str, changes: Row) -> None:
-        self._revs[issue_id] = self._rev(issue_id) + 1
-        self.lines.append(as_line(issue_id, self._revs[issue_id], changes))
+        """Adds a line, unless it would be too large."""
+        rev = following(self._rev(issue_id))
+        try:
+            self.lines.append(encode(as_line(issue_id, rev, changes)))
+        except InvalidInput:
+            return
+        self._revs[issue_id] = rev

@@ -6,7 +6,7 @@ import json
 import os
 
 from queenbee.errors import NotFound, Unwritable
-from queenbee.store import last_good, safe_open, settings
+from queenbee.store import safe_open, settings
 from queenbee.store.machine import CHOOSE
 from queenbee.store.whole_files import read_own
 
@@ -114,7 +114,7 @@ def make_state_dir(layout: Layout) -> None:
         if not os.path.lexists(ignore):
             _write(ignore, "*\n")
     if layout.settings.problem is None:
-        last_good.keep(layout.state_dir, layout.settings.text)
+        settings.keep_good(layout.state_dir, layout.settings.text)
 
 
 def folders_to_grant(layout: Layout) -> list[str]:

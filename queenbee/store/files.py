@@ -247,20 +247,15 @@ class Original:
     moment of replacement, is kept.
     """
 
-    def __init__(self, path: str, *, unread: bool = False) -> None:
-        """Reads the file, unless it is to stay `unread`; a missing one counts as empty.
-
-        Raises `Unreadable`.
-        """
+    def __init__(self, path: str) -> None:
+        """Reads the file; a missing one counts as empty. Raises `Unreadable`."""
         self.path = path
         self._fd = open_regular(path, os.O_RDONLY)
         self.stamp = () if self._fd is None else _stamp(os.fstat(self._fd))
         """That of the version that was opened; empty without a file."""
         try:
-            self.data = b"" if unread else self._from(0)
+            self.data = self._from(0)
             self.size_bytes = len(self.data)
-            if unread and self._fd is not None:
-                self.size_bytes = os.fstat(self._fd).st_size
         except BaseException:
             self.close()
             raise
@@ -270,9 +265,7 @@ class Original:
         what was appended in the meantime cannot be read.
         """
         write_document(self.path, data)
-        late = self._from(self.size_bytes)
-        if late:
-            self._add(late)
+        self._add_late()
 
     def replace_if_current(self, data: bytes) -> bool:
         """Replaces the content as `replace_by` does, and returns True; or returns False if another
@@ -281,9 +274,7 @@ class Original:
         """
         if not write_unless(self.path, data, self._was_written):
             return False
-        late = self._from(self.size_bytes)
-        if late:
-            self._add(late)
+        self._add_late()
         return True
 
     def _was_written(self) -> bool:
@@ -292,16 +283,15 @@ class Original:
             return bool(stamp) or self._fd is not None
         return stamp[0] != os.fstat(self._fd).st_ino or self._from(0) != self.data
 
-    def _add(self, late: bytes) -> None:
+    def _add_late(self) -> None:
+        late = self._from(self.size_bytes)
+        if not late:
+            return
         file = Appender(self.path)
         try:
             file.append(late)
         finally:
             file.close()
-
-    def read_at(self, begin: int, size: int) -> bytes:
-        """Returns some of the bytes it had when it was opened. Raises `Unreadable`."""
-        return self._from(begin, min(size, self.size_bytes - begin))
 
     def let_go(self) -> None:
         """Frees what was read, which may be large; the file stays open."""
@@ -313,13 +303,11 @@ class Original:
         if fd is not None:
             os.close(fd)
 
-    def _from(self, begin: int, size: int | None = None) -> bytes:
+    def _from(self, begin: int) -> bytes:
         if self._fd is None:
             return b""
         try:
-            if size is None:
-                size = os.fstat(self._fd).st_size - begin
-            return _pread_all(self._fd, begin, size)
+            return _pread_all(self._fd, begin, os.fstat(self._fd).st_size - begin)
         except MemoryError as error:
             raise _too_large(self.path) from error
         except OSError as error:

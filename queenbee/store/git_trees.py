@@ -73,14 +73,14 @@ def git_tree(start: str) -> GitTree | None:
 
 def folds_case(common_dir: str | None) -> bool:
     """Returns whether git says that this file system does not tell upper from lower case."""
-    return common_dir is not None and _config_says(common_dir, "core", "ignorecase")
+    return common_dir is not None and _config_says(common_dir, "ignorecase")
 
 
 def composes_names(common_dir: str) -> bool:
     """Returns whether git says that this file system takes the composed and the decomposed form of
     a character, such as `é`, for one name.
     """
-    return _config_says(common_dir, "core", "precomposeunicode")
+    return _config_says(common_dir, "precomposeunicode")
 
 
 def _git_tree(tree: str, git_dir: str) -> GitTree:
@@ -91,7 +91,7 @@ def _git_tree(tree: str, git_dir: str) -> GitTree:
     main_tree: str | None = tree
     if common_dir != git_dir:
         main_tree = None
-        if os.path.basename(common_dir) == ".git" and not _config_says(common_dir, "core", "bare"):
+        if os.path.basename(common_dir) == ".git" and not _config_says(common_dir, "bare"):
             main_tree = os.path.dirname(common_dir)
     return GitTree(tree, git_dir, common_dir, main_tree)
 
@@ -115,15 +115,15 @@ def whole(path: str) -> str:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
 
 
-def _config_says(common_dir: str, section: str, name: str) -> bool:
-    """Returns whether git's config files set a boolean to true.
+def _config_says(common_dir: str, name: str) -> bool:
+    """Returns whether git's config files set a boolean of `core` to true.
 
     `config.worktree` belongs to the main worktree. Git moves `core.bare` there when worktrees
     have their own settings.
     """
     value = "false"
     for name_of_file in ("config", "config.worktree"):
-        value = config_value(os.path.join(common_dir, name_of_file), section, name) or value
+        value = config_value(os.path.join(common_dir, name_of_file), "core", name) or value
     return value.lower() in ("true", "yes", "on", "1")
 
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields, Stated
 
 
+_LONG = re.compile(rb"\d{19}")
+"""Numbers that are shorter lose no digit."""
 UNREADABLE = "unreadable"
 """The status of an issue whose row cannot be read: it is not ready, and not done."""
 
@@ -193,7 +195,7 @@ def read_rows_exactly(path: str) -> list[Fields]:
 def exactly(line: bytes, decode: Callable[[bytes], Fields]) -> Fields:
     """Returns the row in a line for writing back. Raises `Unusable`."""
     row = decode(line)
-    return decode_exactly(line) if lost_precision(row) else row
+    return decode_exactly(line) if _LONG.search(line) and lost_precision(row) else row
 
 
 _DOLT = frozenset({"dolt", "embeddeddolt"})

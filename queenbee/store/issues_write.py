@@ -1,8 +1,7 @@
 """Rows of the tracker's file, replaced in place: one row for each id.
 
-The other lines keep their bytes and their order. The tracker does not know the hive's lock, so the
-file is compared once more right before the new version gets its name; if another program has
-written it, the edits are made again on that version. `docs/format.md`, section "Issues".
+The tracker does not know the hive's lock: if another program has written the file meanwhile, the
+edits are made again on that version. `docs/format.md`, section "Issues".
 """
 
 from __future__ import annotations

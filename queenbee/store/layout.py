@@ -1,7 +1,6 @@
 """Finds the files of a hive: the ledgers, the untracked state, and the worktree's identity.
 
-It starts no git process; it reads `.git` files, `commondir` and `config`. `docs/format.md`,
-section "Places"; ADR 0005.
+It starts no git process. `docs/format.md`, section "Places"; ADR 0005.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import os
 
 from queenbee.core.text import suggested
 from queenbee.errors import NoHive, StoreError, Unreadable
-from queenbee.store import last_good, machine, safe_open
+from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
 from queenbee.store.git_trees import GitTree, git_tree, name_in_index, upward, whole
 
@@ -346,9 +345,9 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
     else:
         state_dir = _shared_state(beads, home)
     if settings is None:
-        settings = last_good.instead(state_dir, env, problem)
+        settings = settings_file.instead(state_dir, env, problem)
     else:
-        last_good.keep(state_dir, settings.text)
+        settings_file.keep_good(state_dir, settings.text)
     return Layout(beads, state_dir, settings, how, home=home, here=here)
 
 
@@ -424,3 +423,17 @@ def _first_line(path: str) -> str:
     """Returns the first line that is neither blank nor a comment."""
     lines = whole(path).splitlines()
     return next((line.strip() for line in lines if line.strip() and line.lstrip()[0] != "#"), "")
+
+
+def note_engine(layout: Layout, hive: str) -> None:
+    """Notes that the hive's lines are in a database, under this name."""
+    safe_open.write(layout.engine_path, f"postgres {hive}\n".encode())
+
+
+def noted_hive(layout: Layout) -> str:
+    """Returns the name of the hive in the database, or "" if none was noted."""
+    try:
+        kind, _, hive = safe_open.read(layout.engine_path, 4096).decode().strip().partition(" ")
+    except (OSError, Unreadable, ValueError):
+        return ""
+    return hive if kind == "postgres" else ""

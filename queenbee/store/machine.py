@@ -1,12 +1,7 @@
 """What this machine alone can tell or choose: where a repository's state is, its start, its clock.
 
-A committed `queen.toml` is written by whoever the repository was cloned from. If it could choose
-where locks and journals are, it could choose a folder of the tree, which git fills. So that choice
-is in the repository's own git config, which git never delivers:
-
-    git config queenbee.state beads
-
-ADR 0015.
+A clone must not choose where locks and journals are, so the choice is in the repository's own git
+config, which git never delivers: `git config queenbee.state beads`. ADR 0015.
 """
 
 from __future__ import annotations
@@ -24,7 +19,6 @@ if TYPE_CHECKING:
 STATES = ("git", "beads")
 CHOOSE = "git config queenbee.state"
 _BOOT = "/proc/sys/kernel/random/boot_id"
-_RUN = os.urandom(8).hex()
 
 
 def chosen_state(common_dir: str) -> str | None:
@@ -52,11 +46,6 @@ def boot_id() -> str:
         return safe_open.read(_BOOT, 64).decode().strip()
     except (OSError, Unreadable, ValueError):
         return ""
-
-
-def run_id() -> str:
-    """Returns the same, or, where nothing tells, what tells this process from any other."""
-    return boot_id() or _RUN
 
 
 def present_ms(folders: Iterable[str | None], now_ms: int) -> int:

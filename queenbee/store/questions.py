@@ -1,7 +1,6 @@
 """The questions that services ask about one ledger.
 
-The fold in memory (`store.state`) and an index on disk (`store.index`) both implement `Records`
-and give the same answers. `store.engines.opening` picks one of them.
+The fold in memory (`store.state`) and an index (`store.index`) give the same answers.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Opens every file of a hive without following a link: git can deliver links, also as folders.
 
-A clone's author decides what is at each path of the working tree. So a path is walked one component
-at a time: each folder is opened in the handle of the folder above it, with `O_NOFOLLOW`, and the
-file is opened, made, renamed or removed in the handle of its folder. A link put there in between
-changes nothing: the handle is the folder itself. A link is refused with `Unreadable`, exit status
-7. Other errors are `OSError`, as from `os.open`. ADR 0015; `docs/threats.md` lists the files.
-
-Paths are absolute. The layout resolves links once, when it finds the hive; from then on, a path
-has none. What a user names on the command line is resolved by `resolved`.
+A path, which is absolute, is walked one component at a time, each in the handle of the folder above
+it: a link put there in between changes nothing. A link is refused with `Unreadable`; other errors
+are `OSError`, as from `os.open`. ADR 0015; `docs/threats.md` lists the files.
 """
 
 from __future__ import annotations

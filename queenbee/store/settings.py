@@ -1,15 +1,18 @@
 """The hive's settings: `.beads/queen.toml`, shared by everybody through git.
 
-`docs/format.md`, section "Settings".
+The last text that could be read is kept in the state directory, where no clone and no branch puts a
+file; it counts while `queen.toml` cannot be read. `docs/format.md`, section "Settings"; ADR 0035.
 """
 
 from __future__ import annotations
 
 import os
 
+from queenbee._light import suppress
 from queenbee.core.timestamps import parse_duration_s
-from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.store.whole_files import read_own
+from queenbee.errors import InvalidInput, NotFound, QueenError, Unreadable
+from queenbee.store import safe_open
+from queenbee.store.whole_files import read_own, take_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +158,7 @@ SETTINGS = (
     Setting("land.union", _PATTERNS, [],
             "more files that everybody appends to, besides change logs: both additions are kept"),
     Setting("land.records", _FLAG, True,
-            "whether the end of the last issue commits the records in the main worktree"),
+            "whether queen land commits the records and the tracker with what lands"),
     Setting("sync.remote", _text(255), "origin",
             "the git remote that queen sync exchanges records with"),
     Setting("sync.branch", _text(255), "queenbee/hive",
@@ -265,6 +268,38 @@ def loaded(path: str, text: bytes, env: Mapping[str, str]) -> Settings:
     found = Settings(*_said(path, text, env))
     found.text = text
     return found
+
+
+def last_good_path(state_dir: str) -> str:
+    """Returns where the last good text of the settings is kept."""
+    return os.path.join(state_dir, "last-good.toml")
+
+
+def keep_good(state_dir: str, text: bytes) -> None:
+    """Keeps a text that could be read, in a hive that has a state directory. Never fails."""
+    with suppress(OSError, QueenError):
+        if _last_good(state_dir) != text and os.path.isdir(state_dir):
+            take_name(last_good_path(state_dir), text, durable=False)
+
+
+def instead(state_dir: str, env: Mapping[str, str], problem: Unreadable) -> Settings:
+    """Returns the settings that count while the file has this problem: the last good ones, or the
+    defaults, with which nothing may be written.
+    """
+    found = Settings()
+    found.is_known = False
+    with suppress(OSError, QueenError):
+        text = _last_good(state_dir)
+        if text is not None:
+            found = loaded(last_good_path(state_dir), text, env)
+    found.problem = problem
+    return found
+
+
+def _last_good(state_dir: str) -> bytes | None:
+    with suppress(OSError, QueenError):
+        return safe_open.read(last_good_path(state_dir))
+    return None
 
 
 def _said(

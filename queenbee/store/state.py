@@ -20,7 +20,7 @@ from queenbee.store.ledger.codec import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from queenbee.core.fold import Fields, Stated
     from queenbee.store.files import Stamp
@@ -55,7 +55,6 @@ class Folded:
         self.unusable = 0
         self.migrations: list[Fields] = []
         self._table = Table(kind_of(self.kind).aliases)
-        self._columns: dict[str, _Column] = {}
         self._changed: list[str] = []
         self._end_keys: list[str] = []
         self._generation += 1
@@ -196,12 +195,11 @@ class Folded:
         ]
 
     def distinct(self, column: str) -> set[object]:
-        with self._mutex:
-            return set(self._column(column).ids)
+        values = (value_of(fields, column) for fields in self.everything())
+        return {None if isinstance(value, dict | list) else value for value in values}
 
     def greatest(self, column: str) -> str:
-        with self._mutex:
-            return self._column(column).greatest
+        return max((each for each in self.distinct(column) if isinstance(each, str)), default="")
 
     def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
         with self._mutex:
@@ -210,23 +208,12 @@ class Folded:
                 return None, cursor
             return self._changed[since[1] :], cursor
 
-    def _matching(self, equals: Mapping[str, object]) -> Iterable[Fields]:
-        indexed = next((name for name in equals if name not in FLAGS), None)
-        with self._mutex:
-            if indexed is None:
-                rows: Iterable[Fields] = self.everything()
-            else:
-                ids = self._column(indexed).ids.get(equals[indexed], ())
-                rows = [fields for each in ids if (fields := self._table.get(each)) is not None]
-        others = [(name, value) for name, value in equals.items() if name != indexed]
-        return [fields for fields in rows if all(_has(fields, *pair) for pair in others)]
-
-    def _column(self, name: str) -> _Column:
-        column = self._columns.get(name)
-        if column is None:
-            column = self._columns[name] = _Column(name)
-        column.follow(self._changed, self._table)
-        return column
+    def _matching(self, equals: Mapping[str, object]) -> list[Fields]:
+        return [
+            fields
+            for fields in self.everything()
+            if all(_has(fields, name, value) for name, value in equals.items())
+        ]
 
     def _take(self, lines: Sequence[bytes], size_bytes: int, *, once: bool) -> None:
         others: list[Stated] = []
@@ -237,38 +224,6 @@ class Folded:
             if fields not in self.migrations:
                 self.migrations.append(fields)
         self._changed += ids
-
-
-class _Column:
-    """The ids by the value of one field, brought up to date from the log of changes."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.ids: dict[object, dict[str, None]] = {}
-        """The ids that have a value, in the order they got it."""
-        self.greatest = ""
-        self._values: dict[str, object] = {}
-        self._seen = 0
-
-    def follow(self, changed: Sequence[str], table: Table) -> None:
-        """Reads the records that changed; the first time, all of them."""
-        fresh: Iterable[str] = changed[self._seen :] if self._seen else table.ids()
-        for identifier in fresh:
-            self._put(identifier, value_of(table.get(identifier) or {}, self.name))
-        self._seen = len(changed)
-
-    def _put(self, identifier: str, value: object) -> None:
-        if isinstance(value, dict | list):
-            value = None
-        if isinstance(value, str) and value > self.greatest:
-            self.greatest = value
-        if identifier in self._values:
-            old = self._values[identifier]
-            del self.ids[old][identifier]
-            if not self.ids[old]:
-                del self.ids[old]
-        self._values[identifier] = value
-        self.ids.setdefault(value, {})[identifier] = None
 
 
 def _has(fields: Fields, name: str, value: object) -> bool:

@@ -1,8 +1,7 @@
 """The line of those who wait: one small file for each, locked by its process while it waits.
 
-A file's name is a ULID, and the names give the order. The kernel drops the lock of a process that
-dies, however it dies, so an entry without a lock has been left behind: whoever meets it removes it.
-`docs/format.md`, section "Places"; ADR 0020.
+A file's name is a ULID, and the names give the order. An entry without a lock was left behind by a
+process that died. `docs/format.md`, section "Places"; ADR 0020.
 """
 
 from __future__ import annotations

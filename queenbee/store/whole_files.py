@@ -1,7 +1,7 @@
 """Whole files, read and replaced as a whole: documents, and our own notes.
 
-A reader sees the old bytes or the new ones, never a mixture; a crash leaves one of the two. Several
-may write one file at once: each writes beside it, under a name of its own, and the last one counts.
+A reader sees the old bytes or the new ones, and so does a crash. Of several writers, the last
+counts.
 """
 
 from __future__ import annotations

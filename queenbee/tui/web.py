@@ -1,12 +1,8 @@
 """The board in a browser: textual-serve behind a check of who asks.
 
-textual-serve draws for anyone who reaches its port. Here a request needs the token of the address,
-which is worth as much as the user's own shell: whoever has it acts in the hive under his name. And
-its Host and Origin have to be ours, so that no other page that the browser has open can ask, nor a
-name that its owner has pointed to this machine. The cookie is not enough for a screen: browsers
-send it to every port of this machine, and another user may listen at one. So a screen also needs a
-key, which the page keeps where only pages of this very port can read it. docs/security.md;
-ADR 0031.
+A request needs the token of the address, and our own Host and Origin. Browsers send the cookie to
+every port of this machine, so a screen also needs a key, which only pages of this very port can
+read. docs/security.md; ADR 0031.
 """
 
 from __future__ import annotations

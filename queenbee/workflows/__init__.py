@@ -1,9 +1,4 @@
-"""Where documents meet assignments: the complete hive, and what commands do with its documents.
-
-`hive` and `document_answers` answer the services; `beads`, `gates` and `imports` are what the
-commands of those names call; `running`, `loop` and `completing` run checks, and `verifications`
-keeps their records; `document_findings` examines documents.
-"""
+"""Where documents meet assignments: the complete hive, and what commands do with its documents."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from queenbee.checks.verification import missing_evidence, recorded_results
 from queenbee.documents.folders import evidence_dir
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.ralph.ralph_bead import bead_checks, unmet_dependencies
-from queenbee.documents.sprints.bead_rules import MERGE, WORK
+from queenbee.documents.sprints.bead_rules import MERGE, WORK, is_sprint_bead, team_of
 from queenbee.documents.sprints.executions import (
     attempts_left,
     describe_judges,
@@ -18,7 +18,6 @@ from queenbee.documents.sprints.executions import (
     has_history,
     next_step,
 )
-from queenbee.documents.sprints.teams import is_sprint_bead, team_of
 from queenbee.workflows.verifications import last_verification
 
 if TYPE_CHECKING:

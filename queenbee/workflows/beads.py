@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from queenbee.core.readiness import blockers_of
 from queenbee.core.text import suggested
 from queenbee.documents.json_documents import parse_json
+from queenbee.documents.sprints.bead_rules import group_by_team, team_of
 from queenbee.documents.sprints.executions import (
     record_dev_execution,
     record_pull_request,
     record_qa_execution,
     record_scrum_result,
 )
-from queenbee.documents.sprints.teams import group_by_team, team_of
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.workflows.bead_view import BeadView, kind_of
 from queenbee.workflows.tracking.owner import Owner
@@ -120,7 +120,7 @@ def _changed(row: Row, what: What, entry: dict[str, Any], now_ms: int) -> Row:
 
 def _row(hive: Hive, bead_id: str) -> Row:
     hive.issues.get(bead_id)
-    row = hive.issues.rows().get(bead_id)
+    row = hive.issues.exact_row(bead_id, ended=True)
     if row is None:
         raise InvalidInput(
             f"{bead_id} is a Ralph bead: only queen run and queen verify write its history",

@@ -1,8 +1,7 @@
 """Completes an issue of a hive: its checks first, and then its assignment. ADR 0008.
 
 No program runs under the hive's lock. Each step leaves a state from which the same command
-continues: the checks are recorded, then a Ralph bead is completed and moved, and last the
-assignment ends, with its leases, its message and the tracker's row, all or nothing.
+continues.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, metadata_of
-from queenbee.documents.sprints.teams import is_sprint_bead
+from queenbee.documents.sprints.bead_rules import is_sprint_bead
 from queenbee.errors import ExternalFailure, InvalidInput, NotYours
 from queenbee.services.messages import stage
 from queenbee.workflows import running

@@ -1,8 +1,6 @@
 """What beads and gates say about issues: the answers to the questions of the services. ADR 0008.
 
-Ralph beads are issues beside the tracker's rows, a phase gate holds the later phases back, and a
-sprint bead without an attempt left is not offered again. Documents are cached until a file
-changes. Without such documents, nothing else of this layer is imported.
+Documents are cached until a file changes. Without any, nothing else of this layer is imported.
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ from queenbee.documents.plans.plan_check import check_plan
 from queenbee.documents.plans.source_text import read_markdown
 from queenbee.documents.ralph.bead_files import BeadFolders, update_bead
 from queenbee.documents.sessions.session import validate_session
-from queenbee.documents.sprints.bead_rules import check_bead
-from queenbee.documents.sprints.teams import is_sprint_bead
+from queenbee.documents.sprints.bead_rules import check_bead, is_sprint_bead
 from queenbee.errors import QueenError
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.workflows.locks import documents_lock

@@ -14,9 +14,8 @@ from queenbee.documents.findings import Finding
 from queenbee.documents.issue_rows import current_rows, metadata_of
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.ralph.ralph_bead import validate_bead
-from queenbee.documents.sprints.bead_rules import MAX_BYTES, check_bead
+from queenbee.documents.sprints.bead_rules import MAX_BYTES, check_bead, is_sprint_bead
 from queenbee.documents.sprints.sprint_bead import objects_in
-from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import NotFound, Unreadable
 from queenbee.store.files import split_lines
 from queenbee.store.git_trees import git_tree

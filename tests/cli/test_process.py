@@ -218,6 +218,13 @@ def test_only_a_terminal_that_wants_color_gets_it(
     assert ("\x1b[" in on_terminal(queen, "reserved", env=env)) is colored
 
 
+def test_a_terminal_gets_no_escape_of_a_text(queen: Queen, quick: QuickQueen) -> None:
+    quick("issue", "new", "\x1b]0;owned\x07", "--description", "a\x1b[31m\rb", as_="ui")
+    shown = on_terminal(queen, "issue", "list", "--format", "csv", env={})
+    assert "\x1b" not in shown
+    assert "a\\x1b[31m\\x0db" in shown
+
+
 def test_a_pipe_gets_no_color(queen: Queen, quick: QuickQueen) -> None:
     quick("reserve", "README.md", as_="ui-engineer")
     assert "\x1b" not in queen("reserved", as_="ui-engineer").out

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import COMMAND, Queen, QuickQueen, write_lines
+from hives import COMMAND, Clock, Queen, QuickQueen, write_lines
 
 from queenbee import Hive
 from queenbee.core.queue import Want
@@ -106,3 +106,26 @@ def test_a_wait_shows_a_line_of_progress_on_a_terminal(queen: Queen, repo: Path)
     assert len(line) < 80
     assert "waiting" not in on_a_terminal(repo, *wait, "--json", QUEEN_DROID="oak")
     assert "waiting" not in queen(*wait, as_="oak").err
+
+
+def test_who_is_silent_with_the_last_issue_is_named_wherever_somebody_waits_for_it(
+    quick: QuickQueen, beads: Path, frozen: Clock
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "Last", "status": "open"})
+    quick("claim", "qb-1", as_="fern")
+    frozen.advance(16 * 60)
+    silent = "silent for 16m"
+    assert f"qb-1  Last  (fern has it, {silent})" in quick("next", as_="amber").out
+    timed_out = quick("next", "--wait", "1s", as_="amber")
+    assert timed_out.code == 6
+    assert f"no issue is ready for you (fern has one, {silent})" in timed_out.err
+    assert f"fern: qb-1 Last, {silent}" in quick("status", as_="amber").out
+    nudged = quick("nudge", "fern", as_="amber")
+    assert "queen assign qb-1 amber --reassign" in nudged.out
+    moved = quick("assign", "qb-1", "amber", "--reassign", as_="amber")
+    assert moved.code == 0
+    [_, ended] = quick("assignments", "--issue", "qb-1", "--status", "all", as_="amber").out.split(
+        "\n"
+    )[:2]
+    assert ended.split()[:3] == ["qb-1", "fern", "reassigned"]
+    assert ended.split()[-1] == "amber"

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hives import QuickQueen, git, write_lines
 
-from queenbee.core import glob
+from queenbee.core.glob import pattern as glob
 from queenbee.core.text import one_line, printable
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import BadPattern

@@ -9,15 +9,21 @@ from hypothesis import strategies as st
 
 from queenbee.core.beads import read_rows
 from queenbee.core.readiness import (
-    all_blockers,
     blockers_of,
     missing_blockers,
+    open_standings,
     standings,
     startable,
 )
 from queenbee.core.timestamps import parse_ms
 
 NOW_MS = parse_ms("2024-12-14T12:00:00Z")
+
+
+def all_blockers(issues):
+    """Returns what each blocked issue waits for."""
+    found = open_standings(issues, holders={}, now_ms=NOW_MS, held_back={}, everything=True)
+    return {key: each.waits_for for key, each in found.items() if each.waits_for}
 
 
 def row(identifier, **fields):

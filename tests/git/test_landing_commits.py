@@ -152,4 +152,7 @@ def test_when_all_is_done_it_says_so_and_succeeds(
     quick("claim", "q-2", as_="boss")
     quick("complete", "q-2", as_="boss")
     done = quick("land", "-m", "all", "--next", cwd=tree)
-    assert (done.code, "Everything is done: 2 of 2 issues.\n" in done.out) == (0, True)
+    assert (done.code, "Everything is done: 2 of 2 issues. You can stop.\n" in done.out) == (
+        0,
+        True,
+    )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, Ran, commit_file, git, write_lines
+from hives import Queen, QuickQueen, Ran, commit_file, git, write_lines
+
+from queenbee import Hive
+from queenbee.services.waiting.landing_turn import folder_of
+from queenbee.store import waiting_line
 
 
 @pytest.fixture
@@ -39,6 +45,36 @@ def test_mail_about_the_issue_or_urgent_mail_stops_it_once_with_the_text(
     assert landed(quick, tree).code == 0
 
 
+def test_mail_that_comes_while_it_waits_stops_it_once_before_the_check(
+    queen: Queen, quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    """Also where whoever has the turn would take it along."""
+    git(repo, "worktree", "add", "-q", str(tmp_path / "two"), "-b", "two")
+    commit_file(tmp_path / "two", "two.txt", "x\n")
+    go, began = tmp_path / "go", tmp_path / "began"
+    check = f"echo x >> {began}; while [ ! -e {go} ]; do sleep 0.05; done"
+    folder = folder_of(Hive.open(repo, droid="api", env={}), "main")
+    first = queen.start("land", "--check", check, cwd=tmp_path / "two", as_="api")
+    until(began.exists)
+    second = queen.start("land", "--check", check, cwd=tree, as_="ui")
+    until(lambda: len(list(waiting_line.live(folder))) == 2)
+    quick("msg", "send", "ui", "Wait for the schema.", "--issue", "qb-1", as_="boss")
+    go.touch()
+    assert first.communicate(timeout=60)[1] == ""
+    said = "".join(second.communicate(timeout=60))
+    assert (first.returncode, second.returncode) == (0, 5)
+    assert "nothing was landed: a message came before, read now: boss: “Wait for" in said
+    assert began.read_text() == "x\n"
+    assert quick("land", "--check", check, as_="ui", cwd=tree).code == 0
+
+
+def until(true: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
 def test_other_mail_does_not_stop_it(quick: QuickQueen, tree: Path) -> None:
     quick("msg", "send", "ui", "about the other one", "--issue", "qb-2", as_="api")
     quick("msg", "send", "ui", "good morning", as_="api")
@@ -59,6 +95,7 @@ def test_the_news_of_a_landing_is_dropped_once_the_branch_has_it(
     assert told["subject"] == "main has changed files that you work on"
     git(other, "checkout", "-q", "README.md")
     git(other, "merge", "-q", "main")
+    assert "has changed files" not in quick("issues", as_="api", cwd=other).err
     assert quick("msg", "read", "--json", as_="api", cwd=other).json == []
 
 

@@ -347,7 +347,7 @@ def test_the_settings_say_how(repo: Path, beads: Path, trees: tuple[Path, Path])
         '[land]\ncheck = "exit 1"\nstrategy = "squash"\nunion = ["*.md"]\njoin = "all"\n'
     )
     rules = Rules.of(opened(trees[0]))
-    assert rules == Rules("exit 1", "squash", ("*.md",), "all", 3600)
+    assert rules == Rules("exit 1", "squash", ("*.md",), "all", 3600, records=True)
     assert land(opened(trees[0]), check=None, wait_s=5).commit is None
     git(repo, "config", "queenbee.check", "true")
     assert land(opened(trees[0]), check=None, wait_s=5).commit is not None

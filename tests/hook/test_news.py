@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from agent_inputs import NAME, OTHER_SESSION, recorded, shaped
-from hives import write_lines
+from hives import commit_file, git, write_lines
 from tokens import tokens
 
 from queenbee import Hive
@@ -19,6 +19,7 @@ from queenbee.core.queue import Want
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy
 from queenbee.hook import news as hook_news
+from queenbee.services.messages import LANDED, stage
 from queenbee.services.telling import news
 from queenbee.services.work import Wanted, wait
 from queenbee.store.droids import told as store_told
@@ -557,3 +558,20 @@ def test_what_a_hook_says_is_one_json_document(tree: Path) -> None:
         capture_output=True,
     )
     assert "schöne Grüße 🐝" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+
+
+def test_what_was_landed_is_no_news_once_it_was_merged_by_hand(
+    hear: Callable[..., list[str]], tree: Path
+) -> None:
+    for count in (1, 2):
+        commit_file(tree, f"{count}.txt", "x\n")
+        commit = git(tree, "rev-parse", "HEAD").strip()
+        git(tree, "reset", "-q", "--keep", "HEAD^")
+        hive = hive_of(tree, "reviewer")
+        with hive.transaction() as tx:
+            fields = {"subject": "main has changed", "body": "b", "importance": "normal"}
+            stage(tx, "reviewer", ["tester"], {**fields, LANDED: commit})
+        if count == 1:
+            git(tree, "merge", "-q", "--ff-only", commit)
+            assert hear() == []
+    assert "main has changed" in hear()[0]

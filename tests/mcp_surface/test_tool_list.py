@@ -10,7 +10,7 @@ import pytest
 from mcp_clients import ERAS, inside
 from tokens import tokens
 
-from queenbee.mcp.guide import INSTRUCTIONS
+from queenbee.mcp.resources import INSTRUCTIONS
 
 SNAPSHOT = Path(__file__).parent / "tools.json"
 MOST_TOKENS = 1500

@@ -55,7 +55,7 @@ def test_using_the_library_loads_no_command_line_and_no_database(
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=repo, capture_output=True, text=True, check=True
     )
-    unused = {"click", "filelock", "orjson", "pathspec", "ulid"}
+    unused = {"click", "orjson", "pathspec", "ulid"}
     if engine == "files":  # What is in a database is kept in another one here, for the next time.
         unused |= {"_sqlite3"}
     assert unused.isdisjoint(done.stdout.split())

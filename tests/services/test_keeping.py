@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hives import Clock, git, records
@@ -14,10 +16,15 @@ from hypothesis import strategies as st
 
 from queenbee import Hive
 from queenbee.errors import NotFound
+from queenbee.git import removed_rows as asking
 from queenbee.git.removed_rows import removed_rows
 from queenbee.services import settling
 from queenbee.store.files import Appender
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
+
+if TYPE_CHECKING:
+    from queenbee.services.keeping import Removed
+    from queenbee.store.layout import Layout
 
 Row = dict[str, Any]
 
@@ -79,6 +86,22 @@ class TestWhatGitTakesAway:
         assert sorted(tracker.read_bytes().splitlines()) == sorted(before.splitlines())
         write(hive)
         assert sorted(tracker.read_bytes().splitlines()) == sorted(before.splitlines())
+
+    def test_lets_a_stash_be_taken_back(self, hive: Hive, tracker: Path, repo: Path) -> None:
+        new(hive, "qb-1")
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "one")
+        new(hive, "qb-2")
+        (repo / "README.md").write_text("mine\n")
+        git(repo, "stash", "-q")
+        new(hive, "qb-3")
+        with pytest.raises(AssertionError, match="would be overwritten"):
+            git(repo, "stash", "pop")
+        git(repo, "checkout", "-q", "--", ".beads")
+        git(repo, "stash", "pop", "-q")
+        assert (repo / "README.md").read_text() == "mine\n"
+        write(hive)
+        assert sorted(titles(tracker)) == ["qb-1", "qb-2", "qb-3"]
 
     def test_can_be_claimed_and_edited(self, hive: Hive, tracker: Path) -> None:
         new(hive, "qb-1")
@@ -165,6 +188,75 @@ class TestWhatSomebodyRemoved:
         write(hive)
         assert sorted(titles(committed)) == ["qb-1"]
 
+    @pytest.mark.parametrize("commands", [[["stash", "-q"]], [["reset", "-q", "--hard"]]])
+    def test_and_was_made_anew_survives_git(
+        self, hive: Hive, committed: Path, repo: Path, clock: Clock, commands: list[list[str]]
+    ) -> None:
+        clock.advance(1)
+        rewrite(committed, records(committed)[0])
+        git(repo, "commit", "-qam", "without qb-2")
+        write(hive)
+        Tracker(hive).new(NewIssue("Made anew", issue_id="qb-2"))
+        for each in commands:
+            git(repo, *each)
+        assert hive.issues.get("qb-2").title == "Made anew"
+        write(hive)
+        assert titles(committed)["qb-2"] == "Made anew"
+
+    def test_made_anew_and_removed_again_stays_away(
+        self, hive: Hive, committed: Path, repo: Path, clock: Clock
+    ) -> None:
+        for _ in range(2):
+            clock.advance(1)
+            rewrite(committed, records(committed)[0])
+            git(repo, "commit", "-qam", "without qb-2")
+            assert sorted(hive.issues.ids()) == ["qb-1"]
+            new(hive, "qb-2")
+            git(repo, "commit", "-qam", "with qb-2")
+        rewrite(committed, records(committed)[0])
+        git(repo, "commit", "-qam", "without qb-2")
+        write(hive)
+        assert sorted(titles(committed)) == ["qb-1"]
+
+    def test_by_a_commit_that_is_taken_back_is_there(
+        self, hive: Hive, committed: Path, repo: Path
+    ) -> None:
+        rewrite(committed, records(committed)[0])
+        git(repo, "commit", "-qam", "without qb-2")
+        write(hive)
+        git(repo, "reset", "-q", "--soft", "HEAD~1")
+        assert sorted(hive.issues.ids()) == ["qb-1", "qb-2"]
+        write(hive)
+        assert sorted(titles(committed)) == ["qb-1", "qb-2"]
+
+    def test_by_a_commit_that_is_taken_back_is_written_by_who_reads_no_issue(
+        self, hive: Hive, committed: Path, repo: Path
+    ) -> None:
+        rewrite(committed, records(committed)[0])
+        git(repo, "commit", "-qam", "without qb-2")
+        write(hive)
+        git(repo, "reset", "-q", "--soft", "HEAD~1")
+        write(hive)
+        assert sorted(titles(committed)) == ["qb-1", "qb-2"]
+
+    def test_before_a_shallow_clone_begins_stays_away(
+        self, hive: Hive, committed: Path, repo: Path, tmp_path: Path
+    ) -> None:
+        rewrite(committed, records(committed)[0])
+        git(repo, "commit", "-qam", "without qb-2")
+        git(repo, "commit", "-q", "--allow-empty", "-m", "more")
+        git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repo}", "shallow")
+        there = Hive.open(tmp_path / "shallow", droid="a", env={"QUEEN_DURABILITY": "buffered"})
+        there.asks_git = removed_rows
+        assert sorted(there.issues.ids()) == ["qb-1"]
+        write(there)
+        path = Path(there.layout.issues_path)
+        assert sorted(titles(path)) == ["qb-1"]
+        new(there, "qb-3")
+        git(tmp_path / "shallow", "stash", "-q", "-u")
+        write(there)
+        assert "qb-3" in there.issues.ids()
+
     def test_without_a_commit_is_back(self, hive: Hive, committed: Path) -> None:
         rewrite(committed, records(committed)[0])
         write(hive)
@@ -239,6 +331,67 @@ class TestARow:
         assert records(tracker)[0]["serial"] == 2**80 + 1
 
 
+class TestAskingGit:
+    @pytest.fixture
+    def taken(self, hive: Hive, tracker: Path) -> Path:
+        new(hive, "qb-1")
+        tracker.unlink()
+        return tracker
+
+    @pytest.mark.parametrize("reads_first", [False, True])
+    def test_keeps_no_other_writer_waiting(
+        self, hive: Hive, taken: Path, repo: Path, reads_first: bool
+    ) -> None:
+        other = Hive.open(repo, droid="b", env={"QUEEN_DURABILITY": "buffered"})
+        asked = []
+
+        def while_another_writes(layout: Layout, since_ms: int) -> tuple[Removed, bool]:
+            asked.append(since_ms)
+            write(other)
+            return removed_rows(layout, since_ms)
+
+        hive.asks_git = while_another_writes
+        if reads_first:
+            assert hive.issues.ids() == ["qb-1"]
+        Tracker(hive).edit("qb-1", priority=0)
+        taken.unlink()
+        write(hive)
+        assert titles(taken) == {"qb-1": "Title of qb-1"}
+        assert len(asked) == 1
+
+    def test_in_vain_shows_the_row_and_writes_nothing(self, hive: Hive, taken: Path) -> None:
+        hive.asks_git = lambda layout, since_ms: ({}, False)
+        write(hive)
+        assert hive.issues.get("qb-1").title == "Title of qb-1"
+        assert not taken.exists()
+        Tracker(hive).edit("qb-1", title="New")
+        assert titles(taken) == {"qb-1": "New"}
+
+    def test_takes_no_longer_than_it_may(
+        self, hive: Hive, taken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        slow = tmp_path / "bin" / "git"
+        slow.parent.mkdir()
+        slow.write_text(f'#!/bin/sh\nsleep 9\nexec {shutil.which("git")} "$@"\n')
+        slow.chmod(0o755)
+        monkeypatch.setattr(asking, "_LIMIT_S", 0.1)
+        monkeypatch.setenv("PATH", f"{slow.parent}:{os.environ['PATH']}")
+        write(hive)
+        assert not taken.exists()
+        assert hive.issues.ids() == ["qb-1"]
+
+    def test_of_an_empty_repository_needs_no_commit(self, tmp_path: Path, clock: Clock) -> None:
+        git(tmp_path, "init", "-q", "none")
+        (tmp_path / "none" / ".beads").mkdir()
+        env = {"QUEEN_DURABILITY": "buffered"}
+        hive = Hive.open(tmp_path / "none", droid="a", env=env, clock=clock)
+        hive.asks_git = removed_rows
+        new(hive, "qb-1")
+        Path(hive.layout.issues_path).unlink()
+        write(hive)
+        assert titles(Path(hive.layout.issues_path)) == {"qb-1": "Title of qb-1"}
+
+
 FIELDS = ("title", "notes", "design")
 """Each clone edits one of them."""
 STEPS = st.lists(
@@ -268,7 +421,7 @@ class Clones:
         (path / ".beads").mkdir(parents=True)
         clock = self.clocks[int(path.name)]
         hive = Hive.open(path, droid="a", env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
-        hive.asks_git = lambda layout, ids: set()
+        hive.asks_git = lambda layout, since_ms: ({}, True)
         return hive
 
     def file(self, number: int) -> Path:
@@ -350,6 +503,29 @@ class TestWhatOthersMade:
             new(hive, issue_id)
         assert titles(tracker) == {"qb-1": "Title of qb-1", "qb-2": "Title of qb-2"}
         assert hive.issues.get("qb-9").title == "big"
+        Tracker(hive).edit("qb-9", title="still big")
+        assert hive.issues.get("qb-9").title == "still big"
+        Tracker(hive).delete("qb-9", reason="too large")
+        assert "qb-9" not in hive.issues.ids()
+        new(hive, "qb-3")
+        assert "qb-9" not in titles(tracker)
+
+    def test_with_the_last_revision_ends_alike_everywhere(
+        self, hive: Hive, tracker: Path, tmp_path: Path, clock: Clock
+    ) -> None:
+        last = {"id": "qb-1", "title": "theirs", "status": "open", "rev": 2**53 - 1}
+        self.ledger(tracker, last)
+        for title in ("one", "two"):
+            clock.advance(1)
+            Tracker(hive).edit("qb-1", title=title)
+            assert hive.issues.get("qb-1").title == title
+        path = tracker.parent / "queen_issues.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)
+        assert len(lines) == 3
+        there = tmp_path / "there" / ".beads"
+        there.mkdir(parents=True)
+        (there / path.name).write_bytes(b"".join(reversed(lines)))
+        assert Hive.open(there.parent).issues.get("qb-1").title == "two"
 
     def test_can_be_edited_where_its_row_just_fits_into_the_file(
         self, hive: Hive, tracker: Path

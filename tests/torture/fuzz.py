@@ -18,7 +18,7 @@ from queenbee.core.beads import read_rows
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.kinds import KINDS
 from queenbee.core.leases import as_of
-from queenbee.core.readiness import all_blockers, missing_blockers, standings, startable
+from queenbee.core.readiness import missing_blockers, standings, startable
 from queenbee.core.records import Assignment, Message, Reservation
 from queenbee.core.standing import superseded_assignments, superseded_leases
 from queenbee.services.history import revisions
@@ -97,7 +97,6 @@ def execute(data: bytes) -> None:
     _show(table)
     issues = read_rows(fields for _, fields in records)
     startable(standings(issues, holders={}, now_ms=NOW_MS, held_back={}).values(), "ui")
-    all_blockers(issues)
     missing_blockers(issues)
     for issue in issues.values():
         issue.to_dict()

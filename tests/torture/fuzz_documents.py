@@ -32,12 +32,12 @@ from queenbee.documents.gates.gate import (
 from queenbee.documents.gates.gate_run import gate_checks
 from queenbee.documents.gates.judgement import attempt_of, counters, judge, latest_results
 from queenbee.documents.json_documents import format_json, parse_json
-from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import check_plan
 from queenbee.documents.plans.plan_graph import render_plan
 from queenbee.documents.plans.plan_import import import_plan
 from queenbee.documents.plans.rows import PlanSetting
+from queenbee.documents.plans.source_text import annotate_plan
 from queenbee.documents.sessions.folder import File, SessionFolder
 from queenbee.documents.sessions.session import read_session, session_findings
 from queenbee.documents.sessions.session_import import import_session

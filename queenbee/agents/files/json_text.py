@@ -1,14 +1,8 @@
-"""Changes a JSON text and leaves every other byte of it unchanged.
+"""Changes a JSON text and leaves every other byte of it unchanged, comments and commas included.
 
-Other people's settings are only inserted into and cut from, never rewritten. An item that is added
-to an empty object or array follows its bracket directly (`{"a": 1 }` from `{ }`). In a container
-that we made it is on its own line. So a later cut can tell whether the container was there before,
-and restores the original text.
-
-Comments (`//` and `/* */`) and a comma before a closing bracket may be in the text: some agents
-accept them. They stay where they are.
-
-Positions are indexes into a text that `loads` accepts; nothing else here checks that again.
+An item that is added to an empty container follows its bracket directly (`{"a": 1 }` from `{ }`);
+in one that we made it is on its own line: so a later cut restores the original text. Positions are
+indexes into a text that `loads` accepts.
 """
 
 from __future__ import annotations

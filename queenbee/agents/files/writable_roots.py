@@ -1,8 +1,7 @@
 """Codex's list of folders that its sandbox may write to: `sandbox_workspace_write.writable_roots`.
 
-Codex lets an agent write below its working directory. The hive of a linked worktree is in the main
-one, so its folders are added to the list. Several repositories share the file, so a list is changed
-in place: `"/state", "/beads", ` comes at its beginning and goes, and the rest stays.
+Several repositories share the file, so a list is changed in place: `"/state", "/beads", ` comes at
+its beginning and goes, and the rest stays. docs/agents.md, "In a sandbox".
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from queenbee.cli.app import command, is_mine
 from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, paragraph, table
+from queenbee.cli.terminal import say
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.text import printable, shortened, suggested
@@ -163,6 +164,22 @@ def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
     """Release an issue and the files reserved for it"""
     issue_id = hive.issue_id(issue_id, recorded=True)
     return hive.assignments.release(issue_id, reason=reason)
+
+
+@command(
+    "note",
+    show=lambda given: say("noted: others see it until you land, or for a day"),
+    example="queen note 'I switch run_length_* to the helper'",
+    at_once=True,
+)
+@click.argument("text")
+def note(hive: Hive, text: str) -> Assignment:
+    """Tell the others what you do beside your issue
+
+    They see it in queen next and queen status, and in the hook, until your issue ends or a day has
+    passed.
+    """
+    return hive.assignments.note(text)
 
 
 @command(

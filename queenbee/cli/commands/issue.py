@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -74,6 +76,8 @@ def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, st
 @click.option("--status", help="open, in_progress, blocked or deferred")
 @click.option("--assignee", help="Whom the tracker gives it to")
 @click.option("--defer", "defer_until", metavar="TIME", help="Not before, as 2026-01-31T09:00:00Z")
+@click.option("--label", "add_labels", multiple=True, help="A label to add")
+@click.option("--remove-label", "remove_labels", multiple=True, help="A label to take away")
 def edit(hive: Hive, issue_id: str, description: str | None, **fields: Any) -> list[Issue]:
     """Change an issue of the tracker"""
     text = body_or_stdin(description) if description is not None else None
@@ -172,7 +176,9 @@ def _show_exported(found: Exported) -> None:
     elif found.form == "csv":
         from queenbee.documents.issue_lists import as_csv  # noqa: PLC0415 - start-up
 
-        click.echo(as_csv(found.to_dict()), nl=False)
+        shown = partial(printable, keep_newlines=True) if sys.stdout.isatty() else str
+        # Color: else click would cut out of the texts what looks like it.
+        click.echo(as_csv(found.to_dict(), shown), nl=False, color=True)
     else:
         show_list(found.issues)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,7 +51,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     for each in landing.came_in[:_SHOWN]:
         say(f"came in: {each.sentence()}")
     if len(landing.came_in) > _SHOWN:
-        say(f"came in: and {len(landing.came_in) - _SHOWN} more")
+        say(f"came in: {len(landing.came_in) - _SHOWN} more landings")
     if landing.untracked:
         say(f"note: not part of it, because untracked: {printable(', '.join(landing.untracked))}")
     if value["told"]:
@@ -144,8 +145,11 @@ def _landed(hive: Hive, asked: Request) -> Answer:
     if asked.go_on:
         asked = asked.resumed(hive.layout, tell)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
+    landing = done.landing
+    if asked.go_on and not call.json:  # The conflict named those that change the same files.
+        landing = replace(landing, came_in=[each for each in landing.came_in if not each.files])
     value = {
-        "landing": done.landing,
+        "landing": landing,
         "told": done.told,
         "completed": done.completion,
         "next": None,
@@ -157,5 +161,5 @@ def _landed(hive: Hive, asked: Request) -> Answer:
             value["is_shown"] = True
         terms = confirmation(hive, confirm=asked.confirm)
         with views.waiting_for("an issue", asked.wait_s):
-            value["next"] = terms.take_following(asked.wait_s)
+            value["next"] = terms.take_following(asked.wait_s, landed=True)
     return Answer(value, yes=done.done)

@@ -227,10 +227,7 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
     Without an ID, shows everything that you have not read, oldest first.
     """
     if not ids:
-        if any("landed" in each.fields for each in hive.messages.inbox(unread=True)):
-            from queenbee.git.landed import drop_merged  # noqa: PLC0415 - start-up
-
-            drop_merged(hive)
+        hive.messages.drop_merged()
         return hive.messages.read_unread(limit=limit)
     if limit is not None:
         raise InvalidInput("--limit is for reading without an ID", hint="queen msg read --limit 20")

@@ -14,6 +14,7 @@ from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
+from queenbee.core.glob.pattern import why_apart
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
@@ -312,8 +313,6 @@ def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
     reason = None
     if witness is None:
-        from queenbee.core.glob.apart import why_apart  # noqa: PLC0415 - start-up
-
         reason = why_apart(one.pattern, other.pattern)
     return Answer({**value, "witness": witness, "reason": reason}, yes=witness is not None)
 

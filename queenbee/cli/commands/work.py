@@ -14,7 +14,7 @@ from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
-from queenbee.core.text import printable, shell_word, shortened, suggested
+from queenbee.core.text import printable, quotation, shell_word, shortened, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.services import work
 
@@ -50,15 +50,12 @@ def obstacle(standing: Standing) -> str:
     return printable(standing.because or "ready")
 
 
-def show_next(found: Begin | Nothing, *, why_1: str = "") -> None:
-    """Shows an issue to begin with all that is needed, or why there is none.
-
-    `why_1` says what the exit status 1 means, if that is how it ends when all is done.
-    """
+def show_next(found: Begin | Nothing) -> None:
+    """Shows an issue to begin with all that is needed, or why there is none."""
     if isinstance(found, work.Begin):
         _show_begin(found)
     else:
-        _show_nothing(found, why_1)
+        _show_nothing(found)
 
 
 def _show_begin(begin: Begin) -> None:
@@ -89,6 +86,12 @@ def _show_begin(begin: Begin) -> None:
 
 def _title_of(member: Member, assignment: Assignment) -> str:
     return shortened(member.titles.get(assignment.issue_id, ""), _TITLE)
+
+
+def _note(member: Member, assignment: Assignment) -> str:
+    """Returns what a droid does beside an issue, in its own words."""
+    note = member.notes.get(assignment.issue_id)
+    return f", and {quotation(note)}" if note else ""
 
 
 def _sign(grant: Assignment | Reservation) -> str:
@@ -137,7 +140,7 @@ def _doing(begin: Begin, member: Member, path: str) -> str:
 def _show_member(member: Member, indent: str = "") -> None:
     now_ms = time.time_ns() // 1_000_000
     doing = [
-        f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip()
+        f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip() + _note(member, each)
         for each in member.assignments[:_SHOWN]
     ]
     patterns = [each.pattern + _sign(each) for each in member.leases[:_SHOWN]]
@@ -160,14 +163,14 @@ def _show_mail(found: Begin | Nothing) -> None:
         paragraph(f"{found.unread} more unread messages: queen msg read")
 
 
-def _show_nothing(nothing: Nothing, why_1: str) -> None:
+def _show_nothing(nothing: Nothing) -> None:
     _show_mail(nothing)
     if not nothing.counts["total"]:
         paragraph("There are no issues yet: queen issue new TITLE, or queen plan import PLAN.md")
         return
     if nothing.state == "done":
         total = nothing.counts["total"]
-        paragraph(f"Everything is done: {total} of {total} issues{why_1}.")
+        paragraph(f"Everything is done: {total} of {total} issues. You can stop.")
         if nothing.uncommitted_records is not None:
             paragraph(_to_commit(nothing.uncommitted_records))
         return
@@ -201,7 +204,7 @@ def _to_commit(beads_dir: str) -> str:
 
 @command(
     "next",
-    show=lambda found: show_next(found, why_1=", so there is nothing to take"),
+    show=show_next,
     example="queen next\nqueen next --reserve 'migrations/**'\nqueen next --wait 10m",
     at_once=True,
 )
@@ -214,7 +217,7 @@ def _to_commit(beads_dir: str) -> str:
     flag_value=_WAIT,
     callback=seconds,
     metavar="[10m]",
-    help="Wait until an issue is ready or everything is done",
+    help="Wait until an issue is ready, everything is done, or urgent mail comes",
 )
 @confirm_options
 def next_(
@@ -229,13 +232,13 @@ def next_(
     It takes the ready issue on the critical path; two droids never get the same one. If you
     have an issue already, it prints that one again.
 
-    Exit 0: you have an issue. Exit 1: there is none for you, and the output says why. Exit 6:
-    --wait timed out.
+    Exit 0: you have an issue, or everything is done. Exit 1: nothing is free for you now, and the
+    output says why. Exit 6: --wait timed out.
     """
     asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
     with waiting_for("an issue", wait):
         taken = asked.take_next(patterns=patterns, wait_s=wait or 0)
-    return Answer(taken, yes=isinstance(taken, work.Begin))
+    return Answer(taken, yes=isinstance(taken, work.Begin) or taken.is_end)
 
 
 def _show_completion(completion: Completion) -> None:
@@ -381,6 +384,8 @@ def _show_me(status: Status, now_ms: int) -> None:
         since = f"  ({ago(each.created_ms, now_ms)}{_sign(each)})"
         title = _short_title(status.titles.get(each.issue_id, ""))
         entry(f"  {printable(each.issue_id)}  ", title, since)
+        if status.me is not None and (note := _note(status.me, each)):
+            paragraph(f"    {note.removeprefix(', ')}")
     for lease in status.me.leases if status.me is not None else ():
         entry("  holds ", printable(lease.pattern), _sign(lease))
     if status.unread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from queenbee.core.text import suggested
 
@@ -14,31 +15,17 @@ MARKER_SIZE = 40
 """Long enough that no line of a file is read as a marker."""
 
 
+@dataclass(frozen=True, slots=True)
 class Conflict:
     """One place where two sides differ: what each has there, what both began with, and the lines
     around it up to the next conflict.
     """
 
-    __slots__ = ("after", "base", "before", "branch", "main")
-
-    def __init__(
-        self,
-        main: list[bytes],
-        base: list[bytes],
-        branch: list[bytes],
-        *,
-        before: list[bytes],
-        after: list[bytes],
-    ) -> None:
-        self.main = main
-        self.base = base
-        self.branch = branch
-        self.before = before
-        self.after = after
-
-    def with_sides(self, main: list[bytes], branch: list[bytes]) -> Conflict:
-        """Returns the conflict with other lines on its sides."""
-        return Conflict(main, self.base, branch, before=self.before, after=self.after)
+    main: list[bytes]
+    base: list[bytes]
+    branch: list[bytes]
+    before: list[bytes]
+    after: list[bytes]
 
 
 def parts(text: bytes) -> tuple[list[list[bytes]], list[Conflict]]:
@@ -62,7 +49,8 @@ def parts(text: bytes) -> tuple[list[list[bytes]], list[Conflict]]:
         else:
             (sides or between)[-1].append(line)
     conflicts = [
-        Conflict(*each, before=between[at], after=between[at + 1]) for at, each in enumerate(found)
+        Conflict(main, base, branch, between[at], between[at + 1])
+        for at, (main, base, branch) in enumerate(found)
     ]
     return between, conflicts
 

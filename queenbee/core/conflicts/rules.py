@@ -7,11 +7,12 @@ What each got right on the merges of public projects is in ADR 0035; `make repla
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.conflicts.marked import ended, parts
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -160,15 +161,14 @@ ALL: Mapping[str, Rule] = {**CHECKED, "definitions kept": definitions_apart}
 """The same with those that are too often wrong to be used unless somebody says so."""
 
 
-class Place:
+class Place(NamedTuple):
     """Where a conflict was joined: by which rule, and the lines of the result, with the number of
     the first one.
     """
 
-    def __init__(self, rule: str, first: int, lines: Lines) -> None:
-        self.rule = rule
-        self.first = first
-        self.lines = lines
+    rule: str
+    first: int
+    lines: Lines
 
 
 def settle(conflict: Conflict, rules: Mapping[str, Rule]) -> tuple[str, Lines] | None:
@@ -205,7 +205,9 @@ def trimmed(conflict: Conflict) -> tuple[Lines, Conflict, Lines]:
     head = next((at for at in range(most) if main[at] != branch[at]), most)
     most -= head
     tail = next((at for at in range(most) if main[-1 - at] != branch[-1 - at]), most)
-    rest = conflict.with_sides(main[head : len(main) - tail], branch[head : len(branch) - tail])
+    rest = replace(
+        conflict, main=main[head : len(main) - tail], branch=branch[head : len(branch) - tail]
+    )
     return main[:head], rest, main[len(main) - tail :]
 
 

@@ -1,8 +1,6 @@
 """Many patterns for many questions: found by the literal path that each begins with.
 
-Whoever asks once scans the texts instead (`sieve`), which parses only what may be meant. Stored
-patterns were checked when they were written. An invalid one, written by another tool, covers no
-path here, and `queen doctor` reports it.
+An invalid one, written by another tool, covers no path here, and `queen doctor` reports it.
 """
 
 from __future__ import annotations

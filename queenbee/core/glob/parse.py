@@ -1,8 +1,7 @@
 """Reads the text of a pattern, and finds its normal form.
 
-A pattern is a sequence of items, each with its column. Braces that hold a `/` or
-a `**` are expanded into **branches**, one sequence of segments each; all other braces stay in their
-segment. `docs/adr/0003-exact-overlap.md` has the reasons.
+Braces that hold a `/` or a `**` are expanded into **branches**, one sequence of segments each; all
+other braces stay in their segment. ADR 0003.
 """
 
 from __future__ import annotations
@@ -28,8 +27,11 @@ _MARKS = {ANY: "?", STAR: "*", GLOBSTAR: "**", SLASH: "/"}
 MAX_CHARS = 1024
 MAX_DEPTH = 16
 MAX_BRANCHES = 64
+MAX_NAMES = 512
+"""The choices of alternatives of all segments together: more than a list that fits in a pattern."""
 MAX_SPREAD = 4096
-"""The items of all branches together: each branch is compared with each branch of the other."""
+"""The items of all branches together, and of all such choices: each is compared with each of the
+other pattern."""
 
 SPECIAL = frozenset("*?[{}\\")
 """Characters with a special meaning; a `]`, and a `,` outside braces, have none."""
@@ -87,6 +89,7 @@ def parse(text: str) -> Tree:
     tidy = True
     for spread in reader.spread_paths(items):
         branch = reader.resolve(spread)
+        reader.refuse_too_many_names(branch)
         tidy = tidy and branch == spread
         branches.setdefault(render(_flat(branch)), branch)
     if len(branches) == 1:
@@ -314,6 +317,16 @@ class _Reader:
             )
         return results
 
+    def refuse_too_many_names(self, branch: list[Segment]) -> None:
+        """Raises `BadPattern` if the braces within segments stand for too much."""
+        braced = [each for each in branch if any(isinstance(what, Group) for what, _ in each)]
+        extents = list(map(_extent, braced))
+        counts, sizes = sum(count for count, _ in extents), sum(size for _, size in extents)
+        if counts > MAX_NAMES or sizes > MAX_SPREAD:
+            column = next(column for what, column in braced[0] if isinstance(what, Group))
+            reason = "these braces, with the others, stand for too many names"
+            raise self.fail(column, reason, "reserve them as several patterns")
+
     def _too_many(self, column: int) -> BadPattern:
         reason = "these braces, with the others that contain a /, expand to too many paths"
         return self.fail(column, reason, "reserve them as several patterns")
@@ -370,6 +383,18 @@ def _flat(segments: list[Segment]) -> list[Item]:
     for index, segment in enumerate(segments):
         items += [(SLASH, 0), *segment] if index else segment
     return items
+
+
+def _extent(items: list[Item]) -> tuple[int, int]:
+    """Returns how many choices of alternatives the items have, and the items of all of them."""
+    count, size = 1, 0
+    for what, _ in items:
+        more, long = 1, 1
+        if isinstance(what, Group):
+            extents = list(map(_extent, what.alternatives))
+            more, long = sum(each for each, _ in extents), sum(each for _, each in extents)
+        count, size = count * more, size * more + count * long
+    return count, size
 
 
 def _dots(items: list[Item]) -> set[int]:

@@ -6,15 +6,14 @@ these three are in no segment's language, whatever its pattern says.
 
 from __future__ import annotations
 
-from queenbee.core.glob.chars import common_char
+from queenbee.core.glob.chars import DOT, Chars, common_char
 from queenbee.core.glob.runs import meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.core.glob.chars import Chars, Part
-    from queenbee.core.glob.product import Automaton
+    from queenbee.core.glob.chars import Part
 
     Runs = tuple[str | tuple[str | Chars, ...], ...]
     """The characters between the stars."""
@@ -26,13 +25,12 @@ _NO_NAMES = ("", ".", "..")
 class Segment:
     """A segment that holds a wildcard, a class or alternatives."""
 
-    __slots__ = ("_automaton", "_hash", "parts", "runs")
+    __slots__ = ("_hash", "choices", "parts")
 
     def __init__(self, parts: tuple[Part, ...]) -> None:
         self.parts = parts
-        self.runs = _runs(parts)
-        """None for a segment with alternatives, for which its automaton decides."""
-        self._automaton: Automaton | None = None
+        self.choices = tuple(map(_runs, _spread(parts)))
+        """The runs of each choice of alternatives; just one if there are none."""
         self._hash = hash(parts)
 
     def __eq__(self, other: object) -> bool:
@@ -41,18 +39,9 @@ class Segment:
     def __hash__(self) -> int:
         return self._hash
 
-    @property
-    def automaton(self) -> Automaton:
-        """The segment as an automaton, created when first needed."""
-        if self._automaton is None:
-            from queenbee.core.glob.product import Automaton  # noqa: PLC0415 - start-up
-
-            self._automaton = Automaton(self.parts)
-        return self._automaton
-
     def covers(self, name: str) -> bool:
         """Returns whether a valid name is in the segment's language."""
-        return self.automaton.accepts(name) if self.runs is None else _covers(self.runs, name)
+        return any(_covers(runs, name) for runs in self.choices)
 
 
 def common_name(one: str | Segment, other: str | Segment) -> str | None:
@@ -67,7 +56,7 @@ def common_name(one: str | Segment, other: str | Segment) -> str | None:
     if key not in _common:
         if len(_common) >= _MEMO_SIZE:
             _common.clear()
-        _common[key] = _meet(one, other)
+        _common[key] = _first_common(one, other)
     return _common[key]
 
 
@@ -76,25 +65,44 @@ def sample_name(segment: str | Segment) -> str | None:
     return segment if isinstance(segment, str) else common_name(segment, _ANY_NAME)
 
 
-def common_name_by_automata(one: Segment, other: Segment) -> str | None:
-    """Returns what `common_name` returns, decided without the shortcut for runs."""
-    from queenbee.core.glob.product import common_word  # noqa: PLC0415 - start-up
-
-    return common_word(one.automaton, other.automaton)
+def _first_common(one: Segment, other: Segment) -> str | None:
+    names = (_meet(mine, theirs) for mine in one.choices for theirs in other.choices)
+    return next((name for name in names if name is not None), None)
 
 
-def _meet(one: Segment, other: Segment) -> str | None:
-    if one.runs is None or other.runs is None:
-        return common_name_by_automata(one, other)
-    meeting = meet(one.runs, other.runs, common_char)
+def _meet(one: Runs, other: Runs) -> str | None:
+    meeting = meet(one, other, common_char)
     if meeting is None:
         return None
     head, tail, elastic = meeting
     name = "".join(head + tail)
     if elastic and (name in _NO_NAMES or (not head and name[0] == ".")):
         return "".join([*head, "x", *tail])
-    # The leftmost placing can give a name that no segment has though another placing is valid.
-    return common_name_by_automata(one, other) if name in _NO_NAMES else name
+    return _other_than_dots(one, other) if name in _NO_NAMES else name
+
+
+def _other_than_dots(one: Runs, other: Runs) -> str | None:
+    """Returns a name that both cover and that is not only dots, or None. One of them has no star,
+    so that all their names are as long.
+    """
+    (fixed,), runs = (one, other) if len(one) == 1 else (other, one)
+    for at, place in enumerate(fixed):
+        less = _without_dot(place)
+        narrowed = (*fixed[:at], less, *fixed[at + 1 :]) if less is not None else None
+        meeting = meet((narrowed,), runs, common_char) if narrowed is not None else None
+        if meeting is not None:
+            return "".join(meeting[0])
+    return None
+
+
+def _without_dot(place: str | Chars) -> str | Chars | None:
+    if isinstance(place, str):
+        return None if place == "." else place
+    ranges = []
+    for low, high in place.ranges:
+        ranges += [(low, DOT - 1), (DOT + 1, high)] if low <= DOT <= high else [(low, high)]
+    left = Chars(tuple(ends for ends in ranges if ends[0] <= ends[1]), place.folded)
+    return left if left.ranges else None
 
 
 def _covers(runs: Runs, name: str) -> bool:
@@ -106,11 +114,22 @@ def _covers(runs: Runs, name: str) -> bool:
     return meet(runs, (name,), common_char) is not None
 
 
-def _runs(parts: Sequence[Part]) -> Runs | None:
+def _spread(parts: Sequence[Part]) -> list[tuple[str | Chars | None, ...]]:
+    """Returns the parts for each choice of alternatives; `parse` bounds how many there are."""
+    spread: list[tuple[str | Chars | None, ...]] = [()]
+    for part in parts:
+        options = (
+            [choice for alternative in part for choice in _spread(alternative)]
+            if isinstance(part, tuple)
+            else [(part,)]
+        )
+        spread = [(*before, *option) for before in spread for option in options]
+    return spread
+
+
+def _runs(parts: Sequence[str | Chars | None]) -> Runs:
     runs: list[list[str | Chars]] = [[]]
     for part in parts:
-        if isinstance(part, tuple):
-            return None
         if part is None:
             runs.append([])
         else:

@@ -1,11 +1,8 @@
 """Compares one pattern, or one path, with many patterns, most of which it does not parse.
 
-A sieve passes the texts that may overlap a new pattern, and those are compared exactly. A text is
-ruled out if one of its letters, before its first wildcard or after its last one, differs
-from the letter that every path of the new pattern has there.
-
-Stored patterns were checked when they were written. An invalid pattern, written by another tool,
-covers no path here, and `queen doctor` reports it.
+A text is ruled out if one of its letters, before its first wildcard or after its last one, differs
+from the letter that every path of the new pattern has there; the others are compared exactly. An
+invalid pattern, written by another tool, covers no path here.
 """
 
 from __future__ import annotations

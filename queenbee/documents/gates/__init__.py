@@ -1,9 +1,4 @@
-"""Phase gates: rules that must pass before the next phase begins. docs/gates.md.
-
-`gate` makes and changes the document, `judgement` judges it, `gate_files` has its files, `rules`
-and `rule_fields` the four types of rules, `gate_run` runs them, and `phases` says which gates hold
-an issue back.
-"""
+"""Phase gates: rules that must pass before the next phase begins. docs/gates.md."""
 
 from __future__ import annotations
 

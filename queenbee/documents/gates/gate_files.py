@@ -1,8 +1,7 @@
 """The files of phase gates: one JSON file each, in `.claude/state/validation/` of the project.
 
-A gate is found by the workflow and phase in its content. The folder may contain other files (the
-document's schema, logs, another tool's results); they are skipped. A file that cannot be read only
-stands for the gate that its name, or what is left of its content, says it is.
+A gate is found by the workflow and phase in its content; other files are skipped. A file that
+cannot be read stands only for the gate that its name, or what is left of its content, says it is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Which gates hold an issue back: those of the phases before its own.
+"""Which gates hold an issue back: those of the phases before its own, and those that it names.
 
-A gate belongs to a phase of a plan when its workflow is the plan's file without folder and `.md`
-(or the bead's own `metadata.workflow_id`), and its phase is the plan's phase: `1`, `phase_1`, or
-`phase_1_foundation`. Any issue may also name gates itself, in `metadata.phase_gate`, and a Ralph
-bead in `phase_gate`: `accounts/phase_1`. `docs/gates.md`, section "What a gate holds back".
+`docs/gates.md`, section "What a gate holds back".
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Plans: Markdown with phases and sprints, checked, annotated and imported as issues.
-
-`parse_plan` reads one, `check_plan` reports what is wrong with it, `render_plan` shows the order of
-work, `import_plan` returns the rows that make it beads. `docs/plans.md`.
-"""
+"""Plans: Markdown with phases and sprints, checked, annotated and imported as issues."""
 
 from __future__ import annotations
 
-from queenbee.documents.plans.annotate import annotate_plan as annotate_plan
 from queenbee.documents.plans.plan import Phase as Phase
 from queenbee.documents.plans.plan import Plan as Plan
 from queenbee.documents.plans.plan import Sprint as Sprint
@@ -18,4 +13,5 @@ from queenbee.documents.plans.plan_import import InvalidPlan as InvalidPlan
 from queenbee.documents.plans.plan_import import import_plan as import_plan
 from queenbee.documents.plans.rows import PlanSetting as PlanSetting
 from queenbee.documents.plans.source_text import annotate_file as annotate_file
+from queenbee.documents.plans.source_text import annotate_plan as annotate_plan
 from queenbee.documents.plans.source_text import read_markdown as read_markdown

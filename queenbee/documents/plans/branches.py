@@ -10,11 +10,11 @@ import os
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee.documents.fields import slug
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import ancestors
 from queenbee.documents.plans.plan_graph import plan_dependencies
-from queenbee.documents.sprints.sprint_names import branch_name
-from queenbee.documents.titles import slug
+from queenbee.documents.sprints.numbers import branch_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,9 +1,8 @@
 """The grammar of a plan: how each thing is written, and how a line names one that is not read.
 
-What is read is strict. Whatever else names a sprint, a phase, a dependency, a status, an agent, a
-team or a bead is told by one rule (`unread`), so that nothing gets lost silently. To read another
-form, extend its pattern in the first part; to tell another one, extend `NAMED` or `IN_SECTIONS`.
-`docs/plans.md`; after the document on sprint beads, "Plan Back-Annotation".
+To read another form, extend its pattern in the first part; to tell another one (`unread`), extend
+`NAMED` or `IN_SECTIONS`. `docs/plans.md`; after the document on sprint beads, "Plan
+Back-Annotation".
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Which bead belongs to which sprint of a plan that has changed since its last import.
 
-Pure. `docs/plans.md`, section "Import". The annotation under a sprint's heading decides before its
-number, because a number moves when a sprint is inserted above. Finished work must never pass to
-another sprint unnoticed: a bead that somebody claimed, ran or finished keeps its sprint, unless
-the caller accepts the change.
+Pure. `docs/plans.md`, section "Import". The annotation decides before the number, which moves. A
+bead that somebody claimed, ran or finished keeps its sprint, unless the caller accepts the change.
 """
 
 from __future__ import annotations

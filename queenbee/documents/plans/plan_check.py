@@ -14,8 +14,16 @@ from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.plans.branches import default_prefix, shared_places
 from queenbee.documents.plans.plan_graph import plan_dependencies
-from queenbee.documents.sprints.numbers import Natural, Track, is_sprint, parse_sprint, phase_of
-from queenbee.documents.sprints.sprint_names import branch_fault, branch_name, source_branch_fault
+from queenbee.documents.sprints.numbers import (
+    Natural,
+    Track,
+    branch_fault,
+    branch_name,
+    is_sprint,
+    parse_sprint,
+    phase_of,
+    source_branch_fault,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -1,8 +1,6 @@
 """Imports a plan as beads: the rows that make the issues of a tracker agree with it.
 
-Pure. `docs/plans.md`, section "Import". What the plan states comes from the plan; where it leaves
-a default, the bead keeps its value; what happened to the bead since (status, executions, comments,
-unknown keys) never changes.
+Pure. `docs/plans.md`, section "Import".
 """
 
 from __future__ import annotations

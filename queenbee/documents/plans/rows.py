@@ -12,10 +12,9 @@ from queenbee.documents.agents import DEFAULT_AGENT, agent_path
 from queenbee.documents.issue_rows import metadata_of, new_row, plan_and_sprint
 from queenbee.documents.plans.branches import branch_names, free_name, team_names
 from queenbee.documents.sprints.bead_rules import MERGE, WORK
-from queenbee.documents.sprints.numbers import phase_of
+from queenbee.documents.sprints.numbers import labels, phase_of, team_name, worktree_path
 from queenbee.documents.sprints.reports import DEFAULT_SCHEMA
 from queenbee.documents.sprints.sprint_bead import DEFAULT_ATTEMPTS, objects_in
-from queenbee.documents.sprints.sprint_names import labels, team_name, worktree_path
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

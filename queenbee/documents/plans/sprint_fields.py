@@ -1,8 +1,6 @@
 """The fields under a sprint's heading: worktree, branches, agents, tasks, acceptance criteria.
 
-A field begins with its name in bold and a colon, inside or outside the bold (`**Branch:**`,
-`**Branch**:`), or with a heading of level four or deeper. Its value is the rest of the line, or
-the list that follows.
+`docs/plans.md`, section "How to write a plan".
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Ralph beads: one unit of work with its Definition of Done. docs/ralph-beads.md.
-
-`ralph_bead` has the document, `bead_files` its files, `as_issues` beads as issues, `verify` runs
-and completes a bead's checks once, and `bead_loop` is the loop of an agent and the checks.
-"""
+"""Ralph beads: one unit of work with its Definition of Done. docs/ralph-beads.md."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """The files of Ralph beads: found by id, rewritten whole, and moved so that no crash loses one.
 
-Beads are in three folders: `.ralph/beads/` (standalone), `.beads/active/` and
-`.beads/completed/`. A bead moves between the last two by writing the new file and then removing
-the old one. A crash between the two steps leaves both, and they count as one bead: the copy in
-`completed/` wins, unless its status says that it is not completed.
+A crash during a move leaves both files, and they count as one bead: the copy in `completed/` wins,
+unless its status says that it is not completed. `docs/ralph-beads.md`, "Where beads are".
 """
 
 from __future__ import annotations

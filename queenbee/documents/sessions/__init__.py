@@ -1,9 +1,4 @@
-"""Team sessions: a folder with a team's tasks and roles.
-
-`validate_session` reports what is wrong with one, `read_session` returns what it says,
-`import_session` returns the rows that make its tasks beads, and `session_skeleton` makes a new one.
-`docs/sessions.md`.
-"""
+"""Team sessions: a folder with a team's tasks and roles. docs/sessions.md."""
 
 from __future__ import annotations
 

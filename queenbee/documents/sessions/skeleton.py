@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
+from queenbee.documents.fields import slug
 from queenbee.documents.sessions.folder import SHARED_MEMORY, TASK_ANALYSIS, TEAM_SESSION
-from queenbee.documents.titles import slug
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:

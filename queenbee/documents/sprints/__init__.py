@@ -1,12 +1,11 @@
-"""Sprint beads: issues that carry a sprint's team, history and verdict in their metadata.
-
-`check_bead` reports what is wrong with one, the `record_…` functions add to its history, and
-`next_step` says what follows. `docs/sprint-beads.md`.
-"""
+"""Sprint beads: issues that carry a sprint's team, history and verdict. docs/sprint-beads.md."""
 
 from __future__ import annotations
 
 from queenbee.documents.sprints.bead_rules import check_bead as check_bead
+from queenbee.documents.sprints.bead_rules import group_by_team as group_by_team
+from queenbee.documents.sprints.bead_rules import is_sprint_bead as is_sprint_bead
+from queenbee.documents.sprints.bead_rules import team_of as team_of
 from queenbee.documents.sprints.executions import InvalidRecord as InvalidRecord
 from queenbee.documents.sprints.executions import NoAttemptLeft as NoAttemptLeft
 from queenbee.documents.sprints.executions import attempts_left as attempts_left
@@ -19,6 +18,3 @@ from queenbee.documents.sprints.executions import record_scrum_result as record_
 from queenbee.documents.sprints.executions import sprint_verdict as sprint_verdict
 from queenbee.documents.sprints.sprint_bead import SprintBead as SprintBead
 from queenbee.documents.sprints.sprint_bead import sprint_schema as sprint_schema
-from queenbee.documents.sprints.teams import group_by_team as group_by_team
-from queenbee.documents.sprints.teams import is_sprint_bead as is_sprint_bead
-from queenbee.documents.sprints.teams import team_of as team_of

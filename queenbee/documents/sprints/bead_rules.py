@@ -1,4 +1,5 @@
-"""Whether a sprint bead is valid: its fields, the rules between them, and the agents it names.
+"""Sprint beads: which issues are one, their teams, and whether one is valid: its fields, the rules
+between them, and the agents it names.
 
 All findings are reported at once, and the checked value never changes.
 `docs/sprint-beads.md`; after the document on sprint beads, "Schema Validation".
@@ -11,12 +12,20 @@ from typing import TYPE_CHECKING
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.agents import agent_finding
 from queenbee.documents.findings import Finding
-from queenbee.documents.sprints.numbers import is_phase, is_sprint, phase_of
+from queenbee.documents.issue_rows import metadata_of
+from queenbee.documents.sprints.numbers import (
+    SprintNumber,
+    Track,
+    is_phase,
+    is_sprint,
+    parse_sprint,
+    phase_of,
+)
 from queenbee.documents.sprints.reports import schema_rules
 from queenbee.documents.sprints.sprint_bead import field_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import Any
 
 MAX_BYTES = 1024 * 1024
@@ -24,6 +33,35 @@ MAX_BYTES = 1024 * 1024
 
 MERGE = "beads-ralph-merge"
 WORK = "beads-ralph-work"
+_LAST = SprintNumber(Track((1 << 30, ""), ""), (0, ""), "")
+
+
+def is_sprint_bead(row: Mapping[str, Any]) -> bool:
+    """Returns whether an issue has the type of a sprint bead, or names a sprint."""
+    return row.get("issue_type") in (WORK, MERGE) or "sprint" in metadata_of(row)
+
+
+def team_of(row: Mapping[str, Any]) -> str:
+    """Returns the bead's team; a bead that names none gets its own team."""
+    metadata = metadata_of(row)
+    team = metadata.get("team_name")
+    if isinstance(team, str) and team.strip():
+        return team
+    return f"sprint-{metadata.get('sprint') or row.get('id')}"
+
+
+def group_by_team(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Returns the beads of each team in the order of their sprints, the earliest team first."""
+    teams: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=_order):
+        teams.setdefault(team_of(row), []).append(row)
+    return teams
+
+
+def _order(row: Mapping[str, Any]) -> tuple[SprintNumber, str]:
+    sprint = metadata_of(row).get("sprint")
+    known = isinstance(sprint, str) and is_sprint(sprint)
+    return (parse_sprint(str(sprint)) if known else _LAST, str(row.get("id")))
 
 
 def check_bead(

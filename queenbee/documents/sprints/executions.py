@@ -1,13 +1,7 @@
 """What happened to a sprint bead: attempts, judgements, the pull request, the end.
 
-Pure: each function returns the changed bead, unknown keys included, and does not change its
-argument. After the document on sprint beads, "Agent Execution Tracking" and "Output
-Tracking". These rules always hold: no attempt past `max_retry_attempts` and none after a judgement
-of `stop`; no judgement of an attempt that was never made or by an agent that the bead does not
-name.
-
-The recorded judgements are the checks of a sprint bead, which has no commands of its own. They
-count from the first recorded attempt; a bead without one has no checks.
+Pure: each function returns the changed bead, unknown keys included. `docs/sprint-beads.md`; after
+the document on sprint beads, "Agent Execution Tracking" and "Output Tracking".
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """QA agents' reports, and the `output_schema` in a bead that each report must follow.
 
-The schema comes from a bead, so anyone may have written it: references are never fetched, and a
-pattern cannot run forever. Our own reader judges by the schemas that it understands, which are
-those of the format's examples and of plans; the others need the jsonschema library. ADR 0013.
+Anyone may have written the schema: references are never fetched, and a pattern cannot run forever.
+ADR 0013.
 """
 
 from __future__ import annotations

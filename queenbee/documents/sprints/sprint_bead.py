@@ -1,7 +1,6 @@
 """A sprint bead: its schema, and a reader for rows that may not follow it.
 
-`sprint-bead.schema.json` says what each field is on its own; `rules.py` adds the rules between
-fields. Unknown keys are allowed everywhere. After the document on sprint beads.
+Unknown keys are allowed everywhere. After the document on sprint beads.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.schema import schema_findings
-from queenbee.documents.sprints.sprint_names import branch_fault, is_absolute
+from queenbee.documents.sprints.numbers import branch_fault, is_absolute
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

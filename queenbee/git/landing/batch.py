@@ -84,6 +84,16 @@ class Batch:
         self.leave()
         self._dropped.add(member.offer.entry)
 
+    def go_to(self, commit: str) -> bool:
+        """Goes to a commit with other records; returns whether git did."""
+        self._begin()
+        how = ("checkout", "-q", "--no-overwrite-ignore", "--detach", commit)
+        if self._commands(*how, cwd=self._place.tree, to_the_end=True).status == 0:
+            return True
+        if not self.members:
+            self.leave()
+        return False
+
     def leave(self) -> None:
         """Goes back to the branch of this worktree. Raises `NotLanded` if a check left changes."""
         if self._commands.step.name == "try":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from queenbee.git.run import names_in, user_git
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
 
     from queenbee.git.landing.commands import Commands
     from queenbee.services.waiting.landing_steps import Step
@@ -39,6 +40,7 @@ STEPS = ("", "merge", "rebase", "advance", "try", "return", "conflict")
 """What may be under way in a worktree: nothing; git brings the target here, or moves the target;
 others' branches are tried here, without a branch, or left again; a conflict was left to the droid.
 """
+_RECORD = re.compile(r"\.beads/(?:queen_\w+\.jsonl|issues\.jsonl|archive/[\w.]+\.jsonl)")
 _OFF_BRANCH = ("try", "return")
 
 
@@ -103,16 +105,59 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
                 f"the {found.open} in {where.tree} cannot be taken back: {done.said}",
                 hint="queen land again",
             )
+    carried = carried_in(step.fields.get("carried"))
     if do:
+        keep_in_index(where.tree, after, before, carried)
         is_merge = step.name in ("merge", "try")
         after = (_merged(after, where.tree) if is_merge else None) or after
-        _restore(commands, where.tree, before, after, tell)
+        _restore(commands, where.tree, before, after, tell, carried)
     if step.name in _OFF_BRANCH:
         go_back(commands, step, where)
     elif is_unfinished(step, where):
         step.write("conflict")
     else:
         step.end()
+
+
+def keep_in_index(tree: str, before: str, after: str, carried: Sequence[str]) -> None:
+    """Gives the index of a worktree the records of a commit to which git is about to move it: git
+    then leaves their files alone.
+    """
+    if carried:
+        put_in_index(tree, before, after, set(carried))
+
+
+def carried_in(said: object) -> list[str]:
+    """Returns the records that a step says are carried."""
+    listed = said if isinstance(said, list) else []
+    return [each for each in listed if isinstance(each, str) and is_record(each)]
+
+
+def is_record(path: str) -> bool:
+    """Returns whether a file is a ledger, its archive, or the tracker."""
+    return _RECORD.fullmatch(path) is not None
+
+
+def put_in_index(
+    tree: str,
+    before: str,
+    after: str,
+    paths: Collection[str],
+    repository: dict[str, str] | None = None,
+) -> None:
+    listed = git("diff-tree", "-r", "-z", "--no-renames", before, after, "--", cwd=tree)
+    fields = names_in(listed)
+    entries = [
+        f"{said.split()[1]} {said.split()[3]}\t{path}\0"
+        for said, path in zip(fields[::2], fields[1::2], strict=True)
+        if path in paths
+    ]
+    git(
+        *("update-index", "--add", "-z", "--index-info"),
+        cwd=tree,
+        stdin="".join(entries).encode(errors="surrogateescape"),
+        repository=repository or {},
+    )
 
 
 def go_back(commands: Commands, step: Step, where: Where) -> None:
@@ -199,20 +244,28 @@ def remove_locks(where: Where, began_ns: int, *, sees_all: bool = True) -> list[
 
 
 def _restore(
-    commands: Commands, tree: str, before: str, after: str, tell: Callable[[str], None]
+    commands: Commands,
+    tree: str,
+    before: str,
+    after: str,
+    tell: Callable[[str], None],
+    carried: Collection[str] = (),
 ) -> None:
-    if _commit(tree) == before and (left := restore(commands, tree, before, after)):
+    if _commit(tree) == before and (left := restore(commands, tree, before, after, carried)):
         tell(
             f"a landing was killed in {tree}, and these files were changed since: "
             f"{named(left, SHOWN)}"
         )
 
 
-def restore(commands: Commands, tree: str, before: str, after: str) -> list[str]:
+def restore(
+    commands: Commands, tree: str, before: str, after: str, carried: Collection[str] = ()
+) -> list[str]:
     """Undoes what git had done of a move from one commit or tree to another; returns the files
-    that it left alone, because they have another content than git would have written.
+    that it left alone, because they have another content than git would have written. Git wrote
+    none of those that were `carried`.
     """
-    changed = _changes(tree, before, after)
+    changed = [each for each in _changes(tree, before, after) if each.path not in carried]
     index = _index(tree)
     if all(index.get(each.path) == each.after for each in changed):
         # Files and index were moved, the branch was not: git takes both back, and knows which

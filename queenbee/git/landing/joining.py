@@ -65,7 +65,7 @@ class Joining:
             if is_new:
                 self._merge(target, self._subject or f"Merge branch '{place.branch}'")
             settings_merge.mend(self._commands, place.tree, target)
-            top = _Top.of(place.tree)
+            top = Top.of(place.tree)
             if self._strategy == SQUASH:
                 self._squash(target, top)
             elif not _is_one_step(target, top):
@@ -206,7 +206,7 @@ class Joining:
         merges = git("rev-list", "--count", "--merges", f"{target}..HEAD", cwd=self._place.tree)
         return not int(merges)
 
-    def _put_first(self, target: str, top: _Top, *, is_new: bool) -> None:
+    def _put_first(self, target: str, top: Top, *, is_new: bool) -> None:
         """Makes the target the first parent of the branch's last commit.
 
         A merge of the target that nobody else has is replaced by the same one with its parents
@@ -219,11 +219,22 @@ class Joining:
             message = self._by_hook(self._subject or f"Merge branch '{self._place.branch}'")
             self._commit(top.commit, [target, top.commit], message)
 
+    def again(self, commit: str, files: str, target: str, tip: str) -> str:
+        """Makes a commit on a target once more, with another tree, and on what that target is now;
+        where others may have it, a merge of it. Returns what it made.
+        """
+        top = Top.of(self._place.tree, commit)
+        parents = [tip, *top.parents[1:]] if tip != target else top.parents
+        if self._is_published(commit):
+            message = self._by_hook(self._subject or f"Merge branch '{self._place.branch}'")
+            return self.commit(files, [parents[0], commit], message)
+        return self.commit(files, parents, top.message, top.author)
+
     def _is_published(self, commit: str) -> bool:
         asked = ("for-each-ref", "--count=1", "--contains", commit, "refs/remotes")
         return line(*asked, cwd=self._place.tree) is not None
 
-    def _squash(self, target: str, top: _Top) -> None:
+    def _squash(self, target: str, top: Top) -> None:
         """Makes one commit of the branch's, with the target as its parent."""
         tree = self._place.tree
         listed = git("rev-list", "--reverse", "--no-merges", f"{target}..HEAD", cwd=tree)
@@ -276,7 +287,7 @@ class Joining:
     def commit(
         self, head: str, parents: Sequence[str], message: str, author: Author | None = None
     ) -> str:
-        """Makes a commit with the files of another one; returns it."""
+        """Makes a commit with the files of another one, or of a tree; returns it."""
         tree = self._place.tree
         options = [word for parent in parents for word in ("-p", parent)]
         if self._signs:
@@ -300,7 +311,7 @@ def _paragraph(joined: Sequence[Joined]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Top:
+class Top:
     """The last commit of a branch."""
 
     commit: str
@@ -309,7 +320,7 @@ class _Top:
     message: str
 
     @classmethod
-    def of(cls, tree: str, commit: str = "HEAD") -> _Top:
+    def of(cls, tree: str, commit: str = "HEAD") -> Top:
         """Asks git once."""
         wanted = "--format=%H%x00%P%x00%an%x00%ae%x00%ad%x00%B"
         said = git("show", "-s", wanted, "--date=raw", commit, "--", cwd=tree)
@@ -321,10 +332,10 @@ class _Top:
 
 
 def _author(tree: str, commit: str) -> Author:
-    return _Top.of(tree, commit).author
+    return Top.of(tree, commit).author
 
 
-def _is_one_step(target: str, top: _Top) -> bool:
+def _is_one_step(target: str, top: Top) -> bool:
     """Returns whether the branch's last commit follows the target by first parents: a commit
     between them would be a step of the target that nobody checked.
     """

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, NotYours, QueenError
-from queenbee.git.landed import LANDED, drop_merged, end_landed
+from queenbee.git.asked import let_ask
+from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.landing import land
-from queenbee.git.landing.mail import read_first
+from queenbee.git.landing.mail import read_first, stops_landing
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, no_check, whole_check
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import taken
-from queenbee.services.messages import stage
+from queenbee.services.messages import LANDED, stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -75,6 +76,7 @@ def land_issue(
     said that none is needed; `Taken` if another machine's droid has the issue, and `Unreachable`:
     nothing is landed then.
     """
+    let_ask(hive)
     rules = Rules.of(hive)
     check = whole_check(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
@@ -91,25 +93,19 @@ def land_issue(
     hive.look({"reason": asked.reason})
     read_first(hive, work.issue_id)
     work.commit()
-    landing = land(
-        hive,
-        check=check,
-        wait_s=asked.wait_s,
-        rules=rules,
-        work=work,
-        tell=tell,
-        go_on=asked.go_on,
-    )
+    landed = partial(land, hive, check=check, rules=rules, work=work, tell=tell)
+    landing = landed(wait_s=asked.wait_s, go_on=asked.go_on)
     if landing.landed:
         forget(hive.layout)
+        if not asked.take_next:  # Else they go along with the next issue, or end with the last.
+            commit_records(hive, is_end=False)
         _send(terms)
     return Landed(landing, work.issue_id, work.record, work.completion, work.told)
 
 
 def _send(terms: Terms) -> None:
     """Sends the records of a landing to the remote, if that confirms grants."""
-    with suppress(QueenError):
-        drop_merged(terms.hive)
+    terms.hive.messages.drop_merged()
     try:
         if terms.confirm:
             from queenbee.git.remote.syncing import sync  # noqa: PLC0415 - start-up
@@ -187,8 +183,12 @@ class _IssueWork(Work):
         if self.issue_id is None:
             return None
         issue = self.hive.issues.tracked().get(self.issue_id)
-        title = " ".join(issue.title.split()) if issue is not None else ""
+        title = " ".join(issue.title.splitlines()).strip() if issue is not None else ""
         return f"{self.issue_id}: {title}" if title else None
+
+    def look_again(self) -> None:
+        """Raises `Conflict` for mail that came while the turn was waited for."""
+        read_first(self.hive, self.issue_id)
 
     def held(self, paths: Sequence[str]) -> list[str]:
         """Returns those of the files that others hold exclusively, with their holders; also on
@@ -207,10 +207,17 @@ class _IssueWork(Work):
             if lease.exclusive
         ]
 
-    def held_from(self, droid: str, paths: Sequence[str]) -> bool:
-        """Returns whether somebody else holds files that another droid changed."""
+    def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
+        """Returns whether another droid has mail to read first, or somebody else holds files that
+        it changed.
+        """
+        unread = self.hive.messages.inbox(unread=True, droid=offer.droid)
+        if any(stops_landing(each, offer.issue_id) for each in unread):
+            return True
         leases = self.hive.reservations.covering(paths)
-        return any(each.exclusive and each.droid != droid for of in leases.values() for each in of)
+        return any(
+            each.exclusive and each.droid != offer.droid for of in leases.values() for each in of
+        )
 
     @property
     def is_alone(self) -> bool:  # type: ignore[override]

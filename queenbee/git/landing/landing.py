@@ -29,6 +29,7 @@ from queenbee.git.landing.conflicts import Joins
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.promised import Promised
+from queenbee.git.landing.records import with_records
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.landing.requests import forget
 from queenbee.git.landing.trying import Trial
@@ -124,8 +125,8 @@ class _One:
         work: Work,
         tell: Callable[[str], None],
     ) -> None:
+        self._store = store
         self._tell = tell
-        self._droid = store.actor
         self.rules = rules
         self.work = work
         self.place = Place(store)
@@ -149,6 +150,8 @@ class _One:
         self.incoming: Incoming | None = None
         self._tip = ""
         """What the target was before this landing."""
+        self._carried: Sequence[str] = ()
+        """The records in the commit that lands that were not in the one that was checked."""
         self._looked_at = ""
         """The commit of the target that was last looked at while waiting."""
 
@@ -306,7 +309,7 @@ class _One:
         _refuse_held(self.work.held(changed))  # A check may take an hour, in which others reserve.
         self.commands.stop_if_asked()
         turn.check()
-        self._tip = place.tip()
+        commit = self._with_records(commit)
         said = {
             "commit": commit,
             "leader": turn.name,
@@ -316,7 +319,7 @@ class _One:
             "check_said": trial.check_said,
         }
         own = {
-            "droid": self._droid,
+            "droid": self._store.actor,
             "head": head,
             "issue_id": self.work.issue_id,
             "changed": changed,
@@ -327,7 +330,7 @@ class _One:
         if trial.is_alone or not self._advance(commit):
             trial.batch.leave()
             return None
-        if members:
+        if self.step.name == "try":
             place.take_branch_to(commit, head)
         done = Landing.promised(place.target, mine)
         return replace(done, changed=changed, joined=self.joining.joined)
@@ -348,8 +351,20 @@ class _One:
         place.refuse_without_hive(changed)
         place.refuse_unreadable(changed)
         _refuse_held(self.work.held(changed))
+        self.work.look_again()
         self.commands.stop_if_asked()
         return head, changed
+
+    def _with_records(self, commit: str) -> str:
+        """Returns the commit to land: the one that was checked, with the records of the hive."""
+        carrying, paths = commit, self._carried[:0]
+        if self.rules.records:
+            carrying, paths = with_records(self._store, self.place, self.joining, commit)
+        self._tip, self._carried = self.place.tip(), ()
+        if carrying == commit or not self._trial.batch.go_to(carrying):
+            return commit
+        self._carried = paths
+        return carrying
 
     def _are_in(self, turn: LandingTurn) -> bool:
         """Returns whether all members still want to land, and may.
@@ -357,7 +372,7 @@ class _One:
         Who left the line before the promise lands nothing; who leaves after it waits for it.
         """
         members = self._trial.batch.members
-        held = any(self.work.held_from(each.offer.droid, each.changed) for each in members)
+        held = any(self.work.keeps_out(each.offer, each.changed) for each in members)
         return not held and turn.still([each.offer.entry for each in members])
 
     def _advance(self, head: str) -> bool:
@@ -372,7 +387,11 @@ class _One:
         with Step.of(self._folder, place.main_tree) as step:
             if place.tip() != self.joining.target:
                 return False
-            step.write("advance", before=self.joining.target, after=head)
+            where = {"before": self.joining.target, "after": head}
+            step.write("advance", **where, carried=self._carried)
+            self.commands.wait_for_index(place.common_dir)
+            with suppress(QueenError):  # Git then says what is in the way.
+                healing.keep_in_index(place.main_tree, **where, carried=self._carried)
             how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", head)
             done = self.commands("merge", *how, cwd=place.main_tree, step=step, to_the_end=True)
             if place.has(head):

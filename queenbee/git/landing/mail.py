@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, quotation, suggested
 from queenbee.errors import Conflict
-from queenbee.git.landed import drop_merged
 
 if TYPE_CHECKING:
     from queenbee.core.records import Message
@@ -20,15 +19,8 @@ def read_first(hive: Services, issue_id: str | None) -> None:
 
     It is read by that: a message stops one landing.
     """
-
-    def matters(message: Message) -> bool:
-        told = message.subject.startswith(f"[{issue_id}] ")  # By the hive itself.
-        return message.importance == "urgent" or (
-            issue_id is not None and message.issue_id == issue_id and not told
-        )
-
-    drop_merged(hive)
-    mail = hive.messages.read_unread(wanted=matters)
+    hive.messages.drop_merged()
+    mail = hive.messages.read_unread(wanted=lambda each: stops_landing(each, issue_id))
     if not mail:
         return
     text = "; ".join(
@@ -39,4 +31,12 @@ def read_first(hive: Services, issue_id: str | None) -> None:
         f"nothing was landed: {count} came before, read now: {text}",
         hint=f"answer ({suggested('queen msg reply', mail[0].id, 'TEXT')}), or land again",
         messages=[each.to_dict() for each in mail],
+    )
+
+
+def stops_landing(message: Message, issue_id: str | None) -> bool:
+    """Returns whether a message has to be read before an issue lands."""
+    told = message.subject.startswith(f"[{issue_id}] ")  # By the hive itself.
+    return message.importance == "urgent" or (
+        issue_id is not None and message.issue_id == issue_id and not told
     )

@@ -54,7 +54,7 @@ class Trial:
         while True:
             commit = head
             if most > 1:
-                commit = self.batch.take(self._offers(turn), most - 1, self._is_held)
+                commit = self.batch.take(self._offers(turn), most - 1, self._work.keeps_out)
             try:
                 failed = self._failed(turn, pace, most)
             except _OthersCame:
@@ -77,9 +77,6 @@ class Trial:
             for each in offers(turn.behind())
             if (each.check, each.strategy) == (rules.check, rules.strategy)
         ]
-
-    def _is_held(self, offer: Offer, changed: Sequence[str]) -> bool:
-        return self._work.held_from(offer.droid, changed)
 
     def _failed(self, turn: LandingTurn, pace: Pace, most: int) -> str | None:
         """Returns what failed of the commit of this worktree. Raises `_OthersCame`."""

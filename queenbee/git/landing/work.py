@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit, line
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class Rules:
     """How many branches may land in one step."""
     jobs: int = 1
     """How many of them may be checked side by side after a failure."""
+    records: bool = False
+    """Whether the commit that lands carries the records of the hive."""
     signs: bool = False
     """Whether the user signs commits."""
 
@@ -113,6 +116,7 @@ class Rules:
             check_timeout_s=said.land_check_timeout_s,
             batch=said.land_batch,
             jobs=said.land_jobs,
+            records=carries_records(store.layout),
             signs=own.get("commit.gpgsign", "no").lower() in ("", "true", "yes", "on", "1"),
         )
 
@@ -171,8 +175,11 @@ class Work:
         """Returns those of the changed files that may not land, because others hold them."""
         return []
 
-    def held_from(self, droid: str, paths: Sequence[str]) -> bool:
-        """Returns whether somebody else holds files that another droid changed."""
+    def look_again(self) -> None:
+        """Called when the turn has come, before the check; refuses what must not land now."""
+
+    def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
+        """Returns whether the branch of another droid must wait for its own turn."""
         return False
 
     record: Any = None

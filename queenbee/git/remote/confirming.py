@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from queenbee.core import leases
-from queenbee.core.glob import overlap
+from queenbee.core.glob.pattern import overlap
 from queenbee.core.records import Assignment, Reservation
 from queenbee.errors import Busy, Held, QueenError, Taken, Unreachable
 from queenbee.git.remote.alongside import following

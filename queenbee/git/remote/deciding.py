@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core import leases
+from queenbee.core.fold import following
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.standing import superseded_assignments
 from queenbee.services.leases.live import overlaps
@@ -59,7 +60,7 @@ def decide(hive: Services, notes: Notes, token: int) -> Decisions:
             decisions.refused += 1
             continue
         for kind, grant in alive:
-            fields = {**grant.fields, "rev": grant.rev + 1, "unconfirmed": False}
+            fields = {**grant.fields, "rev": following(grant.rev), "unconfirmed": False}
             fields |= {"token": token, "clone": notes.clone()}
             decisions.lines.setdefault(kind, []).append(codec.encode(fields))
         decisions.confirmed.append(name)

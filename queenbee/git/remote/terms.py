@@ -105,29 +105,25 @@ class Terms:
         taken = answers[-1]
         if isinstance(taken, Begin):
             taken.settle(given)
-        if any("landed" in each.fields for each in self.hive.messages.inbox(unread=True)):
-            from queenbee.git.landed import drop_merged  # noqa: PLC0415 - start-up
-
-            drop_merged(self.hive)
+        self.hive.messages.drop_merged()
         taken.take_mail(self.hive)
         return taken
 
-    def take_following(self, wait_s: float = 0) -> Begin | Nothing | None:
+    def take_following(self, wait_s: float = 0, *, landed: bool = False) -> Begin | Nothing | None:
         """Takes the next issue after another one was completed: that has been done, so what keeps
         the remote from confirming the next one is only told. Returns None then. Waits for so long
-        while others are at work. At the end of all work, commits the records.
+        while others are at work. At the end of all work, and where there is none after one has
+        `landed`, commits the records.
         """
         from queenbee.services.work import Nothing  # noqa: PLC0415 - start-up
 
         found = self._following(wait_s)
-        if isinstance(found, Nothing) and found.uncommitted_records is not None:
-            settings = self.hive.layout.settings
-            if settings.land_records and settings.problem is None:
-                from queenbee.git.landed import commit_records  # noqa: PLC0415 - start-up
+        is_end = isinstance(found, Nothing) and found.state == "done"
+        if isinstance(found, Nothing) and (landed or is_end):
+            from queenbee.git.landed import commit_records  # noqa: PLC0415 - start-up
 
-                if commit_records(self.hive.layout):
-                    self.tell(f"committed the records in {found.uncommitted_records}")
-                    found.uncommitted_records = None
+            if commit_records(self.hive, is_end=is_end):
+                found.uncommitted_records = None
         return found
 
     def _following(self, wait_s: float) -> Begin | Nothing | None:

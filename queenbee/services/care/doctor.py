@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from ulid import ULID
 
-from queenbee.core import glob
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
+from queenbee.core.glob import pattern as glob
 from queenbee.core.kinds import kind_of
 from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
+from queenbee.core.row_edits import tombstone
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern, QueenError
 from queenbee.services.archiving import MOST_BYTES
@@ -383,21 +385,46 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
 def _not_unique(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:
     """Returns what makes Beads' programs refuse the file or read another state in it."""
     path, doubled = hive.layout.issues_path, _doubled(hive)
+    is_owned = issues_file.owner_in(hive.layout.beads_dir) is not None
     if doubled:
         text = (
             f"{len(doubled)} issues have several rows, first {next(iter(doubled))}: the newest "
             "counts, but other programs use another one or refuse the file"
         )
-        is_owned = issues_file.owner_in(hive.layout.beads_dir) is not None
         yield Diagnosis("doubled_row", path, text, hint=None if is_owned else "queen doctor --fix")
-    having: dict[object, list[str]] = {}
-    for key, issue in issues.items():
+    spare = {each.id for each, _ in _spare(hive)} if not is_owned else set[str]()
+    for ref, same in _same_refs(issues).items():
+        oldest, *others = (each.id for each in same)
+        ids = ", ".join([oldest, *others])
+        text = f"{ids} have one external_ref, {ref}: Beads refuses such a file"
+        younger = next((each for each in others if each not in spare), None)
+        hint = f"queen doctor --fix keeps {oldest}, the oldest"
+        if younger is not None:
+            hint = suggested("queen issue delete", younger, reason=f"the same as {oldest}")
+        yield Diagnosis("doubled_ref", path, text, hint=hint)
+
+
+def _same_refs(issues: Mapping[str, Issue]) -> dict[str, list[Issue]]:
+    """Returns the issues that have one `external_ref`, the oldest first, by it."""
+    having: dict[str, list[Issue]] = {}
+    for issue in issues.values():
         if isinstance(ref := issue.fields.get("external_ref"), str) and ref:
-            having.setdefault(ref, []).append(key)
-    for ref, ids in having.items():
-        if len(ids) > 1:
-            text = f"{', '.join(ids)} have one external_ref, {ref}: Beads refuses such a file"
-            yield Diagnosis("doubled_ref", path, text)
+            having.setdefault(ref, []).append(issue)
+    return {ref: sorted(same, key=lambda each: (instant_ms(each.fields.get("created_at")) or 0,
+            each.id)) for ref, same in having.items() if len(same) > 1}  # fmt: skip
+
+
+def _spare(hive: Services) -> Iterator[tuple[Issue, str]]:
+    """Yields the issues that two clones imported twice, and on which nobody works or waits, each
+    with the one that is kept.
+    """
+    issues = hive.issues.all()
+    needed = {on for each in issues.values() for on, _ in each.dependencies}
+    for oldest, *others in _same_refs(issues).values():
+        for each in others:
+            held = hive.assignments.active(each.id) or each.id in needed
+            if each.status == "open" and not held:
+                yield each, oldest.id
 
 
 def _doubled(hive: Services) -> dict[str, Mapping[str, object]]:
@@ -411,6 +438,10 @@ def _stage_without_doubles(hive: Services, tx: Transaction) -> None:
     if not issues_file.owner_in(hive.layout.beads_dir):
         for row in _doubled(hive).values():
             tx.put_issue(row, row)
+        by = hive.actor_or_none or "queen"
+        for spare, kept in list(_spare(hive)):
+            row = hive.issues.exact_row(spare.id) or {}
+            hive.issues.put(tx, tombstone(row, tx.now_ms, by, f"the same as {kept}"))
 
 
 def _clocks(hive: Services) -> Iterator[Diagnosis]:

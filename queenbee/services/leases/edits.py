@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core import glob
+from queenbee.core.glob import pattern as glob
 from queenbee.core.leases import serves
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 from queenbee.services.leases.paths import path_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core import glob
+from queenbee.core.glob import pattern as glob
 from queenbee.errors import BadPattern, InvalidInput
 from queenbee.store import safe_open
 from queenbee.store.git_trees import composes_names, git_tree

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core import glob, leases
+from queenbee.core import leases
+from queenbee.core.glob.pattern import overlap
 from queenbee.core.names import several
 from queenbee.core.records import Reservation
 from queenbee.core.text import suggested
@@ -287,7 +288,7 @@ class Reservations:
     def overlap(self, left: str, right: str) -> str | None:
         """Returns a path that both patterns cover, or None. Raises `BadPattern`."""
         one, other = self.resolve([left, right])
-        return glob.overlap(one.pattern, other.pattern, fold_case=self.fold_case)
+        return overlap(one.pattern, other.pattern, fold_case=self.fold_case)
 
     def stage_reserve(
         self, tx: Transaction, patterns: Sequence[str], *, issue_id: str | None

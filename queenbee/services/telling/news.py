@@ -52,6 +52,7 @@ def take(hive: Services, *, pass_as: bool = False, only_once: bool = False) -> s
     What does not fit comes the next time. `pass_as` says that the droid's commands have to name
     it. With `only_once`, nothing is told if that cannot be remembered. Raises `Unreadable`.
     """
+    hive.messages.drop_merged()
     told = Told(hive.layout, hive.actor, hive.engine)
     with told as mine:
         # Taken before anything is read: what comes in between is looked at again.
@@ -76,6 +77,7 @@ def of_mail(hive: Services, stamp: object) -> list[str]:
     """Returns who has written to the actor, as far as it was not told: lines beside an answer.
     `stamp` is what `notices.new_mail` returned.
     """
+    hive.messages.drop_merged()
     told = Told(hive.layout, hive.actor)
     if not any(mail(hive, set(told.known()))):
         told.saw_mail(stamp)
@@ -108,6 +110,7 @@ def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> It
         yield from mail(hive, seen)
     if ISSUES in sources:
         found.append((_CLAIM, ISSUES, notices.ended_claims(hive)))
+        found.append((_WAITER, ISSUES, notices.notes_of_others(hive)))
         yield from _done(hive, known)
     if LEASES in sources:
         found.append((_LEASE, LEASES, notices.ended_leases(hive, of_edits=False, said=_said)))

@@ -31,7 +31,7 @@ _FORGET_AFTER_MS = 24 * 3_600_000
 """A lease that ended a day ago is history. In a fresh clone, all of them are."""
 _RECENT = 50
 """How many assignments of each status are looked at, the newest."""
-_NAME_CHARS, _REASON_CHARS = 40, 60
+_NAME_CHARS, _REASON_CHARS, _NOTE_CHARS = 40, 60, 120
 _AT_MOST = 5
 _LINES = 10
 """At most so many line numbers in a notice."""
@@ -144,6 +144,25 @@ def _claim_ended(ended: Assignment) -> str:
     what = how.get(ended.status, "taken back")
     by = mentioned(str(ended_by(ended)), _NAME_CHARS)
     return f"{mentioned(ended.issue_id, _NAME_CHARS)} is no longer yours: {what} by {by}{why}"
+
+
+def notes_of_others(hive: Services) -> News:
+    """Returns what others do beside their issues."""
+    now_ms = hive.now_ms()
+    news: News = {}
+    for row in hive.state("assignments").select({"status": "active"}):
+        each = Assignment(row)
+        note = each.note(now_ms)
+        if note and each.droid != hive.actor:
+            key = f"{each.id}:note:{each.fields.get('noted_at')}"
+            news[key] = partial(_noted, each, note)
+    return news
+
+
+def _noted(assignment: Assignment, note: str) -> str:
+    beside = f"beside {mentioned(assignment.issue_id, _NAME_CHARS)}"
+    said = quotation(note, _NOTE_CHARS)
+    return f"{mentioned(assignment.droid, _NAME_CHARS)} does {beside}: {said}"
 
 
 def ended_leases(

@@ -33,6 +33,8 @@ class Member:
         self.leases = leases
         self.titles = titles
         """The title of each issue it works on, by id."""
+        self.notes: dict[str, str] = {}
+        """What it does beside its issues, by id of these."""
         self.last_seen_ms = last_seen_ms
         """When it last showed a sign of life, in ms since 1970; 0 if never."""
         self.silent_s: int | None = None
@@ -56,6 +58,7 @@ class Member:
                     "issue_id": each.issue_id,
                     "title": self.titles.get(each.issue_id, ""),
                     "since": each.created_at,
+                    "note": self.notes.get(each.issue_id),
                 }
                 for each in self.assignments
             ],
@@ -116,7 +119,10 @@ def team(hive: Services, *, without: Iterable[str] = ()) -> list[Member]:
         )
         for droid in droids
     ]
+    now_ms = hive.now_ms()
     for each in members:
+        said = {one.issue_id: one.note(now_ms) for one in each.assignments}
+        each.notes = {issue_id: note for issue_id, note in said.items() if note}
         each.silent_s = hive.droids.silent_s(each.droid)
         each.waiting = hive.droids.waiting_for(each.droid) if each.silent_s is not None else ()
     return members

@@ -154,6 +154,11 @@ class Nothing(_Answer):
         """The folder of the records if all is done and git has not all of them committed:
         `git.touched` adds it."""
 
+    @property
+    def is_end(self) -> bool:
+        """Whether there were issues, and all of them are done."""
+        return self.state == "done" and self.counts["total"] > 0
+
     def silence(self, droid: str) -> str:
         """Returns in words for how long a droid has been silent."""
         return silence(self.silent[droid], 0)
@@ -193,10 +198,10 @@ def take_next(
     """Takes the next issue for the actor, with leases on the patterns, all or nothing.
 
     An issue that the actor has already comes first. Whoever waits longest is served first. With
-    `wait_s`, waits until there is an issue or everything is done. Raises `Held` if somebody else
-    holds one of the patterns, and `Busy` when that time runs out. While it waits, `on_progress` is
-    called about once a second; an exception that it raises ends the wait. Mail is left to
-    `take_mail`. With a `keeper`, takes over from droids that show no sign of life.
+    `wait_s`, waits until there is an issue, everything is done, or urgent mail is there. Raises
+    `Held` if somebody else holds one of the patterns, and `Busy` when that time runs out. While it
+    waits, `on_progress` is called about once a second; an exception that it raises ends the wait.
+    Mail is left to `take_mail`. With a `keeper`, takes over from droids that show no sign of life.
     """
     with hive.queue.place(Want(any_issue=True), wait_s) as place:
         return _wait_and_take(hive, patterns, place, wait_s, on_progress, keeper)
@@ -224,9 +229,11 @@ def _wait_and_take(
             return True
         if wait_s > 0:
             place.take()
-        return False
+        unread = hive.messages.inbox(unread=True)
+        return any(each.importance == "urgent" for each in unread)
 
-    watch = Watch(hive, ("assignments", ISSUES), [hive.layout.issues_path], on_progress)
+    kinds = ("assignments", "messages", ISSUES)
+    watch = Watch(hive, kinds, [hive.layout.issues_path], on_progress)
     if not until(watch, look, wait_s, LOOK_AGAIN_S) and wait_s > 0:
         last = answers[-1]
         silent = last.silent if isinstance(last, Nothing) else {}

@@ -134,8 +134,7 @@ def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     """
     found: list[tuple[str, str]] = []
     waiting: list[tuple[str, object]] = [("", fields)]
-    while waiting:
-        name, value = waiting.pop(0)
+    for name, value in waiting:  # It grows meanwhile.
         if isinstance(value, str):
             if value not in _passed_short:
                 found.append((name, value))

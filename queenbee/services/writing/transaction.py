@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queenbee.core.fold import following
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.core.row_edits import Edit
+    from queenbee.services.keeping import Keeping
     from queenbee.services.settling import Settled
     from queenbee.store.engines.engine import Engine, Write
     from queenbee.store.layout import Layout
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
         layout: Layout
         long_lines: list[str]
         engine: Engine
+        keeping: Keeping
 
         @property
         def actor_or_none(self) -> str | None: ...
@@ -81,8 +84,10 @@ class Transaction:
         """
         from queenbee.core.row_edits import Edit  # noqa: PLC0415 - start-up
 
-        codec.encode(row)
-        self._rows.append(Edit(row, was))
+        edit = Edit(row, was)
+        # What others made too large for the file can be changed and deleted in the ledger.
+        codec.encode(row if was is None or codec.fits(was) else edit.changes)
+        self._rows.append(edit)
 
     def keep_all_issues(self) -> None:
         """Takes the rows of other programs into the ledger of issues, too."""
@@ -112,7 +117,7 @@ class Transaction:
         self._store.look(changes)
         rev = fields["rev"]
         assert isinstance(rev, int)
-        return self.append(kind, {**fields, **changes, "rev": rev + 1})
+        return self.append(kind, {**fields, **changes, "rev": following(rev)})
 
     def __enter__(self) -> Transaction:
         timeout_s = self._store.layout.settings.lock_timeout_s
@@ -136,7 +141,7 @@ class Transaction:
         if settled is None:
             write.record(self._lines, None, self._store.state)
             return
-        self._lines.setdefault("issues", []).extend(map(codec.encode, settled.lines))
+        self._lines.setdefault("issues", []).extend(settled.lines)
         write.record(self._lines, settled.replace if settled.edits else None, self._store.state)
         settled.note()
         self._is_overtaken = settled.is_overtaken
@@ -157,8 +162,8 @@ class Transaction:
             self._store.committed(list(self._lines))
             if any(self._lines.values()):
                 self._store.wrote()
-        if self._is_overtaken:
-            # What git took away with that version is put back at once: a commit of it as it is now
-            # would be taken for one that removes the rows.
+        if self._is_overtaken or self._store.keeping.ask_now():
+            # What git took away is put back at once: a commit of the file as it is now would be
+            # taken for one that removes the rows.
             with Transaction(self._store, self._mutex):
                 pass

@@ -1,10 +1,7 @@
 """Which sessions of agents work in a worktree: files in the untracked state.
 
-The name that a worktree remembers belongs to the first of its sessions that are at work. Each has a
-file, whose own time is that of its last event. A session is over when its agent says so, when the
-agent's process is gone, or after a while without an event; the next one is then the first.
-
-Nothing breaks without these files: each session then counts as the first.
+The name that a worktree remembers belongs to the first of its sessions that are at work. A file's
+own time is that of the last event. Without these files, each session counts as the first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""Which process each droid's agent is, as far as its hooks and its server of MCP know: files in the
-untracked state.
+"""Which process each droid's agent is: files in the untracked state, which nothing depends on.
 
-A hook is started by its agent, or by a runner that the agent starts for each event. So a process
-counts only once it has been met twice. Nothing breaks without these files: nobody then knows of
-an agent that it is gone.
+A runner may start a hook for each event, so a process counts only once it has been met twice.
 """
 
 from __future__ import annotations

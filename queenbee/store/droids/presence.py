@@ -1,7 +1,6 @@
 """Which droids act on this machine, since when, and when last: files in the untracked state.
 
-A droid that only reads leaves no record; this is how others can know that it is here. Nothing
-breaks without these files: a droid is then known by its records alone.
+Without them, a droid is known by its records alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What each droid was told on this machine, and what the hive was like when it was last told.
 
-`<state>/told/NAME` has a line for each thing that a droid was told. `<state>/seen/NAME` has the
-stamps of the files at that time: while they are the same, there is nothing new, and nothing else
-needs to be read. Nothing breaks without these files: the droid is then told again.
+`<state>/told/NAME` has a line for each thing that it was told, `<state>/seen/NAME` the stamps of
+the files at that time. Without them, it is told again.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ import fcntl
 import os
 
 from queenbee._light import suppress
-from queenbee.core.names import is_name
+from queenbee.core import plain_json
+from queenbee.core.names import EVERYONE, is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.files import stamp_of
+from queenbee.store.files import read_at, stamp_of
 from queenbee.store.whole_files import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.store.engines.engine import Engine
     from queenbee.store.layout import Layout
@@ -122,15 +122,40 @@ class Told:
             keep(self._seen_path, seen)
 
     def new_mail(self) -> object | None:
-        """Returns the stamp of the messages if it changed since `saw_mail`; else None."""
+        """Returns the stamp of the messages if some may have come since `saw_mail`; else None.
+
+        Mail between others makes no command read all messages.
+        """
         layout, engine = self._layout, self._engine
         paths = (layout.ledger_path(MESSAGES), layout.journal_path(MESSAGES))
-        stamp: object = [list(stamp_of(path)) for path in paths]
+        seen = self._seen().get(_MAIL)
         if engine is not None and engine.shared:
-            stamp = repr(engine.ledger(MESSAGES).stamp())
-        elif not any(map(os.path.exists, paths)):
+            stamp: object = repr(engine.ledger(MESSAGES).stamp())
+            return stamp if seen != stamp else None
+        stamps = [list(stamp_of(path)) for path in paths]
+        if not any(stamps) or seen == stamps or self._is_others(paths, seen, stamps):
             return None
-        return stamp if self._seen().get(_MAIL) != stamp else None
+        return stamps
+
+    def _is_others(self, paths: Sequence[str], seen: object, stamps: list[list[int]]) -> bool:
+        """Returns whether the files only grew, by lines that are to others."""
+        try:
+            for path, was, now in zip(paths, seen, stamps, strict=True):  # type: ignore[call-overload]
+                if was != now and (was[0] != now[0] or not 0 < now[1] - was[1] <= _MOST_BYTES):
+                    return False
+                grown = read_at(path, was[1], now[1] - was[1]) if was != now else b""
+                if any(map(self._may_be_mine, grown.split(b"\n"))):
+                    return False
+        except (IndexError, TypeError, ValueError, QueenError):
+            return False
+        return True
+
+    def _may_be_mine(self, line: bytes) -> bool:
+        mine = (os.path.basename(self._path), EVERYONE)
+        if not any(each in line for each in (b"\\u", *(b'"%s"' % each.encode() for each in mine))):
+            return False
+        fields = plain_json.loads(line)
+        return not isinstance(fields, dict) or fields.get("to") in mine
 
     def saw_mail(self, stamp: object) -> None:
         """Remembers what `new_mail` returned before the messages were looked at."""

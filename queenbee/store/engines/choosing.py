@@ -1,8 +1,7 @@
 """Chooses where the lines of a hive are kept, as its settings say.
 
-The settings are a file that git replaces, so a checkout of an old branch may name another engine
-than the one in use. A note in this machine's state says which one that is, and nothing is read or
-written by the other.
+Git replaces the settings, so an old branch may name another engine than the one in use. A note in
+this machine's state says which one that is, and nothing is read or written by the other.
 """
 
 from __future__ import annotations

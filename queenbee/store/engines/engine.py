@@ -1,7 +1,6 @@
 """What services ask of the place where a hive's lines are kept: read, write in turn, wait, now.
 
-`files_engine` keeps them in files that git carries, `postgres` in a database, and `choosing` picks
-the one that the settings name. Nothing above `store` knows which one it is. ADR 0030.
+Nothing above `store` knows which engine it is. ADR 0030.
 """
 
 from __future__ import annotations

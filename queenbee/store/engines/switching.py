@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.ids import RANDOM_BYTES
 from queenbee.errors import InvalidInput, StoreError
 from queenbee.store.engines.choosing import open_engine
-from queenbee.store.engines.postgres.noted import noted_hive
+from queenbee.store.layout import noted_hive
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -1,8 +1,7 @@
 """Which files git ignores, or the setting `ignore` of `[hook]` names: their edits are not leased.
 
-The edit hook asks before each new lease, and nearly always the answer is no. So the lines of the
-ignore files are first held against the names in a path, which costs microseconds; only where one
-may match is pathspec loaded, which decides. No git process is started. ADR 0023.
+Nearly always the answer is no, so names are compared first, and pathspec is loaded only where a
+line may match. No git process is started. ADR 0023.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """Which working tree this is: an id that no other one has, also in a clone on another machine.
 
-Agents that announce their edits in one working tree keep each other out of its files, so the id
-must be the same for all of them and for nobody else. It is random, and is kept once in the tree's
-own git directory; where that may not be written, such as in a sandbox, in the hive's state. A path
-would not do: two clones may have the same. `docs/format.md`, section "Places"; ADR 0023.
+A path would not do: two clones may have the same. `docs/format.md`, section "Places"; ADR 0023.
 """
 
 from __future__ import annotations

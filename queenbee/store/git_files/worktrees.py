@@ -11,6 +11,7 @@ import os
 from queenbee.core.names import is_name
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
+from queenbee.store.files import stamp_of
 from queenbee.store.git_trees import git_tree
 
 TYPE_CHECKING = False
@@ -112,6 +113,19 @@ def ref_target(common_dir: str, ref: str) -> str | None:
         if line.endswith(end):
             return line.removesuffix(end)
     return None
+
+
+def commit_at(tree: str) -> str:
+    """Returns a text that changes whenever another commit is checked out; "" outside git."""
+    here = git_tree(tree)
+    head = _line(os.path.join(here.git_dir, "HEAD")) if here is not None else None
+    if here is None or head is None or not head.startswith("ref: "):
+        return head or ""
+    tables = (
+        os.path.join(each, "reftable", "tables.list") for each in (here.git_dir, here.common_dir)
+    )
+    target = ref_target(here.common_dir, head.removeprefix("ref: "))
+    return target or repr([*map(stamp_of, tables)])
 
 
 def _linked(common_dir: str) -> Iterator[Worktree]:

@@ -54,7 +54,7 @@ class Taker:
         [[greatest]] = tables.ask("SELECT max(id) FROM records")
         self._greatest = str(greatest or "")
         """No id in the index sorts after this one: new ids of ours do, and need no looking up."""
-        # What `value_of` and `text_of` make of a field, without a call for each.
+        # What `value_of` makes of a field, without a call for each.
         self._otherwise = [(name, "active" if name == "status" else None) for name in self._columns]
         marks = ", ".join("?" * (8 + len(self._columns)))
         self._insert = f"INSERT INTO records VALUES ({marks})"  # noqa: S608

@@ -1,8 +1,7 @@
 """An index over one large ledger: SQLite, in the untracked state, disposable at any time.
 
-One row holds the folded record of one id and the columns that services query. The next reader
-brings it up to date from where the last one stopped. If it cannot be used, the ledger is folded in
-memory. `docs/format.md`, "Index"; ADR 0006 and 0011.
+One row holds the folded record of one id and the columns that services query. `docs/format.md`,
+"Index"; ADR 0006 and 0011.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """How an index catches up: with the journal, and with what only the tracked files have.
 
-The journal is append-only, so a position says how much of it the index has read. Git may rewrite
-the tracked file at any time. The index then looks for the lines that the journal lacks, and keeps
-them as *loose* lines: when one disappears from the tracked file, the index drops it from its
-record. If in doubt, the index is rebuilt. `docs/format.md`, "Index"; ADR 0011.
+Lines that the journal lacks are *loose*: when one disappears from the tracked file, which git may
+rewrite, the index drops it from its record. If in doubt, the index is rebuilt. ADR 0011.
 """
 
 from __future__ import annotations

@@ -281,8 +281,3 @@ def remove(path: str) -> None:
     for suffix in _SUFFIXES:
         with suppress(FileNotFoundError):
             safe_open.unlink(path + suffix)
-
-
-def text_of(value: object) -> str | None:
-    """Returns the value for a text column, or None."""
-    return value if isinstance(value, str) else None

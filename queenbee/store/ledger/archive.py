@@ -1,8 +1,7 @@
 """The archive: closed records move from a ledger to segments that are never written again.
 
-A segment is a tracked file, `.beads/archive/queen_<kind>.<n>.jsonl`. The journal keeps every
-line, so moving one cannot lose it. It does not say which file a line is in now: a file next to
-it notes that, as a cache that can be deleted. `docs/format.md`, "Archive"; ADR 0009.
+A note beside the journal says which file a line is in now; it is a cache. `docs/format.md`,
+"Archive"; ADR 0009.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
 """A ledger: the tracked file that git carries, and the journal that git cannot touch.
 
-Every append goes to both. Git rewrites tracked files at any time (a `stash` is enough), so the
-state is the union of the two. The next write appends to the ledger the lines that it lost, and to
-the journal the lines that the ledger gained (a pull, another program). Archived lines count as
-tracked. A reader never writes. `docs/format.md`, sections "Journal" and "Archive";
-ADR 0001.
-
-This is the interface that other engines implement: `read(position)` and `append(lines)`.
+The state is the union of the two. Each append also brings each what it lacks; a reader never
+writes. Archived lines count as tracked. `docs/format.md`, "Journal" and "Archive"; ADR 0001.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Rotation: closed records move from a ledger to new segments of its archive.
 
-The journal keeps every line, and the state is a function of the set of lines. So a crash at any
-step loses nothing: at worst, a line is in a segment and in the ledger. The new segments are on
-disk before the ledger gets shorter. `docs/format.md`, section "Archive"; ADR 0009.
+The new segments are on disk before the ledger gets shorter: after a crash, a line is at worst in
+both. `docs/format.md`, section "Archive"; ADR 0009.
 """
 
 from __future__ import annotations

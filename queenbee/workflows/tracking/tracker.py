@@ -1,8 +1,6 @@
 """The tracker's issues, written: by Beads' own program where there is one, else by us.
 
-A repository whose `.beads/` has Beads' database or configuration belongs to `bd` or `br`: these are
-called, or the refusal says which. In any other, rows of `issues.jsonl` are replaced or added in
-Beads' format. `docs/format.md`, section "Issues".
+`docs/format.md`, section "Issues".
 """
 
 from __future__ import annotations
@@ -15,10 +13,10 @@ from typing import TYPE_CHECKING
 from queenbee.core.beads import DONE
 from queenbee.core.names import checked_issue_id
 from queenbee.core.readiness import BLOCKING
-from queenbee.core.row_edits import fitting_status
+from queenbee.core.row_edits import fitting_status, later_than, tombstone
 from queenbee.core.text import one_line, suggested
 from queenbee.core.timestamps import format_ms, instant_ms, parse_ms
-from queenbee.documents.issue_rows import close_row, later_than, new_row
+from queenbee.documents.issue_rows import close_row, new_row
 from queenbee.documents.reconcile import digits_for, fresh_id, hashed_id, usual_prefix
 from queenbee.errors import Conflict, InvalidInput, Taken
 from queenbee.workflows.tracking.owner import Owner
@@ -93,10 +91,17 @@ class Tracker:
             self._hive.issues.put(tx, row)
         return identifier
 
-    def edit(self, issue_id: str, **changes: object) -> Issue:
+    def edit(
+        self,
+        issue_id: str,
+        *,
+        add_labels: Sequence[str] = (),
+        remove_labels: Sequence[str] = (),
+        **changes: object,
+    ) -> Issue:
         """Changes fields of an issue; None leaves a field as it is. Raises as `new` does."""
         wanted = _given(**changes)
-        if not wanted:
+        if not (wanted or add_labels or remove_labels):
             raise InvalidInput("nothing to change", hint="queen issue edit --help")
         if "title" in wanted:
             wanted["title"] = _checked_title(str(wanted["title"]))
@@ -106,15 +111,25 @@ class Tracker:
                 f"{wanted['status']!r} is not a status to set",
                 hint=f"one of: {', '.join(_STATUSES)}; or queen issue close, reopen",
             )
-        self._hive.look(wanted)
+        self._hive.look({**wanted, "labels": add_labels})
         if "defer_until" in wanted:
             wanted["defer_until"] = _checked_time(str(wanted["defer_until"]))
         issue = self._hive.issues.get(issue_id)
         if self.owner:
             options = [f"--{_OPTION.get(name, name)}={value}" for name, value in wanted.items()]
+            options += [f"--add-label={each}" for each in add_labels]
+            options += [f"--remove-label={each}" for each in remove_labels]
             self._call("update", *options, "--", issue_id)
             return issue
-        self._change(issue_id, lambda row, _: fitting_status({**row, **wanted}))
+
+        def edited(row: Row, now_ms: int) -> Row:
+            known = row.get("labels")
+            labels = dict.fromkeys([*(known if isinstance(known, list) else ()), *add_labels])
+            kept = [each for each in labels if each not in remove_labels]
+            changed = {"labels": kept} if add_labels or remove_labels else {}
+            return fitting_status({**row, **wanted, **changed})
+
+        self._change(issue_id, edited)
         return self._hive.issues.get(issue_id)
 
     def close(self, issue_id: str, *, reason: str | None = None, anyway: bool = False) -> Issue:
@@ -150,13 +165,7 @@ class Tracker:
             self._call("delete", "--force", "--", issue_id)
             return issue
         actor = self._hive.actor
-
-        def deleted(row: Row, now_ms: int) -> Row:
-            why = {"deleted_at": later_than(row, now_ms), "deleted_by": actor}
-            why.update({"delete_reason": reason} if reason else {})
-            return {**row, "status": "tombstone", "original_type": issue.issue_type, **why}
-
-        self._change(issue_id, deleted)
+        self._change(issue_id, lambda row, now_ms: tombstone(row, now_ms, actor, reason))
         return self._hive.issues.tombstone(issue_id) or issue
 
     def check(
@@ -240,7 +249,7 @@ class Tracker:
     def _change(self, issue_id: str, change: Callable[[Row, int], Row]) -> None:
         _ = self._hive.actor  # A change has an author, also where the row does not name one.
         with self._hive.transaction() as tx:
-            row = self._hive.issues.rows().get(issue_id)
+            row = self._hive.issues.exact_row(issue_id, ended=True)
             if row is None:
                 raise InvalidInput(
                     f"{issue_id} is a bead in a file of its own, not a row of the tracker",
@@ -290,7 +299,9 @@ class Tracker:
             gone = self._hive.issues.tombstone(asked.issue_id)
             raise Conflict(
                 f"there {'was' if gone else 'is'} an issue {asked.issue_id} already",
-                hint=suggested("queen show", asked.issue_id),
+                hint=f"with an id of its own: {suggested('queen issue new', title)}"
+                if gone
+                else suggested("queen show", asked.issue_id),
                 issue_id=asked.issue_id,
             )
         return asked.issue_id

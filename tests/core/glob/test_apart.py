@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.core.glob.apart import why_apart
-from queenbee.core.glob.pattern import overlap
+from queenbee.core.glob.pattern import overlap, why_apart
 
 
 @pytest.mark.parametrize(

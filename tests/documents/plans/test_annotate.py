@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queenbee.documents.markdown import split_lines
-from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.plan import parse_plan
-from queenbee.documents.plans.source_text import annotate_file
+from queenbee.documents.plans.source_text import annotate_file, annotate_plan
 from queenbee.errors import InvalidInput
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"

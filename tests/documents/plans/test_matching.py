@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from queenbee.core.timestamps import parse_ms
 from queenbee.documents.issue_rows import RowImport, blocked_by, close_row
-from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import check_plan
 from queenbee.documents.plans.plan_import import InvalidPlan, import_plan
 from queenbee.documents.plans.rows import PlanSetting
+from queenbee.documents.plans.source_text import annotate_plan
 
 NOW = parse_ms("2026-02-07T10:00:00Z")
 SETTING = PlanSetting("plans/a.md", "/home/you/app", "app", "bd", "planner")

@@ -22,11 +22,11 @@ from queenbee.documents.issue_rows import (
     blocked_by,
     render_differences,
 )
-from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_graph import plan_dependencies
 from queenbee.documents.plans.plan_import import InvalidPlan, import_plan
 from queenbee.documents.plans.rows import PlanSetting
+from queenbee.documents.plans.source_text import annotate_plan
 from queenbee.documents.reconcile import fresh_id, hashed_id, merge_dependencies
 from queenbee.documents.sprints.bead_rules import check_bead
 from queenbee.documents.sprints.executions import record_dev_execution

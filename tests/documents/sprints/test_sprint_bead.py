@@ -22,6 +22,7 @@ from queenbee.documents.agents import list_agents
 from queenbee.documents.findings import MAX_FINDINGS, Finding
 from queenbee.documents.sprints import reports
 from queenbee.documents.sprints.bead_rules import check_bead
+from queenbee.documents.sprints.numbers import branch_fault, is_absolute
 from queenbee.documents.sprints.reports import DEFAULT_SCHEMA, report_findings
 from queenbee.documents.sprints.sprint_bead import (
     SCHEMA_PATH,
@@ -29,7 +30,6 @@ from queenbee.documents.sprints.sprint_bead import (
     part_findings,
     sprint_schema,
 )
-from queenbee.documents.sprints.sprint_names import branch_fault, is_absolute
 from queenbee.errors import MissingPackage
 from queenbee.workflows.validation import Rules, validate_data
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queenbee.documents.sprints import sprint_names as sprint_names
+from queenbee.documents.sprints import numbers
+from queenbee.documents.sprints.bead_rules import group_by_team, is_sprint_bead, team_of
 from queenbee.documents.sprints.numbers import is_phase, is_sprint, parse_sprint, sort_sprints
-from queenbee.documents.sprints.teams import group_by_team, is_sprint_bead, team_of
 
 
 class TestNumbers:
@@ -66,25 +66,25 @@ class TestBranches:
         ],
     )
     def test_is_named_by_the_documents_rules(self, sprint: str, title: str, branch: str) -> None:
-        assert sprint_names.branch_name("main", sprint, title) == branch
+        assert numbers.branch_name("main", sprint, title) == branch
 
     @settings(deadline=None)
     @given(st.text(max_size=300))
     def test_every_title_makes_a_branch(self, title: str) -> None:
-        branch = sprint_names.branch_name("main", "1.2", title)
+        branch = numbers.branch_name("main", "1.2", title)
 
-        assert sprint_names.branch_fault(branch) is None
+        assert numbers.branch_fault(branch) is None
         assert len(branch) <= 100
 
     @pytest.mark.parametrize("branch", ["main/1-2-auth", "develop/3a-2b-api", "x", "A_b-C/9"])
     def test_is_a_branch(self, branch: str) -> None:
-        assert sprint_names.branch_fault(branch) is None
+        assert numbers.branch_fault(branch) is None
 
     @pytest.mark.parametrize(
         "branch", ["", "main/1.2", "a b", "a\n", "/a", "a/", "a//b", "-a", "é"]
     )
     def test_is_not_a_branch(self, branch: str) -> None:
-        assert sprint_names.branch_fault(branch)
+        assert numbers.branch_fault(branch)
 
 
 class TestPlaces:
@@ -93,17 +93,17 @@ class TestPlaces:
         ["main/1-1-project-setup", "main/3a-2b-api-validation", "develop/2-1a-auth-service"],
     )
     def test_the_worktree_is_beside_the_repository(self, branch: str) -> None:
-        path = sprint_names.worktree_path("/Users/dev/projects/my-app", branch)
+        path = numbers.worktree_path("/Users/dev/projects/my-app", branch)
 
         assert path == f"/Users/dev/projects/my-app-worktrees/{branch}"
 
     @pytest.mark.parametrize("path", ["/a", "C:\\a", "d:/a", "\\\\host\\share"])
     def test_is_absolute(self, path: str) -> None:
-        assert sprint_names.is_absolute(path)
+        assert numbers.is_absolute(path)
 
     @pytest.mark.parametrize("path", ["a", "./a", "~/a", "C:a", "", "/a\0"])
     def test_is_not_absolute(self, path: str) -> None:
-        assert not sprint_names.is_absolute(path)
+        assert not numbers.is_absolute(path)
 
     @pytest.mark.parametrize(
         ("sprint", "labels"),
@@ -114,7 +114,7 @@ class TestPlaces:
         ],
     )
     def test_labels_are_those_of_the_documents_beads(self, sprint: str, labels: list[str]) -> None:
-        assert sprint_names.labels(sprint) == labels
+        assert numbers.labels(sprint) == labels
 
 
 class TestTeams:

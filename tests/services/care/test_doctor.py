@@ -258,6 +258,42 @@ def test_two_issues_with_one_reference_are_found(hive: Hive, beads: Path) -> Non
     )
 
 
+def test_of_two_issues_with_one_reference_the_oldest_stays(hive: Hive, beads: Path) -> None:
+    row = {"title": "x", "priority": 1, "external_ref": "gh-1", "status": "open"}
+    path = beads / "issues.jsonl"
+    write_lines(
+        path,
+        {"id": "qb-1", **row, "created_at": "2026-01-02T00:00:00Z"},
+        {"id": "qb-2", **row, "created_at": "2026-01-01T00:00:00Z"},
+        {"id": "qb-3", **row, "created_at": "2026-01-03T00:00:00Z"},
+    )
+    (finding,) = (each for each in repair(hive) if each.code == "doubled_ref")
+    assert (finding.fixed, finding.hint) == (True, "queen doctor --fix keeps qb-2, the oldest")
+    gone, kept, also = records(path)
+    assert (kept["status"], kept["external_ref"]) == ("open", "gh-1")
+    for each in (gone, also):
+        assert (each["status"], each["delete_reason"]) == ("tombstone", "the same as qb-2")
+        assert "external_ref" not in each
+
+
+@pytest.mark.parametrize("why", ["held", "needed", "closed"])
+def test_a_second_issue_with_a_reference_that_counts_is_left_to_people(
+    hive: Hive, beads: Path, why: str
+) -> None:
+    row = {"title": "x", "priority": 1, "external_ref": "gh-1"}
+    second = {"id": "qb-2", **row, "status": "closed" if why == "closed" else "open"}
+    rows = [{"id": "qb-1", **row}, second]
+    if why == "needed":
+        rows.append({"id": "qb-3", "title": "y", "priority": 1, "dependencies": ["qb-2"]})
+    write_lines(beads / "issues.jsonl", *rows)
+    if why == "held":
+        hive.assignments.claim("qb-2")
+    (finding,) = (each for each in repair(hive) if each.code == "doubled_ref")
+    hint = "queen issue delete qb-2 --reason 'the same as qb-1'"
+    assert (finding.fixed, finding.hint) == (False, hint)
+    assert records(beads / "issues.jsonl")[1]["status"] == second["status"]
+
+
 def test_lines_of_the_tracker_that_are_not_issues_are_named(hive: Hive, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", "<<<<<<< HEAD", '{"_type":"memory"}', "", "{torn")
     found = [(each.code, each.line, each.severity) for each in examine(hive)]

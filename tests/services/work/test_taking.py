@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,21 @@ class TestWaiting:
         taken = take_next(open_as("ui"), wait_s=30)
         assert isinstance(taken, Nothing) and taken.state == "done"
         later.join()
+
+    def test_ends_with_urgent_mail_to_all(
+        self, open_as: Opener, reviewer: Hive, tracker: Path
+    ) -> None:
+        write_lines(tracker, row("qb-1"))
+        begun(reviewer)
+        reviewer.messages.send("@all", "good morning")
+        send = partial(reviewer.messages.send, "@all", "stop", importance="urgent")
+        later = threading.Timer(0.2, send)
+        later.start()
+        taken = take_next(open_as("ui"), wait_s=30)
+        later.join()
+        taken.take_mail(open_as("ui"))
+        assert isinstance(taken, Nothing)
+        assert [each.body for each in taken.mail] == ["good morning", "stop"]
 
     def test_ends_at_the_timeout(self, hive: Hive, reviewer: Hive, tracker: Path) -> None:
         write_lines(tracker, row("qb-1"))

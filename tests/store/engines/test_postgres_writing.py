@@ -12,7 +12,7 @@ import pytest
 from queenbee import Hive
 from queenbee.errors import Unreadable
 from queenbee.store.engines.postgres.engine import PostgresEngine
-from queenbee.store.engines.postgres.noted import noted_hive
+from queenbee.store.layout import noted_hive
 
 Open = Callable[..., Hive]
 

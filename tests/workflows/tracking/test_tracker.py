@@ -332,6 +332,14 @@ class TestWithAnOwner:
         Tracker(hive).delete("qb-1")
         assert json.loads(calls.read_text())[2:] == ["delete", "--force", "--", "qb-1"]
 
+    def test_labels_are_changed_by_it(
+        self, hive: Hive, beads: Path, file: Path, calls: Path
+    ) -> None:
+        (beads / "beads.db").touch()
+        Tracker(hive).edit("qb-1", add_labels=["ui"], remove_labels=["api"])
+        asked = ["update", "--add-label=ui", "--remove-label=api", "--", "qb-1"]
+        assert json.loads(calls.read_text())[2:] == asked
+
     def test_completing_closes_by_it_and_a_failure_undoes_nothing(
         self, hive: Hive, beads: Path, file: Path, calls: Path, monkeypatch
     ) -> None:
@@ -359,7 +367,10 @@ class TestTheCommand:
         (repo / "own.txt").write_text("x\n")
         git(repo, "add", "own.txt")
         ended = quick("complete", issue, "--next")
-        assert (ended.code, ended.out.splitlines()[-1]) == (0, "Everything is done: 1 of 1 issues.")
+        assert (ended.code, ended.out.splitlines()[-1]) == (
+            0,
+            "Everything is done: 1 of 1 issues. You can stop.",
+        )
         assert git(repo, "status", "--porcelain", "--", ".beads") == ""
         assert git(repo, "log", "-1", "--format=%s").strip() == "records"
         assert "not committed" not in quick("next").out
@@ -409,9 +420,30 @@ class TestTheCommand:
             assert quick("issue", "delete", "qb-1", as_="ui").out == "qb-1 is deleted: Button\n"
         refused = quick("issue", "new", "Again", "--id", "qb-1", as_="ui")
         assert "there was an issue qb-1 already" in refused.err
+        assert "queen issue new Again" in refused.err
+        refused = quick("claim", "qb-1", as_="ui")
+        assert refused.code == 4
+        assert "to have it again: queen issue new Button" in refused.err
+
+    def test_adds_labels_and_takes_them_away(self, quick: QuickQueen, file: Path) -> None:
+        labels = ("--label", "a", "--label", "b", "--label", "a")
+        assert quick("issue", "edit", "qb-1", *labels, as_="ui").code == 0
+        assert current(file, "qb-1")["labels"] == [*FOREIGN.get("labels", []), "a", "b"]
+        quick("issue", "edit", "qb-1", "--label", "c", "--remove-label", "b", as_="ui")
+        assert current(file, "qb-1")["labels"] == [*FOREIGN.get("labels", []), "a", "c"]
+
+    def test_exports_what_is_imported_as_it_was(self, quick: QuickQueen, file: Path) -> None:
+        title, text = "=HYPERLINK(1)", "\x1b[1mbold\rTwo"
+        quick("issue", "new", title, "--description", text, "--id", "qb-9", as_="ui")
+        listed = quick("issue", "list", "--format", "csv").out
+        assert text in listed
+        assert f"'{title}" in listed
+        again = quick("issue", "import", "-", "--json", stdin=listed, as_="ui").json
+        assert {each["id"]: each["action"] for each in again["changes"]}["qb-9"] == "keep"
 
     def test_goes_from_an_empty_repository_to_done(self, quick: QuickQueen, repo: Path) -> None:
         quick.env["QUEEN_DROID"] = "ui"
+        assert quick("next").code == 1
         first = quick("issue", "new", "First").out.strip()
         second = quick("issue", "new", "Second", "--depends-on", first).out.strip()
         assert quick("next", "--json").json["issue_id"] == first
@@ -420,10 +452,12 @@ class TestTheCommand:
         assert done["next"]["issue_id"] == second
         shown = quick("complete", second, "--next")
         lines = shown.out.splitlines()
-        assert lines[:2] == [f"{second} was completed by ui", "Everything is done: 2 of 2 issues."]
+        assert lines[:2] == [
+            f"{second} was completed by ui",
+            "Everything is done: 2 of 2 issues. You can stop.",
+        ]
         ended = quick("next")
-        all_done = "Everything is done: 2 of 2 issues, so there is nothing to take."
-        assert (ended.code, ended.out.splitlines()) == (1, [all_done, *lines[2:]])
+        assert (ended.code, ended.out.splitlines()) == (0, lines[1:])
         assert quick("issues").out == "2 of 2 done\n"
         assert quick("issue", "reopen", first).code == 0
         assert quick("issues").out.endswith("1 of 2 done, 1 ready\n")

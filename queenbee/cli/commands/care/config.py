@@ -12,10 +12,9 @@ from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput
-from queenbee.store import last_good
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
-from queenbee.store.settings import FILE_NAME, SETTINGS, Setting
+from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, last_good_path
 from queenbee.store.settings_file import editing
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def _values(layout: Layout) -> dict[str, object]:
     """Returns what counts: what the file says or, while it cannot be read, what it said last."""
     if layout.settings.problem is None:
         return editing.values_in(_path(layout))
-    return editing.values_in(last_good.path_in(layout.state_dir))
+    return editing.values_in(last_good_path(layout.state_dir))
 
 
 def _row(setting: Setting, said: Mapping[str, object]) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Carrying a hive from files to a database and back, verified line by line.
 
-The old engine stays in use until the last step. Each direction holds the locks of both engines, so
-that nobody writes meanwhile, and can be repeated: only lines that are missing are added.
+The old engine stays in use until the last step. Each direction holds the locks of both engines, and
+can be repeated: only lines that are missing are added.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.connection import Connection, Row
 from queenbee.store.engines.postgres.ddl import bring_up_to_date, chained
 from queenbee.store.engines.postgres.libpq import PgError, Statement
-from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.files import split_lines
+from queenbee.store.layout import note_engine, noted_hive
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.lock import KernelLock
 from queenbee.store.settings_file.editing import replace, with_values

@@ -1,8 +1,7 @@
 """The lines of a hive's database on this machine: one SQLite file, disposable at any time.
 
-All processes of the machine share it, and any of them may discard it: one that asks another
-database even fills it with other lines. So a reader names the end that its database has, by digest,
-and gets nothing unless the copy has that end. The digest speaks for all lines before it.
+Any process may discard it or fill it with other lines. So a reader names the end that its database
+has, by digest, and gets nothing unless the copy has that end. ADR 0030.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The engine over PostgreSQL: a turn is a transaction, and reads go through a copy on this machine.
 
-What was recorded is known by digest: each line's digest covers all lines of its kind before it. A
-copy that does not match the database is fetched anew, so that a server restored from a backup
-does not leave two truths. ADR 0030.
+A copy that does not match the database, by digest, is fetched anew. ADR 0030.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Speaking to the server by libpq itself: several statements in one round trip.
 
-Importing psycopg takes twice as long as a whole command on files, so this uses the libpq of its
-wheel, or the system's, and none of its Python. Statements go in libpq's pipeline mode. One is
-prepared when it is used the second time: most commands use it once, and a pooler may give their
-connection to others. Not safe for threads.
+Importing psycopg takes twice as long as a whole command on files. A statement is prepared when it
+is used the second time: most commands use it once, and a pooler may give their connection to
+others. Not safe for threads. ADR 0030.
 """
 
 from __future__ import annotations

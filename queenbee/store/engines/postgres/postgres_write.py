@@ -1,8 +1,7 @@
 """One turn at writing to the database: one transaction under the hive's advisory lock.
 
-Two round trips: lock and read, then insert and commit. If the connection is lost in the second,
-nobody knows whether the server committed. It is asked by the digest of the first line, under the
-same lock, so that a commit still on its way has ended by then. A yes is given only for that answer.
+If the connection is lost in the commit, the database is asked for the digest of the first line,
+under the same lock, so that a commit still on its way has ended by then.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.connection import Row
 from queenbee.store.engines.postgres.ddl import chained
 from queenbee.store.engines.postgres.libpq import PgError
-from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.files import stamp_of
+from queenbee.store.layout import note_engine, noted_hive
 from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:

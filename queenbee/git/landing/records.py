@@ -1,0 +1,83 @@
+"""The hive's records in the commit that lands: whoever lands carries what is not committed yet.
+
+Records change while a check runs. So they are added after it, to a commit that is otherwise the
+one that was checked. In the main worktree only the index learns of that: their files are in use.
+ADR 0025.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.errors import QueenError
+from queenbee.git.landing.commands import git
+from queenbee.git.landing.healing import is_record, put_in_index
+from queenbee.git.landing.joining import Top
+from queenbee.git.run import names_in
+from queenbee.store import safe_open
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.git.landing.joining import Joining
+    from queenbee.git.landing.place import Place
+    from queenbee.services.open_store import Store
+
+_INDEX = "queenbee-index"
+
+
+def with_records(
+    store: Store, place: Place, joining: Joining, commit: str
+) -> tuple[str, Sequence[str]]:
+    """Returns the commit to land in place of one that was checked, and the records that it carries;
+    the same commit where there is nothing to carry, or where that cannot be done.
+
+    The target may have got other records meanwhile: then the commit follows those.
+    """
+    try:
+        return _with_records(store, place, joining, commit)
+    except (OSError, QueenError):  # They wait for the next landing.
+        return commit, ()
+
+
+def _with_records(
+    store: Store, place: Place, joining: Joining, commit: str
+) -> tuple[str, Sequence[str]]:
+    target, tip, tree = joining.target, place.tip(), place.tree
+    since = _changed(tree, target, tip) if tip != target else []
+    here = os.path.realpath(store.layout.beads_dir) == os.path.join(place.main_tree, ".beads")
+    is_tracked = here and git("ls-tree", tip, "--", ".beads/", cwd=tree)
+    if not is_tracked or not all(map(is_record, since)):
+        return commit, ()
+    ours = set(_changed(tree, target, commit))
+    paths = [each for each in _uncommitted(place) if each not in ours]
+    is_behind = since and (Top.of(tree, commit).parents[:1] != [target] or ours & {*since})
+    if is_behind or not (paths or since):
+        return commit, ()
+    index = os.path.join(place.git_dir, _INDEX)
+    main, asked = place.main_tree, {"GIT_DIR": place.common_dir, "GIT_INDEX_FILE": index}
+    asked["GIT_WORK_TREE"] = main
+    try:
+        git("read-tree", commit, cwd=main, repository=asked)
+        put_in_index(main, target, tip, since, asked)
+        with store.transaction():  # No line is half written.
+            how = ("--literal-pathspecs", "add", "--all", "--", *paths)
+            git(*how, cwd=main, repository=asked) if paths else None
+        files = git("write-tree", cwd=main, repository=asked).decode().strip()
+    finally:
+        if os.path.lexists(index):
+            safe_open.unlink(index)
+    joining.target = tip
+    return joining.again(commit, files, target, tip if since else target), paths
+
+
+def _uncommitted(place: Place) -> list[str]:
+    wanted = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
+    listed = git("status", *wanted, "--", ".beads", cwd=place.main_tree)
+    return [each[3:] for each in names_in(listed) if is_record(each[3:])]
+
+
+def _changed(tree: str, before: str, after: str) -> list[str]:
+    how = ("--name-only", "-r", "-z", "--no-renames", "--no-commit-id")
+    return names_in(git("diff-tree", *how, before, after, "--", cwd=tree))

@@ -1,0 +1,226 @@
+"""A landing carries the records of the hive, so that the main worktree is clean after it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import Queen, QuickQueen, commit_file, git, write_lines
+
+from queenbee import Hive
+from queenbee.services.waiting.landing_turn import folder_of
+from queenbee.store import waiting_line
+
+
+def head(tree: Path, name: str = "HEAD") -> str:
+    return git(tree, "rev-parse", name).strip()
+
+
+def files(tree: Path, commit: str) -> dict[str, str]:
+    """Returns the blobs of a commit, without those of the records."""
+    listed = git(tree, "ls-tree", "-r", commit, "--", ".").splitlines()
+    blobs = {path: said.split()[2] for said, path in (each.split("\t") for each in listed)}
+    return {path: blob for path, blob in blobs.items() if not path.startswith(".beads/queen_")}
+
+
+@pytest.fixture
+def tracked(repo: Path, beads: Path, quick: QuickQueen) -> Path:
+    """A repository that has its records in git, with two issues."""
+    rows = [{"id": f"q-{each}", "title": f"Issue {each}", "status": "open"} for each in (1, 2)]
+    write_lines(beads / "issues.jsonl", *rows)
+    quick("init")
+    quick("config", "set", "land.check", "true")
+    quick("msg", "send", "ui", "hello", "--new", as_="boss")
+    git(repo, "add", ".beads")
+    git(repo, "commit", "-qm", "a hive")
+    return repo
+
+
+@pytest.fixture
+def tree(tracked: Path, tmp_path: Path) -> Path:
+    return worktree(tracked, tmp_path / "ui")
+
+
+def worktree(repo: Path, path: Path) -> Path:
+    git(repo, "worktree", "add", "-q", str(path), "-b", path.name)
+    commit_file(path, f"{path.name}.txt", "x\n")
+    return path
+
+
+@pytest.mark.parametrize("strategy", ["merge", "squash", "rebase"])
+def test_a_landing_leaves_the_main_worktree_clean(
+    quick: QuickQueen, tracked: Path, tree: Path, strategy: str
+) -> None:
+    quick("config", "set", "land.strategy", strategy)
+    git(tracked, "commit", "-qam", "settings")
+    quick("claim", "q-1", as_="ui", cwd=tree)
+    before, log = head(tracked), tracked / ".git" / "log"
+    done = quick("land", "--check", f"git rev-parse HEAD >> {log}", as_="ui", cwd=tree)
+    assert done.code == 0, done.err
+    assert git(tracked, "status", "--porcelain") == git(tree, "status", "--porcelain") == ""
+    steps = git(tracked, "rev-list", "--first-parent", f"{before}..main").split()
+    assert len(steps) == 2  # What the landing wrote itself, after it, is committed alone.
+    assert "q-1" in git(tracked, "show", f"{steps[1]}:.beads/queen_assignments.jsonl")
+    assert files(tracked, steps[1]) == files(tracked, log.read_text().strip())
+    assert {*git(tracked, "diff", "--name-only", *steps[::-1]).split()} <= {
+        f".beads/{each}" for each in ("queen_assignments.jsonl", "queen_issues.jsonl",
+                                      "queen_messages.jsonl", "issues.jsonl")
+    }  # fmt: skip
+    assert head(tree) == head(tracked)
+    assert git(tree, "symbolic-ref", "--short", "HEAD").strip() == "ui"
+
+
+def test_a_loop_makes_one_commit_an_issue_and_one_at_its_end(
+    quick: QuickQueen, tracked: Path, tree: Path
+) -> None:
+    before = head(tracked)
+    quick("next", as_="ui", cwd=tree)
+    for name in ("a", "b"):
+        (tree / name).write_text("x\n")
+        done = quick("land", "-m", f"add {name}", "--next", as_="ui", cwd=tree)
+        assert done.code == 0, done.err
+    subjects = git(tracked, "log", "--first-parent", "--format=%s", f"{before}..main").splitlines()
+    assert (len(subjects), subjects[0]) == (3, "records")
+    assert git(tracked, "status", "--porcelain") == ""
+
+
+def test_what_is_written_to_the_records_during_the_check_is_carried_and_nothing_is_lost(
+    quick: QuickQueen, tracked: Path, tree: Path
+) -> None:
+    program = Path(sys.executable).with_name("queen")
+    say = f"{program} msg send boss 'during the check' --as ui"
+    # The other program moves main in between, with records alone: nothing is checked twice.
+    commits = f"git -C {tracked} commit -qm records --only -- .beads"
+    log = tracked / ".git" / "log"
+    check = f"echo once >> {log}; {say}; {commits}; {say}"
+    done = quick("land", "--check", check, as_="ui", cwd=tree)
+    assert done.code == 0, done.err
+    assert log.read_text() == "once\n"
+    assert git(tracked, "status", "--porcelain") == ""
+    ledger = git(tracked, "show", "main:.beads/queen_messages.jsonl")
+    assert ledger.count("during the check") == 2 * 2  # As the subject, and as the body.
+    assert ledger == (tracked / ".beads" / "queen_messages.jsonl").read_text()
+
+
+def test_what_somebody_else_changed_during_the_check_is_checked_with_it(
+    quick: QuickQueen, tracked: Path, tree: Path
+) -> None:
+    (tracked / "README.md").write_text("changed\n")
+    log = tracked / ".git" / "log"
+    check = f"cat README.md >> {log}; git -C {tracked} commit -qam change || true"
+    quick("claim", "q-1", as_="ui", cwd=tree)
+    assert quick("land", "--check", check, as_="ui", cwd=tree).code == 0
+    assert log.read_text() == "a repository\nchanged\n"
+    assert (tracked / "README.md").read_text() == "changed\n"
+    assert git(tracked, "status", "--porcelain") == ""
+
+
+def test_what_is_staged_or_changed_in_the_main_worktree_stays_so(
+    quick: QuickQueen, tracked: Path, tree: Path
+) -> None:
+    (tracked / "staged.txt").write_text("x\n")
+    git(tracked, "add", "staged.txt")
+    (tracked / "README.md").write_text("changed\n")
+    assert quick("land", as_="ui", cwd=tree).code == 0
+    assert git(tracked, "status", "--porcelain").splitlines() == [" M README.md", "A  staged.txt"]
+    assert git(tracked, "status", "--porcelain", "--", ".beads") == ""
+
+
+def test_a_landing_that_git_refuses_stages_nothing(
+    quick: QuickQueen, tracked: Path, tree: Path
+) -> None:
+    (tracked / "ui.txt").write_text("in the way\n")
+    quick("claim", "q-1", as_="ui", cwd=tree)
+    refused = quick("land", as_="ui", cwd=tree)
+    assert (refused.code, "ui.txt" in refused.err) == (5, True)
+    assert git(tracked, "diff", "--cached", "--name-only") == ""
+    assert "q-1" in (tracked / ".beads" / "queen_assignments.jsonl").read_text()
+
+
+@pytest.mark.parametrize("setting", [("land.records", "false"), None])
+def test_records_that_are_not_for_the_branches_of_the_code_stay_out(
+    quick: QuickQueen, tracked: Path, tree: Path, setting: tuple[str, str] | None
+) -> None:
+    if setting is not None:
+        quick("config", "set", *setting)
+        git(tracked, "commit", "-qam", "settings")
+    else:  # As `queen sync setup` leaves it.
+        with (tracked / ".beads" / "queen.toml").open("a") as file:
+            file.write('[sync]\nledgers = "branch"\n')
+        git(tracked, "commit", "-qam", "settings")
+    commit = head(tree)
+    quick("claim", "q-1", as_="ui", cwd=tree)
+    assert quick("land", as_="ui", cwd=tree).code == 0
+    assert files(tracked, "main").keys() >= files(tree, commit).keys()
+    assert '"issue_id":"q-1"' not in git(tracked, "log", "-p", "main", "--", ".beads")
+
+
+def test_a_commit_that_others_may_have_is_kept(
+    queen: Queen, tracked: Path, tree: Path, tmp_path: Path
+) -> None:
+    git(tracked, "init", "-q", "--bare", str(tmp_path / "remote"))
+    git(tree, "remote", "add", "origin", str(tmp_path / "remote"))
+    git(tree, "push", "-q", "origin", "ui")
+    own = head(tree)
+    queen("claim", "q-1", as_="ui", cwd=tree)
+    done = queen("land", as_="ui", cwd=tree)
+    assert done.code == 0, done.err
+    assert own in git(tracked, "rev-list", "main").split()
+
+
+@pytest.mark.slow
+def test_a_landing_that_was_killed_leaves_the_records_as_they_are(
+    queen: Queen, tracked: Path, tree: Path, tmp_path: Path
+) -> None:
+    deadly, ledger = tmp_path / "smudge", tracked / ".beads" / "queen_messages.jsonl"
+    deadly.write_text("#!/bin/sh\nkill -9 $(ps -o ppid= -p $PPID) $PPID\n")
+    deadly.chmod(0o755)
+    git(tracked, "config", "filter.deadly.smudge", str(deadly))
+    (tracked / ".git" / "info" / "attributes").write_text("ui.txt filter=deadly\n")
+    other = worktree(tracked, tmp_path / "api")
+    queen("msg", "send", "boss", "carried", as_="ui", cwd=tree)
+    before, said = head(tracked), ledger.read_bytes()
+    started = queen.start("land", cwd=tree, as_="ui")
+    started.communicate(timeout=60)
+    assert started.returncode == -signal.SIGKILL
+    assert (head(tracked), ledger.read_bytes()) == (before, said)
+    deadly.write_text("#!/bin/sh\ncat\n")
+    assert queen("land", as_="api", cwd=other).code == 0
+    assert ledger.read_bytes().startswith(said)
+    assert git(tracked, "status", "--porcelain") == ""
+    assert queen("land", as_="ui", cwd=tree).code == 0
+    assert git(tracked, "status", "--porcelain") == ""
+    assert ledger.read_text() == git(tracked, "show", "main:.beads/queen_messages.jsonl")
+
+
+@pytest.mark.slow
+def test_a_batch_leaves_the_main_worktree_clean(
+    queen: Queen, tracked: Path, tmp_path: Path
+) -> None:
+    trees = [worktree(tracked, tmp_path / f"w{number}") for number in range(3)]
+    queen("claim", "q-1", as_="w1", cwd=trees[1])
+    go, began, before = tmp_path / "go", tmp_path / "began", head(tracked)
+    check = f"touch {began}; while [ ! -e {go} ]; do sleep 0.05; done"
+    started, folder = [], folder_of(Hive.open(tracked, droid="w0", env={}), "main")
+    for tree in trees:
+        more = ("land", "--check", check)
+        started.append(queen.start(*more, cwd=tree, as_=tree.name))
+        until(lambda: began.exists() and len(list(waiting_line.live(folder))) == len(started))
+    go.touch()
+    done = [(each.communicate(timeout=120), each.returncode) for each in started]
+    assert [code for _, code in done] == [0, 0, 0], done
+    assert git(tracked, "status", "--porcelain") == ""
+    steps = git(tracked, "log", "--first-parent", "--format=%s", f"{before}..main").splitlines()
+    assert "Land 2 branches" in steps
+    assert {*steps[:-2]} <= {"records"}, steps
+
+
+def until(true: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
