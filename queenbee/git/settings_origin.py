@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
+import tomllib
 
 from queenbee._light import suppress
 from queenbee.core.text import printable
 from queenbee.errors import QueenError
 from queenbee.git.run import git
-from queenbee.store.settings import FILE_NAME
+from queenbee.store.settings import FILE_NAME, by_name
 from queenbee.store.settings_file.editing import text_of
 
 TYPE_CHECKING = False
@@ -20,14 +20,12 @@ _LIMIT_S = 2.0
 
 
 def line_of(text: str, name: str) -> int | None:
-    """Returns the line, from 1, on which a setting such as `land.check` is set, or None."""
-    table = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        if header := re.match(r"\s*\[\s*([\w.-]+)\s*\]", line):
-            table = f"{header[1]}."
-        key = re.match(r"\s*([\w.-]+)\s*=", line)
-        if key and f"{table}{key[1]}" == name:
-            return number
+    """Returns the line, from 1, with which a setting such as `land.check` is set, or None."""
+    lines = text.splitlines(keepends=True)
+    for number in range(1, len(lines) + 1):
+        with suppress(ValueError, QueenError):  # A value of several lines ends later.
+            if name in by_name(FILE_NAME, tomllib.loads("".join(lines[:number]))):
+                return number
     return None
 
 

@@ -21,6 +21,7 @@ from tests.torture import (
     linear,
     remote,
     storm,
+    tracker,
 )
 from tests.torture.places import ROTATING, Broken
 
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
-RUNS = ("git", "kills", "linear", "converge", "faults", "land", "remote", "storm")
+RUNS = ("git", "tracker", "kills", "linear", "converge", "faults", "land", "remote", "storm")
 """What `all` means; the fuzzing and the long run of landings have make targets of their own."""
 OTHERS = ("landings", "postgres", "fuzz", "fuzz-documents")
 
@@ -79,6 +80,8 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
     seed = options.seed
     if name == "git":
         return git_torture.torture(folder, options.seconds, seed=seed)
+    if name == "tracker":
+        return tracker.torture(folder, options.seconds, seed=seed)
     if name == "kills":
         steps = kills.at_every_step(folder)
         random = kills.at_random(folder, options.count, seed=seed)
