@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from bead_files import put_bead, ralph_bead
-from hives import git, write_lines
+from hives import commit_file, git, write_lines
 from start_up import COMPLETION, HOOK, LIBRARY, QUEEN, QUICK, edit_event, loaded
 from test_cold_start import COMMANDS
 
@@ -136,6 +136,10 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     # Help, completion and the search for a mistyped name load the modules of all commands.
     for line in (*COMMANDS, "--help", "guard check --staged"):
         yield loaded(small, QUEEN, *line.split(" "))
+    lands = outside / "lands"
+    git(small, "worktree", "add", "-q", str(lands))
+    commit_file(lands, "lands.txt", "x\n")
+    yield loaded(lands, QUEEN, "land", "--unchecked", "--as", "nobody-else")
     plain = outside / "plain"  # A team in worktrees reserves nothing.
     (plain / ".beads").mkdir(parents=True)
     write_lines(plain / ".beads" / "issues.jsonl", {"id": "qb-1", "status": "open"})

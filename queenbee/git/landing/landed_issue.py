@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, NotYours, QueenError
+from queenbee.git import touched
 from queenbee.git.asked import let_ask
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.landing import land
@@ -298,8 +299,6 @@ class _IssueWork(Work):
         """Sends one message to each droid that has a lease on a file that changed, or unmerged work
         in it.
         """
-        from queenbee.git import touched  # noqa: PLC0415 - start-up
-
         said = self.hive.layout.settings
         changed = [
             each
