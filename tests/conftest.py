@@ -40,7 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Decides how much is tried, before any test is imported."""
+    """Decides how much is tried, and on which disk, before any test is imported."""
+    if extent.memory_is_a_disk("/dev/shm"):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
     everything = config.getoption(extent.EVERYTHING)
     if everything:
         extent.try_everything()
@@ -70,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees who runs it, in which repository, or with which git settings."""
     clean_environment(monkeypatch)
 

@@ -26,7 +26,7 @@ NOT_WORK = frozenset({"merge-request", "gate", "molecule", "message", "agent", "
 """Types of issues that Beads keeps for itself."""
 WISP = "-wisp-"
 """In the id of an issue that Beads throws away."""
-_LINKS = frozenset({"dependencies", "defer_until", "is_template"})
+_HOLDS = frozenset({"defer_until", "is_template"})
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.\w{1,8}(?![\w/-])", re.ASCII)
 _FIRST = ("id", "title", "description", "status", "priority", "issue_type")
 """The fields that are shown first."""
@@ -169,7 +169,8 @@ def is_settled(row: Mapping[str, Any]) -> bool:
     kind = row.get("issue_type")
     return (
         row.get("status") == "closed"
-        and row.keys().isdisjoint(_LINKS)
+        and not row.get("dependencies")
+        and row.keys().isdisjoint(_HOLDS)
         and (kind is None or (isinstance(kind, str) and kind not in NOT_WORK))
         and WISP not in row["id"]
     )

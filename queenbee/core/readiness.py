@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     """The issues about files that others have reserved, those about files that others are in, and
     those that the actor knows its way about.
     """
-    Rank = tuple[int, float, float]
+    Rank = tuple[float, float]
     """The urgency of an issue, the longest chain behind it, and all the work behind it: the
     smallest rank is taken first."""
 
@@ -305,7 +305,7 @@ def in_order_to_take(
     way about; then the oldest. `occupied` says that of some issues at a time, only as far as issues
     are taken.
     """
-    for _, urgent in groupby(_ranked(open_, actor), key=lambda each: each[0][0]):
+    for urgent in _by_urgency(open_, actor):
         later: list[Issue] = []
         for _, ranked in groupby(urgent, key=lambda each: each[0]):
             alike = iter(sorted((issue for _, issue in ranked), key=lambda each: each.age))
@@ -326,15 +326,23 @@ def in_order_to_take(
         yield from later
 
 
-def _ranked(open_: Mapping[str, Standing], actor: str | None) -> list[tuple[Rank, Issue]]:
-    """Returns what an actor could take, each with its rank, the best first."""
+def _by_urgency(
+    open_: Mapping[str, Standing], actor: str | None
+) -> Iterator[list[tuple[Rank, Issue]]]:
+    """Yields what an actor could take, each with its rank: those of the most urgent priority first,
+    and of one priority the best first.
+    """
     waits = Waits(open_)
-    ranked = [
-        ((waits.urgency[key], -waits.chain[key], -waits.work_behind(key)), each.issue)
-        for key, each in open_.items()
-        if each.takeable(actor)
-    ]
-    return sorted(ranked, key=lambda each: each[0])
+    urgent: dict[int, list[Issue]] = {}
+    for key, each in open_.items():
+        if each.takeable(actor):
+            urgent.setdefault(waits.urgency[key], []).append(each.issue)
+    for priority in sorted(urgent):
+        ranked = [
+            ((-waits.chain[each.id], -waits.work_behind(each.id)), each)
+            for each in urgent[priority]
+        ]
+        yield sorted(ranked, key=lambda each: each[0])
 
 
 class Waits:

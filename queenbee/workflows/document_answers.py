@@ -184,7 +184,7 @@ class HiveDocuments(Documents):
 
 def may_be_bead(issue: Issue) -> bool:
     """Returns whether a row of the tracker could be a bead; most rows are not."""
-    return isinstance(issue.fields.get("metadata"), dict) or "beads-ralph" in issue.issue_type
+    return bool(_metadata(issue)) or "beads-ralph" in issue.issue_type
 
 
 def _metadata(issue: Issue) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from bead_files import put_bead, ralph_bead
-from hives import Queen, QuickQueen, inside, write_lines
+from hives import Clock, Queen, QuickQueen, inside, write_lines
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -396,7 +396,9 @@ def test_an_old_encoding_measures_what_it_shows(queen: Queen, beads: Path) -> No
         assert "\\u65e5" in shown and too_long(shown, 50) == []
 
 
-def test_columns_that_are_no_number_are_ignored(quick: QuickQueen, team: Path) -> None:
+def test_columns_that_are_no_number_are_ignored(
+    frozen: Clock, quick: QuickQueen, team: Path
+) -> None:
     whole = quick("reserved", as_="ui").out
     for value in ("", "0", "-3", "wide", "٣٠", "9" * 5000):
         assert quick("reserved", as_="ui", env={"COLUMNS": value}).out == whole, value

@@ -272,7 +272,10 @@ def test_a_line_that_git_does_not_hand_to_a_hook_is_refused(repo: Path, text: st
 # Running git
 
 
-def test_a_failure_of_git_names_what_it_said(tmp_path: Path) -> None:
+def test_a_failure_of_git_names_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1")
     with pytest.raises(ExternalFailure, match="not a git repository"):
         run_git("status", cwd=str(tmp_path))
     assert line("rev-parse", "HEAD", cwd=str(tmp_path)) is None

@@ -35,6 +35,8 @@ FOLDERS = tuple(
     )
 )
 """The packages, each of which has tests of its own."""
+_MOST_ELSEWHERE = 300
+"""So many tests of other folders are asked, the quickest first, once its own have not noticed."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -100,7 +102,7 @@ class Run:
         measured = os.path.join(work, f"measured-{digest}")
         self._times = os.path.join(measured, "times.json")
         if not os.path.exists(os.path.join(measured, "lines.json")):
-            selection.measure(self._first.folder, folders, measured, self._first.env)
+            selection.measure(self._first.folder, measured, self._first.env)
         self._times_s: dict[str, float] = json.loads(_read(self._times))
         raw = json.loads(_read(os.path.join(measured, "lines.json")))
         self._lines: dict[str, selection.Lines] = {
@@ -156,13 +158,18 @@ class Run:
     def _try(self, copy: Copy, site: Site) -> str:
         path, number = site
         mutants = self._mutants[path]
-        tests = selection.tests_for(
-            mutants.source, mutants.lines[number], self._lines.get(path, {}), path.split("/")[1]
-        )
-        if not tests:
-            return NO_TEST
-        limit = limit_s(tests, self._times_s)
-        return copy.try_source(path, mutants.source_of(number), tests, limit)
+        lines = self._lines.get(path, {})
+        tests = selection.tests_for(mutants.source, mutants.lines[number], lines)
+        begin = f"tests/{tests_folder(path.split('/')[1])}/"
+        own = [test for test in tests if test.startswith(begin)]
+        others = sorted({*tests} - {*own}, key=lambda test: self._times_s.get(test, 0.0))
+        verdict = NO_TEST
+        for some in filter(None, (own, others[:_MOST_ELSEWHERE])):
+            limit = limit_s(some, self._times_s)
+            verdict = copy.try_source(path, mutants.source_of(number), some, limit)
+            if caught(verdict):
+                break
+        return verdict
 
     def _tried(self, site: Site) -> Tried:
         path, number = site

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pytest import ExitCode
 
@@ -25,6 +25,8 @@ context = ${{PYTEST_CURRENT_TEST-}}
 
 Lines = dict[int, list[str]]
 
+_TESTS = ["tests", "--ignore=tests/mutation"]
+
 
 _ELSEWHERE = {"mcp": "mcp_surface"}  # A folder of tests called mcp would hide the library.
 
@@ -38,8 +40,9 @@ class TestsFail(Exception):
     """The tests fail without any mutant: nothing can be learned from them."""
 
 
-def measure(tree: str, folders: Sequence[str], work: str, env: dict[str, str]) -> None:
-    """Runs the tests of the folders in `tree`; leaves `times.json` and `lines.json` in `work`.
+def measure(tree: str, work: str, env: dict[str, str]) -> None:
+    """Runs all tests in `tree` but those of mutants; leaves `times.json` and `lines.json` in
+    `work`.
 
     Tests that fail are left out, and pytest names them: no mutant counts as caught by one of them.
     Raises `TestsFail` if the run itself fails.
@@ -56,8 +59,7 @@ def measure(tree: str, folders: Sequence[str], work: str, env: dict[str, str]) -
         )
     times = os.path.join(work, "times.json")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n", "auto", "-p", "mutation.plugin"]
-        + [f"tests/{tests_folder(folder)}" for folder in folders],
+        [sys.executable, "-m", "pytest", "-q", "-n", "auto", "-p", "mutation.plugin", *_TESTS],
         cwd=tree,
         env={**env, "COVERAGE_PROCESS_START": rc, TIMES_TO: times},
     )
@@ -113,8 +115,8 @@ def header_of(source: str, line: int) -> tuple[range, bool]:
     return range(min(line, found.lineno), max(line + 1, end)), in_function
 
 
-def tests_for(source: str, line: int, lines: Lines, folder: str) -> list[str]:
-    """Returns the tests of `tests/<folder>/` that run the statement at a line of a module.
+def tests_for(source: str, line: int, lines: Lines) -> list[str]:
+    """Returns the tests that run the statement at a line of a module.
 
     For what runs at import, which is no test's doing, those that run anything of the module.
     """
@@ -122,4 +124,4 @@ def tests_for(source: str, line: int, lines: Lines, folder: str) -> list[str]:
     chosen = {test for each in header for test in lines.get(each, ())} if in_function else set()
     if not chosen and (not in_function or any(each in lines for each in header)):
         chosen = {test for tests in lines.values() for test in tests}
-    return sorted(test for test in chosen if test.startswith(f"tests/{tests_folder(folder)}/"))
+    return sorted(chosen)

@@ -92,16 +92,16 @@ class TestTheTestsOfALine:
         assert line in found
         assert set(found) <= set(header) | {line}
 
-    def test_are_the_tests_beside_the_code_that_run_it(self) -> None:
-        chosen = selection.tests_for(SOURCE, 8, LINES, "core")
-        assert chosen == ["tests/core/test_a.py::test_one"]
+    def test_are_those_that_run_it(self) -> None:
+        chosen = selection.tests_for(SOURCE, 8, LINES)
+        assert chosen == ["tests/core/test_a.py::test_one", "tests/store/test_b.py::test_far"]
 
     def test_are_all_of_the_module_for_what_runs_at_import(self) -> None:
-        chosen = selection.tests_for(SOURCE, 1, LINES, "core")
-        assert [each.rpartition("_")[2] for each in chosen] == ["one", "three", "two"]
+        chosen = selection.tests_for(SOURCE, 1, LINES)
+        assert [each.rpartition("_")[2] for each in chosen] == ["one", "three", "two", "far"]
 
     def test_are_none_where_no_test_comes(self) -> None:
-        assert selection.tests_for(SOURCE, 11, LINES, "core") == []
+        assert selection.tests_for(SOURCE, 11, LINES) == []
 
     @pytest.mark.parametrize(
         "context",
