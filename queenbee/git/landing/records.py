@@ -46,12 +46,15 @@ def _with_records(
 ) -> tuple[str, Sequence[str]]:
     target, tip, tree = joining.target, place.tip(), place.tree
     since = _changed(tree, target, tip) if tip != target else []
+    paths = _uncommitted(place)
+    if not (paths or since):
+        return commit, ()
     here = os.path.realpath(store.layout.beads_dir) == os.path.join(place.main_tree, ".beads")
     is_tracked = here and git("ls-tree", tip, "--", ".beads/", cwd=tree)
     if not is_tracked or not all(map(is_record, since)):
         return commit, ()
     ours = set(_changed(tree, target, commit))
-    paths = [each for each in _uncommitted(place) if each not in ours]
+    paths = [each for each in paths if each not in ours]
     is_behind = since and (Top.of(tree, commit).parents[:1] != [target] or ours & {*since})
     if is_behind or not (paths or since):
         return commit, ()
