@@ -270,6 +270,15 @@ def loaded(path: str, text: bytes, env: Mapping[str, str]) -> Settings:
     return found
 
 
+def is_readable(text: str) -> bool:
+    """Returns whether these settings can be used."""
+    try:
+        loaded(FILE_NAME, text.encode(), {})
+    except QueenError:
+        return False
+    return True
+
+
 def last_good_path(state_dir: str) -> str:
     """Returns where the last good text of the settings is kept."""
     return os.path.join(state_dir, "last-good.toml")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from queenbee.errors import QueenError
 from queenbee.git.landing.commands import git, line
 from queenbee.store import safe_open
-from queenbee.store.settings_file.merging import is_readable, merged
+from queenbee.store.settings import is_readable
 
 if TYPE_CHECKING:
     from queenbee.git.landing.commands import Commands
@@ -21,6 +21,8 @@ def resolve(commands: Commands, tree: str, target_stage: int) -> bool:
     """Resolves a conflict in the settings: the target's with what the branch changed. Returns
     whether both changed different keys, so that it could.
     """
+    from queenbee.store.settings_file.merging import merged  # noqa: PLC0415 - start-up
+
     base, ours, theirs = (
         _text(tree, f":{stage}:{PATH}")
         for stage in (_BASE, str(target_stage), str(5 - target_stage))
@@ -42,6 +44,8 @@ def mend(commands: Commands, tree: str, target: str) -> None:
     text = _text(tree, f"HEAD:{PATH}")
     if text is None or is_readable(text):
         return
+    from queenbee.store.settings_file.merging import merged  # noqa: PLC0415 - start-up
+
     parents = git("rev-list", "--parents", "-n", "1", "HEAD", cwd=tree).decode().split()[1:]
     base = line("merge-base", *parents, cwd=tree) if len(parents) == 2 else None
     if base is None or target not in parents:

@@ -9,20 +9,11 @@ import tomlkit
 
 from queenbee.errors import QueenError
 from queenbee.store.ledger.codec import CONFLICT_MARKERS
-from queenbee.store.settings import FILE_NAME, by_name, loaded
+from queenbee.store.settings import FILE_NAME, by_name, is_readable
 from queenbee.store.settings_file.editing import with_values
 
 _TABLE = re.compile(r"\s*\[\s*([\w-]+)\s*\]\s*(#.*)?$")
 _MARKS = tuple(each.decode() for each in CONFLICT_MARKERS)
-
-
-def is_readable(text: str) -> bool:
-    """Returns whether these settings can be used."""
-    try:
-        loaded(FILE_NAME, text.encode(), {})
-    except QueenError:
-        return False
-    return True
 
 
 def merged(base: str, ours: str, theirs: str) -> str | None:

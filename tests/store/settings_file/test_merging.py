@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.store.settings_file.merging import is_readable, mended, merged
+from queenbee.store.settings import is_readable
+from queenbee.store.settings_file.merging import mended, merged
 
 CHECK, UNION = '[land]\ncheck = "make test"  # ours\n', '[land]\nunion = ["A.md"]\n'
 
