@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -269,6 +270,27 @@ def test_each_event_in_each_state_ends_and_another_lands(
         assert not (trees.one / "other.txt").exists()
     left = {each.name.partition("-")[0] for each in trees.folder.iterdir() if each.is_file()}
     assert left <= {"step", "promised", "pace"}
+
+
+def test_a_merge_of_another_that_git_fails_to_take_back_is_tried_again(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees = Trees(repo, tmp_path)
+    for tree in (trees.one, trees.other):
+        commit_file(tree, "README.md", f"{tree.name}\n")
+    git(trees.one, "checkout", "-q", "--detach")
+    trees.step("try", trees.one, head(trees.one), head(trees.other))
+    with pytest.raises(AssertionError):
+        git(trees.one, "merge", "-q", "--no-ff", "other")
+    fails = 'case "$*" in *"merge --abort") echo disk full >&2; exit 128 ;; esac'
+    (tmp_path / "bin").mkdir()
+    script(tmp_path / "bin" / "git", f'{fails}\nexec {shutil.which("git")} "$@"')
+    with monkeypatch.context() as broken:
+        broken.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+        with pytest.raises(NotLanded, match="cannot be taken back: disk full"):
+            landed(trees.one)
+    assert landed(trees.one) == head(repo, "main")
+    assert git(trees.one, "branch", "--show-current").strip() == "one"
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,10 @@ def check(repository: str, trees: list[str], names: list[str], since: str, trees
     """Requires that each commit landed once, in a line, as it was checked, and that nothing is
     half done; returns how many steps the target made.
     """
-    subjects = Counter(must(repository, "log", "--format=%s", f"{since}..main").splitlines())
+    how = ("--first-parent", "--diff-merges=first-parent", "--diff-filter=A", "--name-only")
+    added = Counter(must(repository, "log", *how, "--format=", f"{since}..main").splitlines())
     for name in names:
-        require(subjects[f"add {name}"] == 1, f"{name} landed {subjects[f'add {name}']} times")
+        require(added[name] == 1, f"{name} landed {added[name]} times")
     line = must(repository, "rev-list", "--first-parent", "main").split()
     require(since in line, "what the target was is not on its first-parent line")
     with open(trees_log, encoding="utf-8") as file:
@@ -266,8 +267,7 @@ class _Team:
         own = must(tree, "rev-parse", "HEAD").strip()
         for _ in range(100):
             said, status = self._ran(tree, "--check", checked, "--wait", "10m")
-            has = git(self.repository, "log", "--format=%s", "main").stdout.splitlines()
-            is_in = f"add {name}" in has
+            is_in = not git(self.repository, "cat-file", "-e", f"main:{name}").returncode
             require(is_in or status != 0, f"{name} was said to have landed: {said}")
             require(not is_in or "nothing was landed" not in said, f"{name} has landed: {said}")
             require(status in (0, 5, 6, 8, -signal.SIGKILL), f"status {status}: {said}")
