@@ -76,9 +76,7 @@ def verification_record(
     results: Sequence[CheckResult] = (),
     evidence: Sequence[str | None] = (),
 ) -> VerificationRecord:
-    """Returns the record of one run, from its start to its end; `evidence` has the file of each
-    result, or None.
-    """
+    """Returns the record of one run; `evidence` has the file of each result, or None."""
     return {
         "subject_kind": subject.kind,
         "subject_id": subject.subject_id,

@@ -21,69 +21,31 @@ from queenbee.errors import Bug, NoHive, QueenError, Unwritable
 from queenbee.version import __version__
 
 _SECTIONS = {
-    "Work": {
-        "next": "work",
-        "land": "land",
-        "worktree": "worktree",
-        "complete": "work",
-        "status": "work",
-        "watch": "watch",
-        "prime": "care.for_agents",
-        "prompt": "care.for_people",
-        "wait": "work",
-        "issues": "issues",
-        "ready": "issues",
-        "show": "issues",
-        "issue": "issue",
-        "claim": "assignments",
-        "release": "assignments",
-        "note": "assignments",
-        "assign": "assignments",
-        "assignments": "assignments",
-    },
-    "Files": {
-        "reserve": "reservations",
-        "unreserve": "reservations",
-        "renew": "reservations",
-        "reserved": "reservations",
-        "check": "reservations",
-        "overlap": "reservations",
-        "conflicts": "reservations",
-        "collisions": "collisions",
-        "nudge": "msg",
-    },
-    "Talk": {
-        "msg": "msg",
-        "notify": "care.for_people",
-    },
-    "Plans and checks": {
-        "plan": "plan",
-        "bead": "bead",
-        "session": "session",
-        "gate": "gate",
-        "verify": "verify",
-        "run": "verify",
-    },
-    "Care": {
-        "init": "care.hive",
-        "setup": "care.setup",
-        "config": "care.config",
-        "where": "care.hive",
-        "whoami": "care.hive",
-        "mcp": "care.for_agents",
-        "guard": "care.guard",
-        "sync": "care.sync",
-        "doctor": "care.doctor",
-        "history": "care.records",
-        "report": "care.report",
-        "index": "care.records",
-        "stats": "care.records",
-        "rotate": "care.records",
-        "engine": "care.engine",
-        "completion": "care.hive",
-        "version": "care.hive",
-        "help": "care.hive",
-    },
+    title: dict(each.split(":") for each in commands.split())
+    for title, commands in {
+        "Work": """
+            next:work land:land worktree:worktree complete:work status:work watch:watch
+            prime:care.for_agents prompt:care.for_people wait:work issues:issues
+            ready:issues show:issues issue:issue claim:assignments release:assignments
+            note:assignments assign:assignments assignments:assignments
+        """,
+        "Files": """
+            reserve:reservations unreserve:reservations renew:reservations
+            reserved:reservations check:reservations overlap:reservations
+            conflicts:reservations collisions:collisions nudge:msg
+        """,
+        "Talk": "msg:msg notify:care.for_people",
+        "Plans and checks": """
+            plan:plan bead:bead session:session gate:gate verify:verify run:verify
+        """,
+        "Care": """
+            init:care.hive setup:care.setup config:care.config where:care.hive
+            whoami:care.hive mcp:care.for_agents guard:care.guard sync:care.sync
+            doctor:care.doctor history:care.records report:care.report index:care.records
+            stats:care.records rotate:care.records engine:care.engine completion:care.hive
+            version:care.hive help:care.hive
+        """,
+    }.items()
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
 
@@ -94,14 +56,14 @@ reservations in .beads/, with no server.
 \b
 The loop of an agent:
   queen next                      take an issue, and read all that you need to begin
-  ...                             work, test
+  ...                             work; landing runs the tests
   queen land -m TEXT --next       commit, merge, test, land and complete it, take the next one
   queen complete ISSUE --next     the same where there is nothing to merge
 
 In a git worktree of your own, you need to reserve only what nobody else may touch meanwhile, such
 as a migration. In a working tree that you share, reserve files before you edit them.
 
-The records are files in .beads/ of the main worktree; commit them there now and then.
+The records are files in .beads/ of the main worktree; queen land commits them.
 
 Alone, inside a hive, queen shows its status."""
 

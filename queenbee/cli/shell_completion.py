@@ -214,7 +214,7 @@ def _worktrees(hive: Hive, typed: str) -> Iterable[Offer]:
 def _agents(hive: Hive, typed: str) -> Iterable[Offer]:
     from queenbee.agents.setup import AGENTS  # noqa: PLC0415 - start-up
 
-    return [(name, "") for name in AGENTS]
+    return dict.fromkeys(AGENTS, "").items()
 
 
 def _statuses(hive: Hive, typed: str) -> Iterable[Offer]:
@@ -226,7 +226,7 @@ def _types(hive: Hive, typed: str) -> Iterable[Offer]:
 
 
 def _durations(hive: Hive, typed: str) -> Iterable[Offer]:
-    return [(each, "") for each in _DURATIONS]
+    return dict.fromkeys(_DURATIONS, "").items()
 
 
 def _titled(issues: Iterable[Issue]) -> list[Offer]:
@@ -242,44 +242,32 @@ def _ids(hive: Hive, kind: str, records: Iterable[Record], typed: str) -> dict[s
 
 
 _OF_COMMANDS: dict[tuple[str, str], Source] = {
-    ("issue new", "issue_id"): _anything,
-    ("issue reopen", "issue_ids"): _closed,
-    ("claim", "issue_id"): _ready,
-    ("worktree add", "issue_id"): _ready,
-    ("worktree remove", "name"): _worktrees,
-    ("complete", "issue_id"): _taken,
-    ("release", "issue_id"): _taken,
-    ("land", "issue_id"): _taken,
-    ("msg send", "words"): _addressees,
-    ("msg read", "ids"): _mail,
-    ("msg ack", "ids"): _mail,
-    ("msg reply", "message_id"): _mail,
-    ("msg delete", "message_id"): _sent,
-    ("msg thread", "identifier"): _threads,
-    ("unreserve", "ids"): _leases,
-    ("renew", "ids"): _leases,
-    ("history", "identifier"): _records,
-    ("setup", "agents"): _agents,
-    ("issues", "status"): _statuses,
-    ("issue edit", "status"): _statuses,
-    ("issue edit", "issue_type"): _types,
-    ("issue new", "issue_type"): _types,
+    (command, name): source
+    for source, name, commands in (
+        (_anything, "issue_id", ["issue new"]),
+        (_closed, "issue_ids", ["issue reopen"]),
+        (_ready, "issue_id", ["claim", "worktree add"]),
+        (_worktrees, "name", ["worktree remove"]),
+        (_taken, "issue_id", ["complete", "release", "land"]),
+        (_addressees, "words", ["msg send"]),
+        (_mail, "ids", ["msg read", "msg ack"]),
+        (_mail, "message_id", ["msg reply"]),
+        (_sent, "message_id", ["msg delete"]),
+        (_threads, "identifier", ["msg thread"]),
+        (_leases, "ids", ["unreserve", "renew"]),
+        (_records, "identifier", ["history"]),
+        (_agents, "agents", ["setup"]),
+        (_statuses, "status", ["issues", "issue edit"]),
+        (_types, "issue_type", ["issue edit", "issue new"]),
+    )
+    for command in commands
 }
 """What is known about a parameter of one command."""
 _OF_NAMES: dict[str, Source] = {
-    "issue_id": _issues,
-    "issue_ids": _issues,
-    "issues": _issues,
-    "droid": _droids,
-    "from_": _droids,
-    "actor": _droids,
-    "assignee": _droids,
-    "reply_to": _mail,
-    "after": _mail,
-    "ttl": _durations,
-    "ttl_s": _durations,
-    "wait": _durations,
-    "timeout": _durations,
+    **dict.fromkeys(("issue_id", "issue_ids", "issues"), _issues),
+    **dict.fromkeys(("droid", "from_", "actor", "assignee"), _droids),
+    **dict.fromkeys(("reply_to", "after"), _mail),
+    **dict.fromkeys(("ttl", "ttl_s", "wait", "timeout"), _durations),
 }
 """What is known about a parameter of this name, in any command."""
-_OF_METAVARS: dict[str, Source] = {"ISSUE": _issues, "BLOCKER": _issues, "BEAD": _issues}
+_OF_METAVARS: dict[str, Source] = dict.fromkeys(("ISSUE", "BLOCKER", "BEAD"), _issues)

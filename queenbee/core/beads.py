@@ -198,9 +198,7 @@ def _gate(row: object) -> object:
 
 
 def supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
-    """Returns whether a row replaces an earlier one with its id: the later line, if both were
-    updated at the same time.
-    """
+    """Returns whether a row replaces an earlier line with its id; it does if both are as new."""
     return changed_ms(row) >= changed_ms(known)
 
 

@@ -134,9 +134,7 @@ def lease_end_ms(lease: Reservation) -> int:
 
 
 def reserving_again(lost: Sequence[Reservation]) -> str:
-    """Returns the command that asks again for leases that somebody took over; it waits as long
-    as an agent's call can.
-    """
+    """Returns the command that asks again for leases that were taken over, and waits for them."""
     shared = None if any(lease.exclusive for lease in lost) else True
     patterns = [lease.pattern for lease in lost]
     return suggested("queen reserve", *patterns, shared=shared, wait=f"{_UNKNOWN_WAIT_S // 60}m")

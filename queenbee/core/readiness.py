@@ -193,9 +193,7 @@ def startable(found: Iterable[Standing], actor: str | None) -> list[Issue]:
 
 
 def is_work(issue: Issue) -> bool:
-    """Returns whether an issue is work at all: no template, and nothing that Beads keeps for
-    itself or throws away.
-    """
+    """Returns whether an issue is work: no template, and nothing that Beads keeps for itself."""
     # Asked of every row of the tracker, so it reads the fields themselves.
     fields = issue.fields
     kind = fields.get("issue_type")
@@ -231,9 +229,7 @@ class _Open:
         self._family = _children(issues.values()) if waits_for_children else {}
 
     def blockers(self) -> dict[str, list[str]]:
-        """Returns what each blocked issue waits for: its own blockers, or else those of the nearest
-        parent that has some.
-        """
+        """Returns what blocks each issue: its own blockers, or its nearest blocked parent's."""
         blockers = {
             key: own
             for key, needs in self.needs.items()
@@ -346,9 +342,7 @@ def _by_urgency(
 
 
 class Waits:
-    """What waits for each open issue. Right for an issue if all that waits for it, directly or
-    not, is among `open_`.
-    """
+    """What waits for each open issue: right where all that waits for it is among `open_`."""
 
     def __init__(self, open_: Mapping[str, Standing]) -> None:
         self._blockers = {
@@ -382,9 +376,7 @@ class Waits:
         return fsum(self._minutes[each] for each in seen)  # In any order, the same.
 
     def _follow(self) -> None:
-        """Computes urgency and chains from the ends backwards; issues in a circle are left out,
-        since nobody can start them.
-        """
+        """Computes urgency and chains from the ends backwards, without issues in a circle."""
         left = {key: len(behind) for key, behind in self._behind.items()}
         ends = [key for key, count in left.items() if not count]
         while ends:

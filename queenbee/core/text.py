@@ -61,9 +61,7 @@ def shell_word(text: str) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Returns whether a word is the same in a shell, and no option: one that others chose belongs
-    in a suggested command only then.
-    """
+    """Returns whether a word is the same in a shell, and no option: fit for a suggested command."""
     return shell_word(text) == text and not text.startswith("-")
 
 

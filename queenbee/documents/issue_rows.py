@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
 from queenbee.core.row_edits import later_than
-from queenbee.core.text import one_line
+from queenbee.core.text import one_line, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -146,5 +146,4 @@ def render_differences(found: RowImport) -> str:
 
 
 def _brief(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 100 else f"{text[:99]}…"
+    return shortened(json.dumps(value, ensure_ascii=False), 100)

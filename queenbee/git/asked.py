@@ -4,6 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from queenbee.services.keeping import Removed
     from queenbee.services.open_store import Store
     from queenbee.store.layout import Layout
@@ -13,6 +15,7 @@ def let_ask(store: Store) -> None:
     """Lets an open store ask git."""
     store.asks_git = _removed_rows
     store.has_commit = _has_commit
+    store.changed_by = _changed_by
 
 
 def _removed_rows(layout: Layout, since_ms: int) -> tuple[Removed, bool]:
@@ -26,3 +29,9 @@ def _has_commit(layout: Layout, commit: str) -> bool:
 
     asked = ("merge-base", commit, "HEAD")
     return line(*asked, cwd=layout.tree, repository={}, limit_s=2.0) == commit
+
+
+def _changed_by(layout: Layout, droids: Collection[str]) -> set[str]:
+    from queenbee.git.touched import changed_by  # noqa: PLC0415 - start-up
+
+    return changed_by(layout, droids)

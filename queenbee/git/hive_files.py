@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 _OURS = re.compile(r"(?:^|/)\.beads/(queen\.toml|queen_\w+\.jsonl|issues\.jsonl)(/.*)?$")
 
+_RECORD = re.compile(r"\.beads/(?:queen_\w+\.jsonl|issues\.jsonl|archive/[\w.]+\.jsonl)")
+
+
+def is_record(path: str) -> bool:
+    """Returns whether a file is a ledger, its archive, or the tracker."""
+    return _RECORD.fullmatch(path) is not None
+
 
 def refuse_unreadable(tree: str, revision: str, changed: Iterable[str]) -> None:
     """Raises `Unreadable` if a commit, or with an empty `revision` the index, has settings that

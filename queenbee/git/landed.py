@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.glob.pattern import literal_path
 from queenbee.errors import ExternalFailure, Unreadable
+from queenbee.git.hive_files import is_record
 from queenbee.git.run import as_the_user, git, line, names_in, without_programs
 from queenbee.services.leases import edits
 from queenbee.store.git_files.worktrees import target_branch
@@ -84,18 +85,24 @@ def uncommitted_records(layout: Layout) -> str | None:
     """Returns the folder of the hive's records if git tracks it, or would, and something in it is
     not committed; else None.
     """
+    return layout.beads_dir if _uncommitted(layout) else None
+
+
+def _uncommitted(layout: Layout) -> list[str]:
+    """Returns the files of the hive that are not committed, from the root."""
     if layout.common_dir is None:
-        return None
+        return []
+    wanted = ("--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames")
     try:
         said = git(
-            *("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--", layout.beads_dir),
+            *("status", *wanted, "--", layout.beads_dir),
             cwd=layout.root,
             config=without_programs(layout.root, {}),
             repository={},
         )
     except (OSError, ExternalFailure):
-        return None
-    return layout.beads_dir if said else None
+        return []
+    return [each[3:] for each in names_in(said)]
 
 
 def carries_records(layout: Layout) -> bool:
@@ -110,23 +117,23 @@ def commit_records(hive: Services, *, is_end: bool) -> bool:
     """Commits the records that are left after a landing in the main worktree, as the user would,
     and nothing else that is staged there; returns whether git did.
 
-    While others land, they carry them. At the end of all work, they are also committed where git
-    does not have them yet.
+    While others land, they carry them. At the end of all work, the whole folder is committed, also
+    where git does not have it yet.
     """
     from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
 
     layout = hive.layout
-    if not carries_records(layout) or uncommitted_records(layout) is None:
-        return False
     name, root = os.path.basename(layout.beads_dir), layout.root
     is_tracked = line("ls-tree", "--name-only", "HEAD", name, cwd=root, repository={}) is not None
-    if not is_end and (not is_tracked or landers(hive)):
+    left = _uncommitted(layout) if carries_records(layout) else []
+    wanted = [name] if is_end and left else [each for each in left if is_record(each)]
+    if not wanted or not (is_end or (is_tracked and not landers(hive))):
         return False
     before, target = line("rev-parse", "HEAD", cwd=root, repository={}), target_branch(layout)
     for _ in range(_TRIES):
         try:
-            as_the_user("add", "--", name, cwd=root)
-            as_the_user("commit", "--quiet", "--only", "-m", "records", "--", name, cwd=root)
+            as_the_user("add", "--all", "--", *wanted, cwd=root)
+            as_the_user("commit", "--quiet", "--only", "-m", "records", "--", *wanted, cwd=root)
             break
         except ExternalFailure as error:
             if ".lock" not in error.message:

@@ -24,7 +24,7 @@ from queenbee.store.git_files.worktrees import are_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from queenbee.core.records import Assignment
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from queenbee.services.work.relief import Keeper
     from queenbee.services.work.waiting import OnProgress
     from queenbee.store.git_files.worktrees import Worktree
+    from queenbee.store.layout import Layout
 
 BUDGET_S = 0.06
 """What a command may spend on asking git about worktrees that have changed."""
@@ -333,6 +334,19 @@ def _add_work(hive: Services, begin: Begin) -> None:
     begin.touched_by = [each for each in seen.touches if each.path in begin.files]
     begin.changing = seen.touches
     begin.unlooked = seen.unlooked
+
+
+def changed_by(layout: Layout, droids: Collection[str]) -> set[str]:
+    """Returns the files in which some droids have unmerged work in worktrees of their own, as of
+    half a minute ago.
+    """
+    if not droids or not are_several(layout):
+        return set()
+    found = Neighbours(layout, budget_s=BUDGET_S)
+    theirs = [each for each in found.others if each.linked and each.droid in droids]
+    changed = {path for each in theirs for path in found.files(each, most_age_s=_MOST_AGE_S)}
+    found.keep()
+    return changed
 
 
 def _keeper(hive: Services) -> Keeper:

@@ -6,6 +6,7 @@ import os
 
 from queenbee._light import suppress
 from queenbee.errors import Held, NotFound, QueenError
+from queenbee.hook.events import may_be_a_name
 from queenbee.store.git_files.worktrees import are_several
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import hives_above
@@ -180,7 +181,8 @@ def _held(statuses: Sequence[PathStatus]) -> list[PathStatus]:
 def _by_hive(event: Event, env: Mapping[str, str], errors: list[Exception]) -> list[Governed]:
     """Returns the hives that an edit concerns, each with its files; nearly always one."""
     found: dict[tuple[str, str, bool], Governed] = {}
-    for file in filter(_is_file_name, event.files):
+    # An impossible name must not keep the other files of the edit from being checked.
+    for file in filter(may_be_a_name, event.files):
         writes = True
         try:
             for layout in _hives_of(file, event, env):
@@ -190,17 +192,6 @@ def _by_hive(event: Event, env: Mapping[str, str], errors: list[Exception]) -> l
         except (QueenError, OSError, ValueError) as error:
             errors.append(error)
     return list(found.values())
-
-
-def _is_file_name(text: str) -> bool:
-    """Returns whether a file can have this name.
-
-    An impossible name must not keep the other files of the edit from being checked.
-    """
-    try:
-        return b"\0" not in os.fsencode(text)
-    except ValueError:
-        return False
 
 
 def _hives_of(file: str, event: Event, env: Mapping[str, str]) -> Iterator[Layout]:

@@ -131,7 +131,7 @@ class Event:
         self.broken_off = fields.get("status") in ("aborted", "error")
         """Whether the user or an error stopped the agent; only Cursor says so."""
         said = _text(fields, "cwd") or _first(fields.get("workspace_roots"))
-        if said is not None and not _may_be_a_name(said):
+        if said is not None and not may_be_a_name(said):
             said = None
         self.cwd = os.path.join(cwd, said or "")
         self.worktree = _text(fields, "worktree_path" if self.kind == WORKTREE_REMOVE else "name")
@@ -151,11 +151,11 @@ def read_event(data: bytes, cwd: str) -> Event:
     return Event(fields, cwd)
 
 
-def _may_be_a_name(text: str) -> bool:
+def may_be_a_name(text: str) -> bool:
     """Returns whether a text can name a file: JSON can escape what no file system can hold."""
     try:
         return b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
+    except ValueError:
         return False
 
 

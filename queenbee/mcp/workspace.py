@@ -68,9 +68,7 @@ class Workspace:
         self._open: dict[tuple[str, str | None], tuple[object, Hive]] = {}
 
     def session(self, client: str | None, meta: Mapping[str, object] | None) -> Session:
-        """Returns the session of a request: as the request says, as the environment says, or one
-        that lasts as long as this process.
-        """
+        """Returns the session that the request or the environment names, or this process's own."""
         turn = (meta or {}).get("x-codex-turn-metadata")
         thread = turn.get("session_id") if isinstance(turn, dict) else (meta or {}).get("threadId")
         if isinstance(thread, str) and thread:
@@ -81,9 +79,7 @@ class Workspace:
         return Session(_plain(client), self._own_id)
 
     def roots(self, uris: Sequence[str]) -> list[str]:
-        """Returns the folders to choose from: one for each working tree with a hive; without any,
-        the working directory.
-        """
+        """Returns the working trees with a hive to choose from, or else the working directory."""
         found: dict[tuple[str, str], str] = {}
         for folder in filter(None, map(_folder_of, uris)):
             try:

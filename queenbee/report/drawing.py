@@ -64,9 +64,7 @@ def graph_drawing(graph: Graph) -> Markup:
 
 
 def timeline_drawing(bars: Sequence[Bar], now_ms: int) -> Markup:
-    """Returns the time line: for each droid its issues and leases, below each other where they
-    overlap.
-    """
+    """Returns the time line: each droid's issues and leases; what overlaps is one below another."""
     begin_ms, end_ms = time_span(bars, now_ms)
     parts: list[Markup] = []
     y = _AXIS

@@ -61,9 +61,7 @@ def layers(graph: Graph) -> list[list[Place]]:
 
 
 def route(need: str, node: str, layer_of: Mapping[Place, int]) -> list[Place]:
-    """Returns the places that an edge leads through: both nodes, and a bend in each layer between
-    them.
-    """
+    """Returns the places an edge leads through: both nodes, and a bend in each layer between."""
     between = range(layer_of[need] + 1, layer_of[node])
     return [need, *(Bend(need, node, layer) for layer in between), node]
 

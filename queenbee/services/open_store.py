@@ -18,7 +18,7 @@ from queenbee.store.layout import discover, working_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Self
 
     from queenbee.core.row_edits import Edit
@@ -66,6 +66,8 @@ class Store:
         """Tells which rows of the tracker a commit removed: git is run in a layer above."""
         self.has_commit: Callable[[Layout, str], bool] | None = None
         """Tells whether the branch of this worktree has a commit."""
+        self.changed_by: Callable[[Layout, Collection[str]], set[str]] | None = None
+        """Tells in which files droids have unmerged work, in worktrees of their own."""
         self._actor = actor
         self._contradiction: InvalidInput | None = None
         self._clock = clock

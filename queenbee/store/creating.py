@@ -170,9 +170,7 @@ def _write(path: str, text: str, how: Callable[[str, bytes], None] = safe_open.w
 
 
 def is_only_elsewhere(layout: Layout) -> bool:
-    """Returns whether the remote had a branch of records at the last fetch, of which this clone has
-    never taken anything in.
-    """
+    """Returns whether the last fetch saw a branch of records of which this clone took nothing."""
     if layout.common_dir is None or os.path.isdir(layout.remote_dir):
         return False
     from queenbee.store.git_files.worktrees import ref_target  # noqa: PLC0415 - start-up

@@ -112,9 +112,7 @@ def read_open(
 
 
 def _piece(fd: int, begin: int, wanted: int, limit: int) -> tuple[bytes, bytes, int]:
-    """Returns the whole lines of about `limit` bytes, the rest if that is all that is wanted, and
-    where the lines end.
-    """
+    """Returns the whole lines of about `limit` bytes, or all the rest, and where they end."""
     data = _pread_all(fd, begin, min(wanted, limit))
     while len(data) < wanted and b"\n" not in data:  # A line that is longer than the limit.
         more = max(len(data), 4096)
@@ -243,9 +241,7 @@ class Appender:
 
 
 class Original:
-    """A file to replace, held open: what another program appends to it in the meantime, or at the
-    moment of replacement, is kept.
-    """
+    """A file to replace, held open: what others append, even while it is replaced, is kept."""
 
     def __init__(self, path: str) -> None:
         """Reads the file; a missing one counts as empty. Raises `Unreadable`."""

@@ -367,9 +367,7 @@ def _keeps_state_in_beads(beads: str, home: GitTree, settings: Settings | None) 
 
 
 def _refuse_two_states(home: GitTree) -> None:
-    """Raises `Unreadable` if another worktree would keep its state in a `.beads/` of its own: two
-    locks would let two droids win.
-    """
+    """Raises `Unreadable` if another worktree has its own state: two locks let two droids win."""
     if not home.linked and home.common_dir == os.path.join(home.tree, ".git"):
         return  # The linked worktrees of this one use its .beads/.
     worktrees = os.path.join(home.common_dir, "worktrees")

@@ -88,9 +88,7 @@ def open_file(path: str, flags: int, mode: int = 0o666) -> int:
 
 
 def refuse_special(fd: int, path: str) -> None:
-    """Raises `Unreadable`, and closes the file, if it is not a regular one; for a folder,
-    `OSError`, as opening it for writing does.
-    """
+    """Closes what is no regular file, and raises `Unreadable`; for a folder, `OSError`."""
     mode = os.fstat(fd).st_mode
     if not stat.S_ISREG(mode):
         os.close(fd)

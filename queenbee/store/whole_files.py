@@ -37,9 +37,7 @@ def read_document(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 def read_own(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
-    """Returns the bytes of one of the hive's own files as `read_document` does, but refuses links
-    on the way to it.
-    """
+    """Reads one of the hive's own files as `read_document` does, but refuses links on the way."""
     return _read(path, safe_open.open_file, max_bytes)
 
 
@@ -92,9 +90,7 @@ def create_document(path: str, data: bytes) -> bool:
 
 
 def write_named(path: str, data: bytes) -> None:
-    """Replaces a file that the user named, as `write_document` does; the links in its folders are
-    followed, as in a shell.
-    """
+    """Replaces a file that the user named; links in its folders are followed, as in a shell."""
     write_document(safe_open.resolved(path), data)
 
 

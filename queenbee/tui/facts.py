@@ -80,9 +80,7 @@ class Reader:
         )
 
     def wait(self, stop: threading.Event, before: object, deadline_s: float) -> bool:
-        """Returns True when the stamp is no longer `before` or `stop` is set, and False at the
-        deadline, on the monotonic clock.
-        """
+        """Returns True once the stamp is not `before` or `stop` is set, False at the deadline."""
         return self._hive.wait(lambda: (stop.is_set(), self.stamp()), (False, before), deadline_s)
 
     @property

@@ -59,9 +59,7 @@ class Completion:
         return replace(self, notes=[*self.notes, note])
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the assignment's fields, with `unblocked`, `notes` if there are any, and, if
-        checks ran, their record.
-        """
+        """Returns the assignment's fields, `unblocked`, and any notes and record of checks."""
         more: dict[str, object] = {"unblocked": [each.id for each in self.unblocked]}
         if self.notes:
             more["notes"] = list(self.notes)

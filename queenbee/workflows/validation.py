@@ -9,9 +9,10 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import newest
 from queenbee.documents.agents import AGENTS_DIR, DEFAULT_AGENT, list_agents
 from queenbee.documents.findings import Finding
-from queenbee.documents.issue_rows import current_rows, metadata_of
+from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.ralph.ralph_bead import validate_bead
 from queenbee.documents.sprints.bead_rules import MAX_BYTES, check_bead, is_sprint_bead
@@ -24,7 +25,7 @@ from queenbee.store.whole_files import MAX_BYTES as MAX_FILE_BYTES
 from queenbee.store.whole_files import read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any, BinaryIO, Literal
 
     from queenbee.errors import QueenError
@@ -81,8 +82,8 @@ def validate_target(
     """Returns the beads that a name refers to, validated: `-`, a file, or an id.
 
     A `.jsonl` file is a tracker's file, of which only the sprint beads are validated, each in its
-    newest row. `hive` opens
-    the hive, which only an id needs. Raises `NotFound`, or `Unreadable` if it is not a file.
+    newest row. `hive` opens the hive, which only an id needs. Raises `NotFound`, or `Unreadable`
+    if it is not a file.
     """
     if name == STDIN:
         return validate_data(stdin.read(MAX_FILE_BYTES + 1), "standard input", rules)
@@ -125,35 +126,30 @@ def validate_data(data: bytes, source: str, rules: Rules) -> list[Validated]:
 
 
 def _rows(data: bytes, source: str, rules: Rules) -> Iterator[Validated]:
-    found: list[tuple[int, dict[str, Any]]] = []
-    verdicts: list[tuple[int, Validated]] = []
+    found: list[tuple[int, dict[str, Any] | Unusable]] = []
     for number, line in enumerate(data.split(b"\n"), 1):
         for whole in split_lines(line):
             try:
                 found.append((number, decode(whole)))
             except Unusable as error:
                 if b'"_type"' not in whole:
-                    finding = Finding("", f"is not a usable row: {error}", line=number)
-                    one = Validated(f"{source}:{number}", None, None, [finding])
-                    verdicts.append((number, one))
-    for number, row in _newest(found):
-        if is_sprint_bead(row):
-            verdicts.append((number, _validated(row, f"{source}:{number}", rules)))
-    yield from (verdict for _, verdict in sorted(verdicts, key=lambda pair: pair[0]))
+                    found.append((number, error))
+    current = newest(row for _, row in found if isinstance(row, dict))
+    for number, row in found:
+        place = f"{source}:{number}"
+        if isinstance(row, Unusable):
+            finding = Finding("", f"is not a usable row: {row}", line=number)
+            yield Validated(place, None, None, [finding])
+        elif is_sprint_bead(row) and _counts(row, current):
+            yield _validated(row, place, rules)
 
 
-def _newest(rows: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yields the rows that count: the newest of each id, unless it was deleted."""
-    newest = current_rows(row for _, row in rows)
-    seen: set[str] = set()
-    for number, row in reversed(rows):
-        identifier = row.get("id")
-        if not isinstance(identifier, str) or not identifier:
-            yield number, row
-        elif identifier not in seen and newest[identifier] == row:
-            seen.add(identifier)
-            if row.get("status") != "tombstone":
-                yield number, row
+def _counts(row: Mapping[str, Any], current: Mapping[str, object]) -> bool:
+    """Returns whether it has no id, or is the newest with its id and not deleted."""
+    identifier = row.get("id")
+    if not isinstance(identifier, str) or not identifier:
+        return True
+    return current[identifier] is row and row.get("status") != "tombstone"
 
 
 def _known(hive: Hive, bead_id: str, rules: Rules) -> Validated:

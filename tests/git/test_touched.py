@@ -435,6 +435,24 @@ def test_next_says_what_others_really_work_in(
     assert [each["path"] for each in other["changes"]] == ["ten.txt"]
 
 
+def test_next_leaves_what_others_really_work_in_while_there_is_something_else(
+    repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
+) -> None:
+    commit_file(repo, "eleven.txt", TEN)
+    git(mine, "merge", "-q", "main")
+    files = ("", "In ten.txt.", "In eleven.txt.")
+    rows = [
+        {"id": f"qb-{n}", "title": "x", "status": "open", "description": text}
+        for n, text in enumerate(files)
+    ]
+    write_lines(repo / ".beads" / "issues.jsonl", *rows)
+    tree = worktree("other", "api")
+    quick("claim", "qb-0", cwd=tree)
+    edit(tree, 4)
+    assert quick("next", "--json", cwd=mine).json["issue_id"] == "qb-2"
+    assert quick("next", "--json", as_="late", cwd=repo).json["issue_id"] == "qb-1"
+
+
 def test_next_says_what_those_who_have_the_same_files_really_changed(
     repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
 ) -> None:

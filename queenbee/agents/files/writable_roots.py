@@ -67,8 +67,7 @@ class WritableRoots:
         return changed
 
     def removed(self, text: str | None) -> str | None:
-        """Returns the settings without our folders, and without a list and a table that we made
-        for them."""
+        """Returns the settings without our folders, and the list and the table made for them."""
         at = _list_start(text) if text is not None else None
         if text is None or at is None:
             return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -41,10 +42,20 @@ def _of_workflow(function: Callable[..., object]) -> Callable[..., object]:
     return plan(workflow(function))
 
 
-def _of_phase(function: Callable[..., object]) -> Callable[..., object]:
-    """Adds the options that name a gate."""
-    phase = click.option("--phase", "-p", metavar="ID", required=True, help="The phase")
-    return _of_workflow(phase(function))
+_phase = click.option("--phase", "-p", metavar="ID", required=True, help="The phase")
+
+
+def _of_gate(function: Callable[..., object]) -> Callable[..., object]:
+    """Adds the options that name a gate, and gives the command its workflow and its phase."""
+
+    @wraps(function)
+    def called(
+        hive: Hive, plan_file: str | None, workflow: str | None, phase: str, **more: object
+    ) -> object:
+        with _of_plan(plan_file):
+            return function(hive, _named(workflow, plan_file), phase, **more)
+
+    return _of_workflow(_phase(called))
 
 
 def _named(workflow: str | None, plan_file: str | None) -> str:
@@ -75,13 +86,17 @@ def _of_plan(plan_file: str | None) -> Iterator[None]:
         raise
 
 
-def _show_gate(view: GateView) -> None:
+def _show_head(view: GateView) -> None:
     metadata = view.document["metadata"]
     name = f"{metadata['workflow_id']}/{metadata['phase_id']}"
     paragraph(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
     paragraph(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
     if view.run:
         paragraph(view.run)
+
+
+def _show_gate(view: GateView) -> None:
+    _show_head(view)
     rows = [
         [
             str(rule["status"]),
@@ -108,12 +123,7 @@ def _show_evidence(view: GateView) -> None:
 
 def _show_details(view: GateView) -> None:
     """Shows a gate with everything about each rule."""
-    metadata = view.document["metadata"]
-    name = f"{metadata['workflow_id']}/{metadata['phase_id']}"
-    paragraph(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
-    paragraph(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
-    if view.run:
-        paragraph(view.run)
+    _show_head(view)
     for rule in view.rules:
         severity = " (warning)" if rule["severity"] == "warning" else ""
         paragraph(f"{printable(str(rule['rule_id']))}{severity}: {printable(str(rule['checks']))}")
@@ -133,7 +143,8 @@ def _show_details(view: GateView) -> None:
     example="queen gate new --workflow wf_1 --phase phase_1 --name 'Calculator'\n"
     "queen gate new --plan plans/accounts.md --phase 1",
 )
-@_of_phase
+@_of_workflow
+@_phase
 @click.option("--name", help="The phase's name; default: from the plan, or its id")
 def new(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str, name: str | None
@@ -161,7 +172,7 @@ def _show_added(view: GateView) -> None:
     "queen gate add-rule -w wf_1 -p phase_1 --contains src/add.py --pattern 'def add'\n"
     "cat rule.json | queen gate add-rule -w wf_1 -p phase_1 -",
 )
-@_of_phase
+@_of_gate
 @click.argument("rule", required=False, metavar="[JSON|-]")
 @click.option("--exists", metavar="FILE", help="A file that must exist")
 @click.option("--contains", metavar="FILE", help="A file that must contain every --pattern")
@@ -175,14 +186,7 @@ def _show_added(view: GateView) -> None:
 @click.option("--id", "rule_id", metavar="ID", help="The rule's id; default: from its name")
 @click.option("--name", help="The rule's name; default: what it checks")
 @click.option("--warning", is_flag=True, help="Report a failure but do not block on it")
-def add_rule(
-    hive: Hive,
-    plan_file: str | None,
-    workflow: str | None,
-    phase: str,
-    rule: str | None,
-    **wish: Any,
-) -> GateView:
+def add_rule(hive: Hive, workflow: str, phase: str, rule: str | None, **wish: Any) -> GateView:
     """Add a rule to a gate
 
     Use one of --exists, --contains, --test and --script, or give the rule as JSON (- reads it from
@@ -196,8 +200,7 @@ def add_rule(
     else:
         timeout_s = wish.pop("timeout")
         document = rule_of(hive, RuleOptions(**wish, timeout_s=timeout_s))
-    with _of_plan(plan_file):
-        return add_hive_rule(hive, _named(workflow, plan_file), phase, document)
+    return add_hive_rule(hive, workflow, phase, document)
 
 
 @command(
@@ -205,29 +208,25 @@ def add_rule(
     show=_show_gate,
     example="queen gate remove-rule -w wf_1 -p phase_1 rule_pytest_q_passes",
 )
-@_of_phase
+@_of_gate
 @click.argument("rule_id", metavar="RULE")
-def remove_rule(
-    hive: Hive, plan_file: str | None, workflow: str | None, phase: str, rule_id: str
-) -> GateView:
+def remove_rule(hive: Hive, workflow: str, phase: str, rule_id: str) -> GateView:
     """Remove a rule from a gate that has not passed
 
     If rules have run, the gate must run again: removing the rule that failed does not make it pass.
     """
     from queenbee.workflows.gating.gates import remove_hive_rule  # noqa: PLC0415 - start-up
 
-    with _of_plan(plan_file):
-        return remove_hive_rule(hive, _named(workflow, plan_file), phase, rule_id)
+    return remove_hive_rule(hive, workflow, phase, rule_id)
 
 
 @command("show", show=_show_details, example="queen gate show --plan plans/accounts.md --phase 1")
-@_of_phase
-def show(hive: Hive, plan_file: str | None, workflow: str | None, phase: str) -> GateView:
+@_of_gate
+def show(hive: Hive, workflow: str, phase: str) -> GateView:
     """Show a gate with its rules, results and evidence"""
     from queenbee.workflows.gating.gates import gate_view  # noqa: PLC0415 - start-up
 
-    with _of_plan(plan_file):
-        return gate_view(hive, _named(workflow, plan_file), phase)
+    return gate_view(hive, workflow, phase)
 
 
 def _show_run(value: GateView | Mapping[str, Any]) -> None:
@@ -239,17 +238,10 @@ def _show_run(value: GateView | Mapping[str, Any]) -> None:
 
 
 @command("run", show=_show_run, example="queen gate run --workflow wf_1 --phase phase_1")
-@_of_phase
+@_of_gate
 @click.option("--again", is_flag=True, help="Also if it has passed; the history keeps both")
 @dry_run
-def run(
-    hive: Hive,
-    plan_file: str | None,
-    workflow: str | None,
-    phase: str,
-    again: bool,
-    dry_run: bool,
-) -> Answer:
+def run(hive: Hive, workflow: str, phase: str, again: bool, dry_run: bool) -> Answer:
     """Run all rules of a gate
 
     Exit 0 if it has passed, 1 if not. The output of the rules is kept as evidence.
@@ -259,16 +251,13 @@ def run(
     from queenbee.workflows.gating.gates import gate_view  # noqa: PLC0415 - start-up
     from queenbee.workflows.running import run_gate  # noqa: PLC0415 - start-up
 
-    name = _named(workflow, plan_file)
-    with _of_plan(plan_file):
-        if dry_run:
-            checks = describe(gate_checks(gate_view(hive, name, phase).document))
-            value = {"workflow_id": name, "phase_id": phase, "dry_run": True, "checks": checks}
-            return Answer(value, yes=True)
-        verdict = run_gate(
-            hive, name, phase, env=os.environ, again=again, on_progress=watcher()
-        ).verdict
-        return Answer(gate_view(hive, name, phase), yes=verdict.passed)
+    if dry_run:
+        checks = describe(gate_checks(gate_view(hive, workflow, phase).document))
+        value = {"workflow_id": workflow, "phase_id": phase, "dry_run": True, "checks": checks}
+        return Answer(value, yes=True)
+    on_progress = watcher()
+    done = run_gate(hive, workflow, phase, env=os.environ, again=again, on_progress=on_progress)
+    return Answer(gate_view(hive, workflow, phase), yes=done.verdict.passed)
 
 
 def _show_status(value: GateView | Sequence[GateView | UnusableGate]) -> None:
@@ -325,16 +314,13 @@ def _show_history(attempts: Sequence[Mapping[str, Any]]) -> None:
 
 
 @command("history", show=_show_history, example="queen gate history -w wf_1 -p phase_1")
-@_of_phase
-def history(
-    hive: Hive, plan_file: str | None, workflow: str | None, phase: str
-) -> list[AttemptRecord]:
+@_of_gate
+def history(hive: Hive, workflow: str, phase: str) -> list[AttemptRecord]:
     """List every attempt at a gate, oldest first"""
     from queenbee.documents.gates.gate import history as attempts_of  # noqa: PLC0415 - start-up
     from queenbee.workflows.gating.gates import gate_view  # noqa: PLC0415 - start-up
 
-    with _of_plan(plan_file):
-        return attempts_of(gate_view(hive, _named(workflow, plan_file), phase).document)
+    return attempts_of(gate_view(hive, workflow, phase).document)
 
 
 def _show_verdict(value: Mapping[str, Any]) -> None:
@@ -352,23 +338,19 @@ _allow_missing = click.option(
 
 
 @command("check", show=_show_verdict, example="queen gate check -w wf_1 -p phase_1")
-@_of_phase
+@_of_gate
 @_allow_missing
-def check(
-    hive: Hive, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool
-) -> Answer:
+def check(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Answer:
     """Check whether a phase has passed
 
     Exit 0 if it has, 1 if it has not, 7 if its gate is missing or corrupt.
     """
-    name = _named(workflow, plan_file)
     from queenbee.workflows.gating.gate_check import check_hive_gate  # noqa: PLC0415 - start-up
 
-    with _of_plan(plan_file):
-        found = check_hive_gate(hive, name, phase, allow_missing=allow_missing)
+    found = check_hive_gate(hive, workflow, phase, allow_missing=allow_missing)
     verdict = found.verdict
     value = {
-        "workflow_id": name,
+        "workflow_id": workflow,
         "phase_id": phase,
         "status": verdict.status,
         "passed": verdict.passed,
@@ -385,7 +367,8 @@ def check(
     example="queen gate hook --workflow wf_1 --phase phase_1 --allow-missing",
     opens_hive=False,
 )
-@_of_phase
+@_of_workflow
+@_phase
 @_allow_missing
 def hook(
     call: Invocation, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool

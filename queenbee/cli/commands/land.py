@@ -161,5 +161,5 @@ def _landed(hive: Hive, asked: Request) -> Answer:
             value["is_shown"] = True
         terms = confirmation(hive, confirm=asked.confirm)
         with views.waiting_for("an issue", asked.wait_s):
-            value["next"] = terms.take_following(asked.wait_s, landed=True)
+            value["next"] = terms.take_following(asked.wait_s)
     return Answer(value, yes=done.done)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,24 +26,22 @@ if TYPE_CHECKING:
 
 
 def _path(function: Callable[..., object]) -> Callable[..., object]:
-    """Adds the two ways to name a session's folder."""
+    """Adds the two ways to name a session's folder, and gives the command what they name."""
+
+    @wraps(function)
+    def called(context: object, path: str | None, option: str | None, **more: object) -> object:
+        if path is not None and option is not None:
+            raise InvalidInput("give PATH or --session, not both")
+        return function(context, option if path is None else path, **more)
+
     option = click.option("--session", "option", metavar="PATH", help="The same, as an option")
-    return click.argument("path", required=False, metavar="[PATH]")(option(function))
+    return click.argument("path", required=False, metavar="[PATH]")(option(called))
 
 
-def _one_of(path: str | None, option: str | None) -> str | None:
-    """Returns the folder that was named. Raises `InvalidInput` for two."""
-    if path is not None and option is not None:
-        raise InvalidInput("give PATH or --session, not both")
-    return option if path is None else path
-
-
-def _named(path: str | None, option: str | None) -> str:
-    """Returns the folder that was named. Raises `InvalidInput` for none or two."""
-    found = _one_of(path, option)
-    if found is None:
+def _named(path: str | None) -> str:
+    if path is None:
         raise InvalidInput("no session was named", hint="give PATH, or --session=PATH")
-    return found
+    return path
 
 
 def _show_validated(value: Mapping[str, Any]) -> None:
@@ -63,14 +62,13 @@ def _show_validated(value: Mapping[str, Any]) -> None:
     opens_hive=False,
 )
 @_path
-def validate(call: Invocation, path: str | None, option: str | None) -> Answer:
+def validate(call: Invocation, path: str | None) -> Answer:
     """Check whether a session can start
 
     PATH is the session's folder. Exit 0 if it can, 1 with every error and its recovery step if not.
     """
     from queenbee.documents.sessions.session import validate_session  # noqa: PLC0415 - start-up
 
-    path = _one_of(path, option)
     found = validate_session(path)
     valid = not any(finding.severity == "error" for finding in found)
     return Answer({"session": path, "valid": valid, "findings": found}, yes=valid)
@@ -138,7 +136,7 @@ def _warn(path: str) -> None:
     opens_hive=False,
 )
 @_path
-def status(call: Invocation, path: str | None, option: str | None) -> Progress:
+def status(call: Invocation, path: str | None) -> Progress:
     """Show the state of each task
 
     PATH is the session's folder. Combines what the session says with the state of its beads, if it
@@ -148,7 +146,7 @@ def status(call: Invocation, path: str | None, option: str | None) -> Progress:
     from queenbee.documents.sessions.session import read_session  # noqa: PLC0415 - start-up
     from queenbee.workflows.imports import SessionProgress, with_progress  # noqa: PLC0415 - start-up
 
-    folder = _named(path, option)
+    folder = _named(path)
     read = read_session(read_session_folder(folder))
     _warn(folder)
     found = SessionProgress(read)
@@ -165,16 +163,14 @@ def status(call: Invocation, path: str | None, option: str | None) -> Progress:
 @_path
 @id_prefix
 @dry_run
-def import_(
-    hive: Hive, path: str | None, option: str | None, prefix: str | None, dry_run: bool
-) -> Imported:
+def import_(hive: Hive, path: str | None, prefix: str | None, dry_run: bool) -> Imported:
     """Make a bead for each task, or update the beads
 
     PATH is the session's folder. Importing the same session again changes nothing.
     """
     from queenbee.workflows.imports import import_session_folder  # noqa: PLC0415 - start-up
 
-    folder = _named(path, option)
+    folder = _named(path)
     found = import_session_folder(hive, folder, prefix=prefix, dry_run=dry_run)
     _warn(folder)
     return Imported(found, dry_run=dry_run)

@@ -56,9 +56,7 @@ def identical(conflict: Conflict) -> Lines | None:
 
 
 def greater_version(conflict: Conflict) -> Lines | None:
-    """Joins lines that differ in versions or dates alone: takes the side that is greater in each of
-    them, if neither went back.
-    """
+    """Joins lines that differ in versions or dates alone: the greater ones if no side went back."""
     main, branch, base = conflict.main, conflict.branch, conflict.base
     if not main or len(main) != len(branch) or len(base) not in (0, len(main)):
         return None
@@ -197,9 +195,7 @@ def join(text: bytes, rules: Mapping[str, Rule]) -> tuple[bytes, list[Place]] | 
 
 
 def trimmed(conflict: Conflict) -> tuple[Lines, Conflict, Lines]:
-    """Returns the lines with which both sides begin, the conflict without them, and those with
-    which both end.
-    """
+    """Returns the lines both begin with, the conflict without them, and those both end with."""
     main, branch = conflict.main, conflict.branch
     most = min(len(main), len(branch))
     head = next((at for at in range(most) if main[at] != branch[at]), most)
@@ -212,9 +208,7 @@ def trimmed(conflict: Conflict) -> tuple[Lines, Conflict, Lines]:
 
 
 def _one_after_the_other(head: Lines, rest: Conflict, tail: Lines) -> Lines:
-    """Returns both additions, the branch's first, with the blank lines between them that are around
-    them.
-    """
+    """Returns both additions, the branch's first, with the blank lines around them between them."""
     blank = list(takewhile(_is_blank, reversed(head))) or list(takewhile(_is_blank, tail))
     between = blank if rest.main and rest.branch else []
     return ended([*head, *rest.branch, *between, *rest.main, *tail])
@@ -267,9 +261,7 @@ def _one_line(base: bytes, main: bytes, branch: bytes) -> bytes | None:
 
 
 def _are_alike(one: set[bytes], other: set[bytes]) -> bool:
-    """Returns whether two of the names may be two attempts at one: `_sleep` and `sleep`, `view` and
-    `views`.
-    """
+    """Returns whether two names may be tries at one: `_sleep` and `sleep`, `view` and `views`."""
     bare = [[each.strip(b"_\"' ").lower() for each in side] for side in (one, other)]
     return any(a.startswith(b) or b.startswith(a) for a in bare[0] for b in bare[1])
 

@@ -34,12 +34,9 @@ def default_prefix(plan: Plan, source_branch: str) -> str:
 
 def free_name(names: Iterator[str], taken: Mapping[str, object]) -> str:
     """Returns the first of these names that is not taken, or the last one."""
-    name = next(names)
-    while name in taken:
-        following = next(names, None)
-        if following is None:
-            return name
-        name = following
+    for name in names:  # There is at least one.
+        if name not in taken:
+            break
     return name
 
 

@@ -33,27 +33,22 @@ AGENT = re.compile(
 BEAD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_.]*[A-Za-z0-9_])+")
 ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
 FIELDS = {
-    "worktree": "worktree",
-    "branch": "branch",
-    "source branch": "source_branch",
-    "team": "team",
-    "team name": "team",
-    "priority": "priority",
-    "dev agents": "dev_agents",
-    "dev agent": "dev_agents",
-    "qa agents": "qa_agents",
-    "qa agent": "qa_agents",
-    "tasks": "tasks",
-    "task": "tasks",
-    "acceptance criteria": "acceptance",
-    "depends on": "depends_on",
-    "depends": "depends_on",
-    "dependencies": "depends_on",
-    "dependency": "depends_on",
-    "requires": "depends_on",
-    "blocked by": "depends_on",
-    "waits for": "depends_on",
-}
+    name: field
+    for field, names in {
+        "worktree": ("worktree",),
+        "branch": ("branch",),
+        "source_branch": ("source branch",),
+        "team": ("team", "team name"),
+        "priority": ("priority",),
+        "dev_agents": ("dev agents", "dev agent"),
+        "qa_agents": ("qa agents", "qa agent"),
+        "tasks": ("tasks", "task"),
+        "acceptance": ("acceptance criteria",),
+        "depends_on": ("depends on", "depends", "dependencies", "dependency", "requires",
+                       "blocked by", "waits for"),
+    }.items()
+    for name in names
+}  # fmt: skip
 DONE = "done|completed?|finished"
 SKIPPED = "skipped|cancell?ed|dropped|abandoned|obsolete|removed"
 STATE = f"{DONE}|{SKIPPED}"

@@ -47,15 +47,10 @@ def match_beads(
     return found, matching.findings
 
 
-def sprint_in(row: Row, plan_file: str) -> str | None:
+def _number_in(row: Row, plan_file: str) -> str | None:
     """Returns the sprint of a plan that a bead was made from, or None for another plan's bead."""
     file, sprint = plan_and_sprint(row)
-    return sprint if file == plan_file and isinstance(sprint, str) else None
-
-
-def _number_in(row: Row, plan_file: str) -> str | None:
-    sprint = sprint_in(row, plan_file)
-    return None if sprint is None else without_zeros(sprint)
+    return without_zeros(sprint) if file == plan_file and isinstance(sprint, str) else None
 
 
 class _Matching:
@@ -93,7 +88,8 @@ class _Matching:
 
     def check_title(self, sprint: Sprint, row: Row) -> None:
         """Reports a bead with a history whose number now belongs to a sprint with another title."""
-        if _plain(sprint.title) in _titles(row):
+        # The tracker's title may have been edited.
+        if _plain(sprint.title) in map(_plain, (str(row.get("title")), _made_from(row))):
             return
         hint = (
             f"write <!-- beads-ralph: {row['id']} --> under the heading of the sprint that it "
@@ -125,11 +121,6 @@ def _made_from(row: Row) -> str:
     section = metadata_of(row).get("plan_section")
     text = section.rpartition("### Sprint ")[2] if isinstance(section, str) else ""
     return text.partition(":")[2].strip() or str(row.get("title"))
-
-
-def _titles(row: Row) -> set[str]:
-    """Returns the titles that a bead is known by: the tracker's may have been edited."""
-    return {_plain(str(row.get("title"))), _plain(_made_from(row))}
 
 
 def _plain(title: str) -> str:

@@ -149,9 +149,7 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
 def _sprint(
     section: Section, done: Collection[str], known: Collection[str]
 ) -> tuple[Sprint, list[Finding]]:
-    """Returns a sprint and what is wrong with it; `done` are those that a record says are done,
-    and `known` all that the plan has.
-    """
+    """Returns a sprint and what is wrong with it; records say that `done` are done."""
     fields = gather_fields(section.blocks)
     heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"

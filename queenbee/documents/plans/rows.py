@@ -268,15 +268,12 @@ def _qa_agent(
         "agent_path": path,
         "model": (agent and agent.model) or entry.get("model") or DEFAULT_MODEL,
         "prompt": (agent and agent.prompt) or entry.get("prompt") or default,
-        "agent_type": entry.get("agent_type") or _qa_type(path),
+        "agent_type": entry.get("agent_type")
+        # Its name says it: `qa-security-scan` is a `security-scan`.
+        or next((kind for kind in _QA_TYPES if kind in os.path.basename(path)), "qa"),
         "output_schema": entry.get("output_schema") or deepcopy(DEFAULT_SCHEMA),
     }
     return {**stated, **{key: value for key, value in entry.items() if key not in stated}}
-
-
-def _qa_type(path: str) -> str:
-    """Returns the kind of a QA agent from its name: `qa-security-scan` is a `security-scan`."""
-    return next((kind for kind in _QA_TYPES if kind in os.path.basename(path)), "qa")
 
 
 def _labels(sprint: Sprint, had: object, *, merge: bool) -> list[str]:

@@ -92,7 +92,11 @@ def annotate_plan(text: str, beads: Mapping[str, str]) -> str:
 def _annotate(
     lines: list[tuple[str, str]], heading: int, section: list[Block], annotation: str
 ) -> None:
-    present = [block.first for block in section if _is_annotation(block)]
+    present = [
+        block.first
+        for block in section
+        if block.kind == "html" and ANNOTATION.fullmatch(block.text)
+    ]
     in_place = heading + 1 in present
     for at in reversed(present[1:] if in_place else present):
         _remove(lines, at, heading)
@@ -103,12 +107,8 @@ def _annotate(
         lines.insert(heading + 1, (annotation, ending))
     else:
         # The heading is the last line: it gets a line ending, and the annotation has none.
-        lines[heading] = (text, _usual_ending(lines))
+        lines[heading] = (text, next((usual for _, usual in lines if usual), "\n"))
         lines.append((annotation, ""))
-
-
-def _is_annotation(block: Block) -> bool:
-    return block.kind == "html" and ANNOTATION.fullmatch(block.text) is not None
 
 
 def _remove(lines: list[tuple[str, str]], at: int, heading: int) -> None:
@@ -123,7 +123,3 @@ def _remove(lines: list[tuple[str, str]], at: int, heading: int) -> None:
         lines[at] = ("", ending)
     else:
         del lines[at]
-
-
-def _usual_ending(lines: list[tuple[str, str]]) -> str:
-    return next((ending for _, ending in lines if ending), "\n")

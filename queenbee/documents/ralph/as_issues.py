@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DEFAULT_PRIORITY, Issue
+from queenbee.core.text import shortened
 from queenbee.documents.findings import errors_in
 from queenbee.documents.folders import bead_dirs
 from queenbee.documents.ralph.bead_files import BeadFolders, list_beads
@@ -117,8 +118,7 @@ def _priority(value: object) -> int:
 
 
 def _first_words(intent: object) -> str:
-    text = " ".join(intent.split()) if isinstance(intent, str) else ""
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return shortened(" ".join(intent.split()), _SHOWN) if isinstance(intent, str) else ""
 
 
 def _are_lists(document: Mapping[str, Any]) -> bool:

@@ -103,7 +103,9 @@ def verify_to_complete(
     _refuse_blocked(bead, folders, waits_for)
     done = verify_bead(bead, runner, folders)
     if done.verdict != "passed":
-        return _not_completed(done, folders)
+        if bead_status(done.bead.document) != "completed":
+            return done
+        return Verification(update_meta(done.bead, folders, status="in_progress"), done.run)
     _refuse_without_evidence(bead, runner, done.run)
     return done
 
@@ -188,12 +190,6 @@ def attempts_of(bead: BeadFile) -> int:
 
 def _subject(bead: BeadFile) -> Subject:
     return Subject("bead", bead.bead_id, attempts_of(bead))
-
-
-def _not_completed(done: Verification, folders: BeadFolders) -> Verification:
-    if bead_status(done.bead.document) != "completed":
-        return done
-    return Verification(update_meta(done.bead, folders, status="in_progress"), done.run)
 
 
 def _refuse_without_evidence(bead: BeadFile, runner: CheckRunner, run: CheckRun | None) -> None:

@@ -10,7 +10,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
-from queenbee.core.text import suggested
+from queenbee.core.text import shortened, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import current_rows, metadata_of, new_row
@@ -116,9 +116,7 @@ def _filled(row: Row, task: Task, session: Session, now: str) -> Row:
 
 
 def _title(task: Task, session: Session) -> str:
-    subject = " ".join((task.goal or session.task_description).split())
-    if len(subject) > _MAX_TITLE:
-        subject = f"{subject[: _MAX_TITLE - 1]}…"
+    subject = shortened(" ".join((task.goal or session.task_description).split()), _MAX_TITLE)
     role = f" ({task.role})" if task.role else ""
     return f"{task.name}{role}: {subject}" if subject else f"{task.name}{role}"
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import slug
+from queenbee.documents.json_documents import format_json
 from queenbee.documents.sessions.folder import SHARED_MEMORY, TASK_ANALYSIS, TEAM_SESSION
 from queenbee.errors import InvalidInput
 
@@ -61,10 +62,10 @@ def session_skeleton(
         "created_at": now,
     }
     files = {
-        TEAM_SESSION: _json(session),
-        TASK_ANALYSIS: _json(_analysis(roles, graph)),
-        SHARED_MEMORY: _json({}),
-        "explorations/cache-index.json": _json({}),
+        TEAM_SESSION: format_json(session),
+        TASK_ANALYSIS: format_json(_analysis(roles, graph)),
+        SHARED_MEMORY: format_json({}),
+        "explorations/cache-index.json": format_json({}),
         **{f"wisdom/{name}.md": f"# {name.title()}\n".encode() for name in _WISDOM},
         **{f"role-specs/{role}.md": _role_spec(role).encode() for role in roles},
     }
@@ -153,7 +154,3 @@ def _scalar(text: str) -> str:
     """Returns a YAML string, quoted if YAML would read it as a number or a truth value."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", text) and text.lower() not in _RESERVED
     return text if plain else json.dumps(text)
-
-
-def _json(document: object) -> bytes:
-    return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"

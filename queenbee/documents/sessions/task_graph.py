@@ -187,7 +187,8 @@ def _completed(
     if role is None and name in prefixes:
         role = name
     if role is None:
-        own = [each for each, prefix in prefixes.items() if prefix and prefix == _prefix(task.name)]
+        begin = task.name.rpartition("-")[0]
+        own = [each for each, prefix in prefixes.items() if prefix and prefix == begin]
         role = own[0] if len(own) == 1 else None
     if not capability and role is not None:
         name = next(
@@ -216,10 +217,6 @@ def _listed(capability: Mapping[str, Any], task: str) -> dict[str, Any]:
             assert isinstance(entry, dict)
             return entry
     return {}
-
-
-def _prefix(task: str) -> str:
-    return task.rpartition("-")[0]
 
 
 def _text(value: object, names: Sequence[str]) -> str | None:

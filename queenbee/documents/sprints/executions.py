@@ -10,7 +10,8 @@ import re
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from queenbee.core.timestamps import format_ms, instant_ms
+from queenbee.core.row_edits import later_than
+from queenbee.core.timestamps import format_ms
 from queenbee.documents.findings import Finding, errors_in, in_short
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.sprints.bead_rules import MERGE, WORK
@@ -244,9 +245,7 @@ def _report_of(execution: Mapping[str, Any], agent: Mapping[str, Any]) -> dict[s
 
 def _opened(bead: Row, now_ms: int) -> tuple[Row, dict[str, Any]]:
     """Returns a copy of the bead, later than it, and the copy's metadata."""
-    changed = deepcopy(bead)
-    before = instant_ms(bead.get("updated_at"))
-    changed["updated_at"] = format_ms(now_ms if before is None else max(now_ms, before + 1))
+    changed = deepcopy(bead) | {"updated_at": later_than(bead, now_ms)}
     return changed, changed["metadata"]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from copy import deepcopy
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -53,7 +54,7 @@ def sprint_schema(*, strict: bool = False) -> dict[str, Any]:
     checked", lists what it cannot say. With `strict` it also requires `team_name` and
     `agent_type`, which the document requires but its own examples lack.
     """
-    schema: dict[str, Any] = json.loads(_schema_text())
+    schema = deepcopy(_schema())
     metadata, agent = schema["$defs"]["SprintMetadata"], schema["$defs"]["QAAgent"]
     agent["properties"]["output_schema"] = {"$ref": "#/$defs/OutputSchema"}
     schema |= _MERGE_BEADS
@@ -159,14 +160,9 @@ def objects_in(values: object) -> list[dict[str, Any]]:
 
 
 @cache
-def _schema_text() -> str:
-    with open(SCHEMA_PATH, encoding="utf-8") as file:
-        return file.read()
-
-
-@cache
 def _schema() -> dict[str, Any]:
-    schema: dict[str, Any] = json.loads(_schema_text())
+    with open(SCHEMA_PATH, encoding="utf-8") as file:
+        schema: dict[str, Any] = json.load(file)
     return schema
 
 
@@ -175,12 +171,8 @@ def _timestamp_fault(text: str) -> str | None:
     return example if instant_ms(text) is None else None
 
 
-def _path_fault(text: str) -> str | None:
-    return None if is_absolute(text) else "must be an absolute path"
-
-
 _FORMATS = {
     "date-time": _timestamp_fault,
     "branch": branch_fault,
-    "absolute-path": _path_fault,
+    "absolute-path": lambda text: None if is_absolute(text) else "must be an absolute path",
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from queenbee.core.text import named
 from queenbee.errors import ExternalFailure, Unreadable
+from queenbee.git.hive_files import is_record
 from queenbee.git.landing.commands import git
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files
@@ -40,7 +40,6 @@ STEPS = ("", "merge", "rebase", "advance", "try", "return", "conflict")
 """What may be under way in a worktree: nothing; git brings the target here, or moves the target;
 others' branches are tried here, without a branch, or left again; a conflict was left to the droid.
 """
-_RECORD = re.compile(r"\.beads/(?:queen_\w+\.jsonl|issues\.jsonl|archive/[\w.]+\.jsonl)")
 _OFF_BRANCH = ("try", "return")
 
 
@@ -131,11 +130,6 @@ def carried_in(said: object) -> list[str]:
     """Returns the records that a step says are carried."""
     listed = said if isinstance(said, list) else []
     return [each for each in listed if isinstance(each, str) and is_record(each)]
-
-
-def is_record(path: str) -> bool:
-    """Returns whether a file is a ledger, its archive, or the tracker."""
-    return _RECORD.fullmatch(path) is not None
 
 
 def put_in_index(

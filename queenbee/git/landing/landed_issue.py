@@ -98,8 +98,6 @@ def land_issue(
     landing = landed(wait_s=asked.wait_s, go_on=asked.go_on)
     if landing.landed:
         forget(hive.layout)
-        if not asked.take_next:  # Else they go along with the next issue, or end with the last.
-            commit_records(hive, is_end=False)
         _send(terms)
     return Landed(landing, work.issue_id, work.record, work.completion, work.told)
 
@@ -294,6 +292,8 @@ class _IssueWork(Work):
         except QueenError as error:
             if self.completion is not None:
                 self.completion = self.completion.with_note(f"nobody was told: {error.message}")
+        if not self.asked.take_next:  # Else they go along with the next issue, or with the last.
+            commit_records(self.hive, is_end=False)
 
     def _tell_others(self, landing: Landing, short: str, issue_id: str | None) -> list[str]:
         """Sends one message to each droid that has a lease on a file that changed, or unmerged work

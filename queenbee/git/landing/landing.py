@@ -174,7 +174,7 @@ class _One:
             self.promised.end()
             return None
         done = self._settle(kept)
-        if self.place.head() == done.commit and not self.place.is_merging:
+        if self.place.has(self.place.head()) and not self.place.is_merging:
             return done
         self._tell(f"what was landed before as {str(done.commit)[:10]} is completed now")
         return None

@@ -11,8 +11,9 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
+from queenbee.git.hive_files import is_record
 from queenbee.git.landing.commands import git
-from queenbee.git.landing.healing import is_record, put_in_index
+from queenbee.git.landing.healing import put_in_index
 from queenbee.git.landing.joining import Top
 from queenbee.git.run import names_in
 from queenbee.store import safe_open

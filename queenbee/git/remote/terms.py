@@ -109,20 +109,18 @@ class Terms:
         taken.take_mail(self.hive)
         return taken
 
-    def take_following(self, wait_s: float = 0, *, landed: bool = False) -> Begin | Nothing | None:
+    def take_following(self, wait_s: float = 0) -> Begin | Nothing | None:
         """Takes the next issue after another one was completed: that has been done, so what keeps
         the remote from confirming the next one is only told. Returns None then. Waits for so long
-        while others are at work. At the end of all work, and where there is none after one has
-        `landed`, commits the records.
+        while others are at work. Where there is none, commits the records.
         """
         from queenbee.services.work import Nothing  # noqa: PLC0415 - start-up
 
         found = self._following(wait_s)
-        is_end = isinstance(found, Nothing) and found.state == "done"
-        if isinstance(found, Nothing) and (landed or is_end):
+        if isinstance(found, Nothing):
             from queenbee.git.landed import commit_records  # noqa: PLC0415 - start-up
 
-            if commit_records(self.hive, is_end=is_end):
+            if commit_records(self.hive, is_end=found.state == "done"):
                 found.uncommitted_records = None
         return found
 

@@ -42,15 +42,17 @@ def files_of(issue: Issue, hive: Services) -> set[str]:
 
 def to_take(hive: Services, open_: Mapping[str, Standing], actor: str) -> Iterator[Issue]:
     """Yields the open issues that an actor could take, in the order in which `queen next` takes
-    them: those whose files others have reserved, or are in, come later; those that the actor has
-    just made possible, or whose files were those of its last issues, come first.
+    them: those whose files others have reserved, are in, or have changed come later; those that
+    the actor has just made possible, or whose files were those of its last issues, come first.
     """
-    busy = {
-        path
+    others = [
+        each
         for each in open_.values()
         if each.holder not in (None, actor) and each.state == "active"
-        for path in files_of(each.issue, hive)
-    }
+    ]
+    busy = {path for each in others for path in files_of(each.issue, hive)}
+    if hive.changed_by is not None:
+        busy |= hive.changed_by(hive.layout, {str(each.holder) for each in others})
     has_leases = any(lease.droid != actor for lease in live_leases(hive))
 
     known = _Known(hive, actor)

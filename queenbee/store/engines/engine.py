@@ -27,9 +27,7 @@ class Write(Protocol):
         """Waits for the turn. Raises `Busy` and `Unwritable`; the turn has then not begun."""
 
     def record(self, lines: Lines, rows: Rows, state: Callable[[str], Records]) -> None:
-        """Records the lines, and has the tracker's rows edited: all or none, once. `state` is the
-        store's.
-        """
+        """Records lines and edits the tracker's rows: all or none, once. `state` is the store's."""
 
     def end(self) -> None:
         """Ends the turn: others may write. Call it exactly once after `begin`."""
@@ -86,9 +84,7 @@ class Engine(Protocol):
         before: object,
         deadline_s: float,
     ) -> bool:
-        """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
-        monotonic clock.
-        """
+        """Returns True once `stamp()` is not `before`; False at the deadline (monotonic)."""
 
     def now_ms(self) -> int:
         """Returns the present by the clock that leases are judged by, in ms since 1970."""

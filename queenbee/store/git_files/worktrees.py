@@ -97,9 +97,7 @@ def branch_head(common_dir: str, branch: str) -> str | None:
 
 
 def ref_target(common_dir: str, ref: str) -> str | None:
-    """Returns what a ref such as `refs/heads/main` points to, or None if there is none or only git
-    can tell.
-    """
+    """Returns what a ref like `refs/heads/main` points to; None if none, or only git can tell."""
     loose = _line(os.path.join(common_dir, ref))
     if loose is not None:
         return None if loose.startswith("ref:") else loose

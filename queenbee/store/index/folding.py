@@ -60,9 +60,7 @@ class Taker:
         self._insert = f"INSERT INTO records VALUES ({marks})"  # noqa: S608
 
     def take(self, lines: list[bytes], *, once: bool) -> Taken:
-        """Folds lines into the records. With `once`, a line that is already there never counts
-        again.
-        """
+        """Folds lines into the records; with `once`, one that is there does not count again."""
         size_bytes = sum(map(len, lines))
         with without_collection(size_bytes):
             return self._take(lines, size_bytes, once=once)

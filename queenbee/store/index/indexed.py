@@ -119,9 +119,7 @@ def _answer(state: Index | Folded | None, name: str, *args: Any, **kwargs: Any) 
 
 
 class Index:
-    """The questions of `store.questions.Records`, answered by an index. Raises `sqlite3.Error`,
-    `OSError` or `Unfit` if it cannot.
-    """
+    """Answers the questions of `Records`. Raises `sqlite3.Error`, `OSError` or `Unfit`."""
 
     def __init__(
         self, kind: str, ledger: Ledger, tables: Tables, progress: Progress | None

@@ -56,9 +56,7 @@ os.register_at_fork(after_in_child=_note_fork)
 
 
 class Unfit(Exception):
-    """The ledger is in a state that an index does not follow: it is folded in memory until the next
-    write ends its last line.
-    """
+    """No index follows this ledger: it is folded in memory until a write ends its last line."""
 
 
 class Tables:
@@ -242,9 +240,7 @@ class _Transaction:
 
 
 def is_damage(error: Exception) -> bool:
-    """Returns whether an error comes from the content of the file, and not from another process,
-    the disk, or permissions.
-    """
+    """Returns whether an error comes from the content, not from a lock, disk or permissions."""
     if isinstance(error, sqlite.OperationalError):
         # Our statements are right, so the tables are wrong.
         return getattr(error, "sqlite_errorcode", None) == sqlite.SQLITE_ERROR

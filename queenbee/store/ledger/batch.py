@@ -37,9 +37,7 @@ class Position:
 
 
 class Lines:
-    """The lines of the tracked file and of its journal: the ones that both begin with, then the
-    rest of each.
-    """
+    """The lines of the tracked file and its journal: what both begin with, and the rest of each."""
 
     __slots__ = ("common", "journal", "journal_only", "size_bytes", "tracked", "unended")
 

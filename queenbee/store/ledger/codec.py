@@ -196,9 +196,7 @@ def lost_precision(value: object) -> bool:
 
 
 def loads_for(size_bytes: int) -> Callable[[bytes], object]:
-    """Returns the function that reads JSON, chosen for an input of this size. It raises
-    `ValueError` or `RecursionError`.
-    """
+    """Returns what reads JSON of this size best. It raises `ValueError` or `RecursionError`."""
     if "orjson" in sys.modules or size_bytes >= _ORJSON_FROM_BYTES:
         import orjson  # noqa: PLC0415 - start-up
 

@@ -50,9 +50,7 @@ class Journal:
         return read_after(self.path, since, stop=stop, limit=limit)
 
     def lacking(self, lines: Iterable[bytes], since: Mark = START) -> set[bytes]:
-        """Returns those of the lines that it does not have after a mark; reads no further than
-        necessary.
-        """
+        """Returns those of the lines that it lacks after a mark; reads no more than necessary."""
         missing = set(lines)
         while missing:
             chunk = self.read(since, limit=PIECE_BYTES)

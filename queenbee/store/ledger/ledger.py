@@ -169,9 +169,7 @@ class Ledger:
         return receipt
 
     def _compare(self, agreed: Position, listing: Mapping[str, Stamp]) -> _Compared:
-        """Returns the content of both files after `agreed`, or all of it if that is no longer
-        valid.
-        """
+        """Returns the content of both files after `agreed`; all if that is no longer valid."""
         if agreed.segments == listing and agreed.journal != START:
             tracked, journal = self.chunks(agreed)
             if not (tracked.restarted or journal.restarted):

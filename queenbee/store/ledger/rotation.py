@@ -119,18 +119,14 @@ def _sweep(ledger: Ledger) -> None:
 
 
 def _put_off(ledger: Ledger, base: Archived, size_bytes: int) -> None:
-    """Notes that this size was tried: otherwise each write would try again, for example if the
-    archive is read-only.
-    """
+    """Notes that this size was tried: a read-only archive must not cost each write another try."""
     with suppress(QueenError):
         base.settled_bytes = size_bytes
         ledger.archive.note(base)
 
 
 class _Active:
-    """The lines of the journal that the archive does not have, a piece at a time: all of them if
-    the ledger was never rotated.
-    """
+    """The journal's lines that the archive lacks, in pieces; all without a rotation."""
 
     def __init__(self, ledger: Ledger, base: Archived) -> None:
         self._ledger = ledger
@@ -264,9 +260,7 @@ def _write_segments(ledger: Ledger, base: Archived, contents: Iterable[bytes]) -
 
 
 def _note(ledger: Ledger, archived: Archived, written: Mapping[str, str]) -> None:
-    """Notes where the lines are now, unless git removed a segment in the meantime: the next write
-    then notices.
-    """
+    """Notes where the lines are now; not if git removed a segment, which the next write notices."""
     listing = ledger.archive.listing()
     unchanged = all(listing.get(name) == each.stamp for name, each in archived.segments.items())
     if unchanged and written.keys() <= listing.keys():

@@ -155,9 +155,7 @@ def set_value(layout: Layout, name: str, value: object, *, holder: str, add: boo
 
 
 def parsed(setting: Setting, words: list[str]) -> object:
-    """Returns the value that words of a command line say, as the file has it. Raises
-    `InvalidInput`.
-    """
+    """Returns the value that words of a command line say, for the file. Raises `InvalidInput`."""
     if isinstance(setting.default, list):
         return words
     if len(words) != 1:

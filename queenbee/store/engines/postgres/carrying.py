@@ -198,9 +198,7 @@ def _add(db: Connection, kind: str, lines: Sequence[bytes]) -> int:
 
 
 def _verify(db: Connection, kind: str, lines: Sequence[bytes]) -> int:
-    """Returns how many lines of a kind there are. Raises `StoreError` if a line is missing, or one
-    does not match its digest.
-    """
+    """Returns the number of lines of a kind. Raises `StoreError` if one is missing or altered."""
     missing = {_digest(line) for line in lines}
     sequence, last = 0, b""
     for row in db.lines(kind):
