@@ -202,13 +202,8 @@ class _One:
         if there is no conflict any more.
         """
         try:
-            self.joining.join()
-        except Unresolved:
-            with suppress(QueenError):  # The conflict is what must be said.
-                self._tell_whom_to_ask()
-            raise
+            self._join()
         finally:
-            self._tell_joined()
             with suppress(QueenError):
                 self.heal()
         raise self.place.other(f"{self.place.target} was merged here meanwhile")
@@ -276,10 +271,6 @@ class _One:
             healing.heal(self.commands, step, self.place.main, self._tell)
         try:
             return self._try_often(turn)
-        except Unresolved:
-            with suppress(QueenError):  # The conflict is what must be said.
-                self._tell_whom_to_ask()
-            raise
         finally:
             with suppress(QueenError):  # The next one heals it, and says what is in the way.
                 self.heal()
@@ -340,10 +331,7 @@ class _One:
         the files that differ.
         """
         place = self.place
-        try:
-            head = self.joining.join()
-        finally:  # Also where another file is left in conflict.
-            self._tell_joined()
+        head = self._join()
         self.step.end()
         place.refuse_unfinished()
         place.refuse_hidden()
@@ -365,6 +353,16 @@ class _One:
             return commit
         self._carried = paths
         return carrying
+
+    def _join(self) -> str:
+        try:
+            return self.joining.join()
+        except Unresolved:
+            with suppress(QueenError):  # The conflict is what must be said.
+                self._tell_whom_to_ask()
+            raise
+        finally:  # Also where another file is left in conflict.
+            self._tell_joined()
 
     def _are_in(self, turn: LandingTurn) -> bool:
         """Returns whether all members still want to land, and may.
