@@ -14,7 +14,7 @@ from bead_files import put_bead, ralph_bead
 from hives import Queen, commit_file, git, write_lines
 
 from queenbee import Hive
-from queenbee.git.landing.pace import Pace
+from queenbee.git.landing.together.pace import Pace
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store import waiting_line
 
@@ -203,6 +203,19 @@ def test_a_check_that_has_just_begun_begins_again_with_those_who_come(
     assert "together with" in done[0][1]
 
 
+def test_the_last_of_a_batch_that_failed_is_not_checked_on_the_same_files_again(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    since = head(repo, "main")
+    done = team.finish(team.start(trees[:3], "test ! -e w2.txt"))
+    assert [code for code, _ in done] == [0, 0, 1], done
+    assert "failed on just these files before" in done[2][1]
+    assert len(team.log.read_text().split()) == 3  # w0; w1 with w2; w1.
+    team.steps(since)
+    again = team.queen("land", "--check", "true", cwd=trees[2], as_="w2")
+    assert again.code == 0, again
+
+
 def test_a_branch_that_conflicts_waits_for_its_own_turn(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:
@@ -337,13 +350,26 @@ class TestThePace:
         assert most() == 16
 
     def test_halves_those_among_whom_one_is_bad_until_it_is_found(self, tmp_path: Path) -> None:
-        self.pace(tmp_path).suspect(self.NAMES[:8])
+        self.pace(tmp_path).suspect(self.NAMES[:8], "commit", "check", "said")
         self.pace(tmp_path).note(self.NAMES[:4], passed=True, check_s=1.0)
         assert self.pace(tmp_path).most(self.NAMES[4:]) == 2
         self.pace(tmp_path).note(self.NAMES[4:6], passed=True, check_s=1.0)
         assert self.pace(tmp_path).most(self.NAMES[6:]) == 1
         self.pace(tmp_path).note(self.NAMES[6:7], passed=False, check_s=None)
         assert self.pace(tmp_path).most(self.NAMES[7:]) > 1
+
+    def test_knows_a_failure_only_of_the_one_that_is_left_and_only_once(
+        self, tmp_path: Path
+    ) -> None:
+        def known(check: str = "check", *, same: bool = True) -> str | None:
+            return self.pace(tmp_path).failed_before("1", check, lambda _: same)
+
+        self.pace(tmp_path).suspect(self.NAMES[:2], "commit", "check", "said")
+        assert known() is None
+        self.pace(tmp_path).note(self.NAMES[:1], passed=True, check_s=1.0)
+        assert (known(), known("another"), known(same=False)) == ("said", None, None)
+        self.pace(tmp_path).note(["1"], passed=False, check_s=None)
+        assert known() is None
 
     def test_gives_way_only_to_those_who_come_when_little_is_lost(self, tmp_path: Path) -> None:
         self.pace(tmp_path).note(["a"], passed=True, check_s=100.0)

@@ -15,7 +15,6 @@ from queenbee.git.lines import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.git.checked import Check
     from queenbee.git.collisions.found import (
         Collisions,
         ConflictingFile,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
         Step,
         Together,
     )
+    from queenbee.git.landing.together.checked import Check
     from queenbee.workflows.hive import Hive
 
 _SECTION = 40
@@ -148,9 +148,9 @@ def collisions(hive: Hive, order: bool, check: bool) -> Answer:
 
 def _check(hive: Hive) -> tuple[Check, int]:
     """Returns the check that is set, and how many may run side by side."""
-    from queenbee.git.checked import check_of  # noqa: PLC0415 - start-up
     from queenbee.git.landing import Rules  # noqa: PLC0415 - start-up
     from queenbee.git.landing.requests import no_check  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.together.checked import check_of  # noqa: PLC0415 - start-up
 
     rules = Rules.of(hive)
     if not rules.check:

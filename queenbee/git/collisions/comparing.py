@@ -11,12 +11,12 @@ from queenbee.checks.processes import Interrupts
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.errors import InvalidInput
 from queenbee.git import unmerged
-from queenbee.git.checked import Copies
 from queenbee.git.collisions import order, snapshots
 from queenbee.git.collisions.cache import Cache
 from queenbee.git.collisions.found import Collisions, Pair, Side, Step
 from queenbee.git.collisions.pairs import Merger
 from queenbee.git.collisions.together import Union
+from queenbee.git.landing.together.checked import Copies
 from queenbee.git.run import line
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
@@ -24,7 +24,7 @@ from queenbee.store.git_trees import git_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from queenbee.git.checked import Check
+    from queenbee.git.landing.together.checked import Check
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
 

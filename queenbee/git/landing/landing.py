@@ -32,7 +32,7 @@ from queenbee.git.landing.promised import Promised
 from queenbee.git.landing.records import with_records
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.landing.requests import forget
-from queenbee.git.landing.trying import Trial
+from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.core.fold import Fields
-    from queenbee.git.landing.batch import Member
     from queenbee.git.landing.place import Place
+    from queenbee.git.landing.together.batch import Member
     from queenbee.git.landing.work import Work
 
 _AGAIN_S = 0.02

@@ -6,10 +6,14 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import quotation
-from queenbee.git.checked import Copies, check_of, run_check
-from queenbee.git.landing.batch import Batch
-from queenbee.git.landing.pace import Pace
+from queenbee.errors import ExternalFailure
+from queenbee.git.hive_files import is_record
+from queenbee.git.landing.commands import git
+from queenbee.git.landing.together.batch import Batch
+from queenbee.git.landing.together.checked import Copies, check_of, run_check
+from queenbee.git.landing.together.pace import Pace
 from queenbee.git.landing.work import offers
+from queenbee.git.run import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +70,7 @@ class Trial:
                 pace.note(branches, passed=failed is None, check_s=self.check_s)
                 return commit, failed
             self._tell(f"the check failed on {len(branches)} branches; trying fewer")
-            most = self._fewer(pace, branches)
+            most = self._fewer(pace, branches, failed)
             self.batch.leave()
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
@@ -88,7 +92,13 @@ class Trial:
                 raise _OthersCame
 
         if self._check is not None and not self._has_passed():
-            self._tell(f"check: {self._check.command}")
+            branch, command = self._place.branch, self._check.command
+            alone = not self.batch.members
+            said = pace.failed_before(branch, command, self._is_at) if alone else None
+            if said is not None:
+                self._tell("the check failed on just these files before, with those who landed")
+                return said
+            self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
             ran = run_check(self._check, self._place.tree, self._commands.interrupts, on_tick)
             self._commands.stop_if_asked()
@@ -98,6 +108,14 @@ class Trial:
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
         return self._work.verify()
+
+    def _is_at(self, commit: str) -> bool:
+        """Returns whether this worktree has the files of a commit, but for records."""
+        how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", commit, "HEAD", "--")
+        try:
+            return all(map(is_record, names_in(git(*how, cwd=self._place.tree))))
+        except ExternalFailure:  # Git has removed it.
+            return False
 
     def _has_passed(self) -> bool:
         return bool(self._passed) and self._place.commit("HEAD", "tree") in self._passed
@@ -111,7 +129,7 @@ class Trial:
                 return True
         return False
 
-    def _fewer(self, pace: Pace, branches: Sequence[str]) -> int:
+    def _fewer(self, pace: Pace, branches: Sequence[str], failed: str) -> int:
         """Returns how many to try after all failed: half; or as many as pass elsewhere, where
         several checks may run side by side.
         """
@@ -125,10 +143,12 @@ class Trial:
             self._commands.stop_if_asked()
             for size, verdict in zip(sizes, ran, strict=True):
                 if verdict.failed is not None:
-                    failing = min(failing, size)
+                    if size < failing:
+                        failing, failed = size, verdict.failed
                 elif size < failing:
                     passing, self.check_s = size, verdict.seconds
                     self.check_said = verdict.said
                     self._passed.add(self._place.commit(rows[size - 1], "tree"))
-        pace.suspect(branches[passing:failing])
+        command = self._check.command if self._check is not None else ""
+        pace.suspect(branches[passing:failing], rows[failing - 1], command, failed)
         return passing or max(1, failing // 2)

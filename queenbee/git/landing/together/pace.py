@@ -13,7 +13,7 @@ from queenbee.services.waiting import landing_steps
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _REMEMBERED = 36
 """So many branches tell how often a check fails."""
@@ -22,7 +22,7 @@ _FAILED_BEFORE, _SEEN_BEFORE = 0.4, 12
 _GROUP = 0.6
 _CHECK_S = 20.0
 """How long a check takes, as long as none was seen."""
-_MOST_BYTES = 16_384
+_MOST_BYTES = 65_536
 _LOST = 0.2
 """The part of a check that may be lost to begin again with those who come meanwhile."""
 
@@ -37,6 +37,7 @@ class Pace:
         said = said if isinstance(said, dict) else {}
         self._passed = [each for each in _listed(said, "passed") if isinstance(each, bool)]
         self._suspects = [each for each in _listed(said, "suspects") if isinstance(each, str)]
+        self._failed = [each for each in _listed(said, "failed") if isinstance(each, str)]
         check_s = said.get("check_s")
         self._check_s = check_s if isinstance(check_s, float) else _CHECK_S
         self._lost_s = 0.0
@@ -62,9 +63,18 @@ class Pace:
         self._lost_s += seconds
         return True
 
-    def suspect(self, heads: Sequence[str]) -> None:
-        """Remembers that one of these is bad."""
+    def suspect(self, heads: Sequence[str], commit: str, check: str, output: str) -> None:
+        """Remembers that one of these is bad, and the commit of all of them that failed."""
+        self._failed = [commit, check, output]
         self._keep(suspects=list(heads))
+
+    def failed_before(self, head: str, check: str, is_same: Callable[[str], bool]) -> str | None:
+        """Returns what a check printed that failed on just these files, if the others in that
+        commit have landed since and this one is left: running it again would say the same.
+        """
+        if self._suspects != [head] or len(self._failed) != 3 or self._failed[1] != check:
+            return None
+        return self._failed[2] if is_same(self._failed[0]) else None
 
     def note(self, heads: Sequence[str], *, passed: bool, check_s: float | None) -> None:
         """Remembers the verdict on these; a branch that failed alone clears the others."""
@@ -76,7 +86,7 @@ class Pace:
     def _keep(self, suspects: list[str]) -> None:
         self._suspects = suspects
         said = {"passed": self._passed, "suspects": suspects, "check_s": self._check_s}
-        keep(self._path, said)
+        keep(self._path, {**said, "failed": self._failed if suspects else []})
 
 
 def _listed(said: dict[str, object], name: str) -> list[object]:

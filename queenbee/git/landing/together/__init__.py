@@ -1,0 +1,3 @@
+"""Branches that are checked together: `batch` merges them, `pace` says how many, and `trial` finds
+those that pass. `checked` runs the check, also side by side on copies.
+"""
