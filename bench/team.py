@@ -1,6 +1,6 @@
 """A simulated team: how long a plan takes with `queen next`, against the best possible.
 
-    python -m bench.team [--plans 10] [--familiar 1.0]
+    python -m bench.team [--plans 10] [--familiar 1.0] [--conflict 0]
 
 Droids with scripted work times take issues with `take_next` and complete them, in one process and
 on a clock that the simulation moves. Each issue names one file. In *worktrees*, several droids may
@@ -18,6 +18,7 @@ import json
 import random
 import statistics
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -195,7 +196,14 @@ def main() -> None:
         default=1.0,
         help="share of the time that work in a known file takes",
     )
+    parser.add_argument(
+        "--conflict",
+        type=float,
+        default=0.0,
+        help="minutes more for each other droid that is in the file when work in it begins",
+    )
     options = parser.parse_args()
+    costs = {"familiar": options.familiar, "conflict": options.conflict}
     print(
         "| files | estimates | droids | issues | × bound, median | worst | calls an issue |"
         " longest wait, of the fair share |"
@@ -206,16 +214,22 @@ def main() -> None:
             for droids in TEAMS:
                 for size in SIZES:
                     how = {"one_tree": one_tree, "estimated": estimated}
-                    _print_row(droids, size, options.plans, familiar=options.familiar, **how)
+                    _print_row(droids, size, options.plans, costs=costs, **how)
 
 
 def _print_row(
-    droids: int, size: int, plans: int, *, one_tree: bool, estimated: bool, familiar: float
+    droids: int,
+    size: int,
+    plans: int,
+    *,
+    one_tree: bool,
+    estimated: bool,
+    costs: Mapping[str, float],
 ) -> None:
     ratios, calls, waits = [], [], [0.0]
     for seed in range(plans):
         plan = make_plan(size, seed)
-        outcome = simulate(plan, droids, one_tree=one_tree, estimated=estimated, familiar=familiar)
+        outcome = simulate(plan, droids, one_tree=one_tree, estimated=estimated, **costs)
         ratios.append(outcome.makespan / bound(plan, droids, one_tree=one_tree))
         calls.append(outcome.calls / size)
         waits.append(max(outcome.waits, default=0) / outcome.share)

@@ -20,7 +20,7 @@ from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
 from queenbee.errors import NoHive, Unwritable
-from queenbee.git.asked import let_ask
+from queenbee.git import let_ask
 from queenbee.store.droids.presence import Beat
 
 if TYPE_CHECKING:

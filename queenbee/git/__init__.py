@@ -6,3 +6,39 @@ committed. `unmerged` knows what each worktree has that the main branch lacks: f
 tells who else works in a file, `lines` where two changes of it meet, and `collisions` which
 worktrees conflict.
 """
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from queenbee.services.keeping import Removed
+    from queenbee.services.open_store import Store
+    from queenbee.store.layout import Layout
+
+
+def let_ask(store: Store) -> None:
+    """Lets an open store ask git."""
+    store.asks_git = _removed_rows
+    store.has_commit = _has_commit
+    store.changed_by = _changed_by
+
+
+def _removed_rows(layout: Layout, since_ms: int) -> tuple[Removed, bool]:
+    from queenbee.git.removed_rows import removed_rows  # noqa: PLC0415 - start-up
+
+    return removed_rows(layout, since_ms)
+
+
+def _has_commit(layout: Layout, commit: str) -> bool:
+    from queenbee.git.run import line  # noqa: PLC0415 - start-up
+
+    asked = ("merge-base", commit, "HEAD")
+    return line(*asked, cwd=layout.tree, repository={}, limit_s=2.0) == commit
+
+
+def _changed_by(layout: Layout, droids: Collection[str]) -> set[str]:
+    from queenbee.git.touched import changed_by  # noqa: PLC0415 - start-up
+
+    return changed_by(layout, droids)

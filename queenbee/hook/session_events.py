@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from queenbee.git.asked import let_ask
+from queenbee.git import let_ask
 from queenbee.hook import acting_names, answers
 from queenbee.hook.acting_names import find_actor
 from queenbee.hook.events import OPENCODE

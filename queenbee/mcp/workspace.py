@@ -13,7 +13,7 @@ from uuid import uuid4
 from queenbee.core.names import joined, part_of, session_name
 from queenbee.core.text import quotation, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError, UnknownDroid, Unreadable
-from queenbee.git.asked import let_ask
+from queenbee.git import let_ask
 from queenbee.store.droids import agent_sessions, identity
 from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover

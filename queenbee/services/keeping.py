@@ -99,7 +99,7 @@ class Keeping:
         if not away or noted.get("head") == self._head():
             return True
         # Another commit: whether the rows that are left out were removed is asked again.
-        answer = self.answer(noted["since_ms"])
+        answer = self.answer(noted.get("since_ms", 0))
         if answer is not None and answer.is_whole and not answer.removed.keys() >= {*away}:
             return False
         if answer is not None:

@@ -319,3 +319,11 @@ def _handle(path: str) -> int:
 def _identity(handle: int) -> tuple[int, int]:
     status = os.fstat(handle)
     return status.st_dev, status.st_ino
+
+
+def names_in(folder: str) -> list[str]:
+    """Returns the names in a folder, sorted; none if it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

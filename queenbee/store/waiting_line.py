@@ -99,18 +99,12 @@ def enter(
 
 def names(folder: str) -> list[str]:
     """Returns the names in the line, first to last, whether their processes live or not."""
-    try:
-        return sorted(name for name in os.listdir(folder) if is_name(name))
-    except OSError:
-        return []
+    return list(filter(is_name, safe_open.names_in(folder)))
 
 
 def live(folder: str) -> Iterator[tuple[str, Fields]]:
     """Yields the entries whose process still waits, first to last, and removes the others."""
-    try:
-        found = sorted(os.listdir(folder))
-    except OSError:
-        return
+    found = safe_open.names_in(folder)
     if any(map(is_unfinished, found)):
         sweep(folder, older_than_s=_UNFINISHED_FOR_S)
     for name in filter(is_name, found):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from queenbee.documents.folders import gates_dir, json_stamp
 from queenbee.services.work import status
 from queenbee.store.files import stamp_of
+from queenbee.store.safe_open import names_in
 from queenbee.workflows.gating.gates import gate_views
 from queenbee.workflows.verifications import recent_verifications
 
@@ -74,8 +75,8 @@ class Reader:
             *(hive.state(kind).ledger.stamp() for kind in hive.kinds()),
             stamp_of(layout.issues_path),
             json_stamp(self._gates_dir),
-            _names_in(layout.queue_dir),
-            *(_names_in(each) for each in self._landing_dirs()),
+            names_in(layout.queue_dir),
+            *(names_in(each) for each in self._landing_dirs()),
             _times_in(layout.presence_dir),
         )
 
@@ -95,17 +96,7 @@ class Reader:
 
     def _landing_dirs(self) -> list[str]:
         top = os.path.join(self._hive.layout.state_dir, "landing")
-        try:
-            return [top, *(os.path.join(top, each) for each in sorted(os.listdir(top)))]
-        except OSError:
-            return [top]
-
-
-def _names_in(folder: str) -> object:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return None
+        return [top, *(os.path.join(top, each) for each in names_in(top))]
 
 
 def _times_in(folder: str) -> object:

@@ -13,6 +13,8 @@ from sync_worlds import World
 from queenbee import Hive
 from queenbee.git.remote.syncing import Synced, sync, take_in
 from queenbee.git.removed_rows import removed_rows
+from queenbee.services.care.doctor import repair
+from queenbee.workflows.imports import import_issues
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 
@@ -111,6 +113,22 @@ class TestSync:
         exchange(two, "bob", "ada", "bob")
         assert {*rows(two, "ada")} == {"qb-1"}
         assert {*rows(two, "bob")} == {"qb-1", "qb-2"}
+
+    def test_brings_a_list_that_both_imported_and_doctor_settles_it_for_both(
+        self, two: World
+    ) -> None:
+        listed = b'[{"number": 9, "title": "Nine"}, {"number": 10, "title": "Ten"}]'
+        for name in ("ada", "bob"):
+            import_issues(hive(two, name), listed, prefix=name)
+        exchange(two, "ada", "bob", "ada")
+        assert len(hive(two, "bob").issues.ids()) == 4
+        found = [each.code for each in repair(hive(two, "bob")) if each.fixed]
+        assert found.count("doubled_ref") == 2
+        exchange(two, "bob", "ada")
+        assert rows(two, "ada") == rows(two, "bob")
+        assert {one[:4] for one in hive(two, "ada").issues.ids()} == {"ada-"}
+        refs = [row["external_ref"] for row in rows(two, "ada").values() if "external_ref" in row]
+        assert sorted(refs) == ["gh-10", "gh-9"]
 
     def test_carries_a_deletion(self, two: World) -> None:
         Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-1"))

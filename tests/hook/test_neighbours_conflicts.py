@@ -251,7 +251,7 @@ def test_nothing_of_git_is_touched(repo: Path, api: Path, ui: Path, tell: Tell) 
 def test_an_edit_in_the_only_worktree_loads_nothing_of_it(small: Path) -> None:
     event = edit_event(small, "src/x.py", hook_event_name="PostToolUse")
     modules = loaded(small, HOOK, stdin=event)
-    lets_ask = {"queenbee.git", "queenbee.git.asked"}
+    lets_ask = {"queenbee.git"}
     assert {name for name in modules if name.startswith("queenbee.git")} <= lets_ask
     assert "queenbee.hook.neighbours" not in modules
 

@@ -239,6 +239,20 @@ class TestWhatSomebodyRemoved:
         write(hive)
         assert sorted(titles(committed)) == ["qb-1", "qb-2"]
 
+    def test_stays_away_where_the_note_is_of_an_earlier_version(
+        self, hive: Hive, committed: Path, repo: Path
+    ) -> None:
+        rewrite(committed, records(committed)[0])
+        git(repo, "commit", "-qam", "without qb-2")
+        write(hive)
+        path = Path(hive.layout.state_dir, "issues.json")
+        note = json.loads(path.read_text())
+        assert note["removed"] == ["qb-2"]
+        path.write_text(json.dumps({name: note[name] for name in ("moment", "removed", "all")}))
+        assert sorted(hive.issues.ids()) == ["qb-1"]
+        write(hive)
+        assert sorted(titles(committed)) == ["qb-1"]
+
     def test_before_a_shallow_clone_begins_stays_away(
         self, hive: Hive, committed: Path, repo: Path, tmp_path: Path
     ) -> None:
@@ -353,10 +367,11 @@ class TestAskingGit:
         hive.asks_git = while_another_writes
         if reads_first:
             assert hive.issues.ids() == ["qb-1"]
-        Tracker(hive).edit("qb-1", priority=0)
-        taken.unlink()
         write(hive)
         assert titles(taken) == {"qb-1": "Title of qb-1"}
+        taken.unlink()
+        Tracker(hive).edit("qb-1", title="New")
+        assert titles(taken) == {"qb-1": "New"}
         assert len(asked) == 1
 
     def test_in_vain_shows_the_row_and_writes_nothing(self, hive: Hive, taken: Path) -> None:

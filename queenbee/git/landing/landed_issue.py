@@ -9,13 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.conflicts.appended import everybody_appends_to
-from queenbee.core.text import named, suggested
-from queenbee.errors import InvalidInput, NotYours, QueenError
-from queenbee.git import touched
-from queenbee.git.asked import let_ask
+from queenbee.core.text import mentioned, named, quotation, suggested
+from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
+from queenbee.git import let_ask, touched
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.landing import land
-from queenbee.git.landing.mail import read_first, stops_landing
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, no_check, whole_check
 from queenbee.git.landing.work import Rules, Work
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
     from queenbee.checks.executing import Progress
     from queenbee.checks.verification import VerificationRecord
-    from queenbee.core.records import Assignment
+    from queenbee.core.records import Assignment, Message
     from queenbee.git.landing.requests import Request
     from queenbee.git.landing.work import Landing, Offer
     from queenbee.workflows.completing import Completion
@@ -38,6 +36,7 @@ _SHORT = 10
 """So many characters of a commit are in the reason of a completion."""
 _LANDED = re.compile(r"(?:^landed as |\()([0-9a-f]{10})\)?$")
 """How such a reason ends: written by `landed`, below."""
+_MAIL_CHARS = 1_000
 _LOOK_S = 1.0
 """What looking for others' unmerged work may take, while those who wait to land wait for it."""
 
@@ -376,3 +375,31 @@ def _refuse_lost(hive: Hive) -> None:
             owner=holder.droid,
             assignment=holder.to_dict(),
         )
+
+
+def read_first(hive: Hive, issue_id: str | None) -> None:
+    """Raises `Conflict` with the text if there is unread mail about the issue, or urgent mail.
+
+    It is read by that: a message stops one landing.
+    """
+    hive.messages.drop_merged()
+    mail = hive.messages.read_unread(wanted=lambda each: stops_landing(each, issue_id))
+    if not mail:
+        return
+    text = "; ".join(
+        f"{mentioned(each.from_)}: {quotation(each.body, _MAIL_CHARS)}" for each in mail
+    )
+    count = "a message" if len(mail) == 1 else f"{len(mail)} messages"
+    raise Conflict(
+        f"nothing was landed: {count} came before, read now: {text}",
+        hint=f"answer ({suggested('queen msg reply', mail[0].id, 'TEXT')}), or land again",
+        messages=[each.to_dict() for each in mail],
+    )
+
+
+def stops_landing(message: Message, issue_id: str | None) -> bool:
+    """Returns whether a message has to be read before an issue lands."""
+    told = message.subject.startswith(f"[{issue_id}] ")  # By the hive itself.
+    return message.importance == "urgent" or (
+        issue_id is not None and message.issue_id == issue_id and not told
+    )

@@ -99,8 +99,10 @@ def repair(hive: Services) -> list[Diagnosis]:
 
     Heals journal and ledgers, ends torn lines, removes conflict markers (and nothing else),
     restores `.gitattributes`, and rebuilds an index that differs from its ledger. Of several rows
-    of an issue, keeps the newest, unless another program owns the tracker. Ends leases that a wrong
-    clock granted, and adds lines that give a sensible end to what ended in the future.
+    of an issue, keeps the newest, and of several issues with one `external_ref`, the oldest, if
+    nobody works on the others or waits for them; unless another program owns the tracker. Ends
+    leases that a wrong clock granted, and adds lines that give a sensible end to what ended in the
+    future.
     """
     before = examine(hive)
     if not _mend_settings(hive):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from queenbee.services.telling.people import PERSON, Want
 from queenbee.store.droids.told import Told, key_of
 from queenbee.store.files import stamp_of
+from queenbee.store.safe_open import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -92,7 +93,7 @@ class Announcer:
 
     def _folders(self, more: Sequence[str]) -> list[str]:
         landing = os.path.join(self._hive.layout.state_dir, "landing")
-        lines = [os.path.join(landing, name) for name in _names(landing)]
+        lines = [os.path.join(landing, name) for name in names_in(landing)]
         return [self._hive.layout.queue_dir, landing, *lines, *more]
 
     def _stamp(self, more: Sequence[str]) -> object:
@@ -102,9 +103,9 @@ class Announcer:
         inside = [
             (name, stamp_of(os.path.join(folder, name)))
             for folder in more
-            for name in _names(folder)
+            for name in names_in(folder)
         ]
-        return ledgers, [_names(folder) for folder in places], inside
+        return ledgers, [names_in(folder) for folder in places], inside
 
 
 def _within(wants: list[Want], room: int) -> list[Want]:
@@ -114,10 +115,3 @@ def _within(wants: list[Want], room: int) -> list[Want]:
     left = len(wants) - room + 1
     more = Want("more", str(left), f"{left} more things want you: queen status, queen msg inbox")
     return [*wants[: room - 1], more]
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []

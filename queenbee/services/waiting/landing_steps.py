@@ -152,7 +152,7 @@ def peek(folder: str, tree: str) -> Fields:
 
 def conflicts(folder: str) -> Iterator[Fields]:
     """Yields the steps that were left to their droids as conflicts to resolve."""
-    for name in _names(folder):
+    for name in safe_open.names_in(folder):
         if name.startswith(_STEP):
             with suppress(OSError, Unreadable):
                 fields = _fields(safe_open.read(os.path.join(folder, name), _MOST_BYTES))
@@ -174,7 +174,7 @@ def sweep(folder: str) -> None:
 
 def odd(folder: str) -> Iterator[tuple[str, str]]:
     """Yields the files there that no landing has now, each with what it is."""
-    for name in _names(folder):
+    for name in safe_open.names_in(folder):
         path = os.path.join(folder, name)
         if name.startswith(".") or name == PACE:
             continue
@@ -198,13 +198,6 @@ def _odd(path: str) -> str:
     if read and not any(os.path.isdir(str(each.get("tree"))) for each in read):
         return _GONE
     return "" if len(read) == len(lines) else "torn: its process was killed"
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
 
 
 def _open(path: str, flags: int = 0) -> int:

@@ -18,7 +18,7 @@ from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Busy
 from queenbee.services.waiting import landing_steps
-from queenbee.store import waiting_line
+from queenbee.store import safe_open, waiting_line
 from queenbee.store.files import wait_for_change
 
 if TYPE_CHECKING:
@@ -71,10 +71,7 @@ def odd_files(store: Store) -> list[tuple[str, str]]:
 
 def _folders(store: Store) -> list[str]:
     top = os.path.join(store.layout.state_dir, "landing")
-    try:
-        return [os.path.join(top, each) for each in sorted(os.listdir(top))]
-    except OSError:
-        return []
+    return [os.path.join(top, each) for each in safe_open.names_in(top)]
 
 
 def is_landing(store: Store, token: str) -> bool:

@@ -162,7 +162,7 @@ class Transaction:
             self._store.committed(list(self._lines))
             if any(self._lines.values()):
                 self._store.wrote()
-        if self._is_overtaken or self._store.keeping.ask_now():
+        if kind is None and (self._is_overtaken or self._store.keeping.ask_now()):
             # What git took away is put back at once: a commit of the file as it is now would be
             # taken for one that removes the rows.
             with Transaction(self._store, self._mutex):

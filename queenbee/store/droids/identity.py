@@ -83,10 +83,7 @@ def nobody() -> NoActor:
 
 def listed_droids(layout: Layout) -> set[str]:
     """Returns the names of the files `.factory/droids/*.md`; empty if there are none."""
-    try:
-        files = os.listdir(layout.droids_dir)
-    except OSError:
-        return set()
+    files = safe_open.names_in(layout.droids_dir)
     return {name for file in files if file.endswith(".md") and is_name(name := file[: -len(".md")])}
 
 

@@ -100,10 +100,7 @@ def is_here(layout: Layout, name: str) -> bool:
 
 def names(layout: Layout) -> set[str]:
     """Returns the droids that have acted here, and the names that worktrees remember."""
-    try:
-        noted = os.listdir(os.path.dirname(_path(layout, "")))
-    except OSError:
-        noted = []
+    noted = safe_open.names_in(os.path.dirname(_path(layout, "")))
     return {name for name in noted if is_name(name)} | _remembered(layout)
 
 

@@ -175,10 +175,7 @@ class Told:
             with engine.reading(*paths):
                 ends = {kind: repr(engine.ledger(kind).stamp()) for kind in paths}
             stamps.update({kind: [ends[kind], stamps[kind]] for kind in paths})
-        try:
-            stamps[QUEUE] = sorted(os.listdir(layout.queue_dir))
-        except OSError:
-            stamps[QUEUE] = []
+        stamps[QUEUE] = safe_open.names_in(layout.queue_dir)
         return stamps
 
     def _seen(self) -> Stamps:

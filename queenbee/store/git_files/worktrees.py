@@ -70,10 +70,7 @@ def are_several(layout: Layout) -> bool:
     """Returns whether the repository may have linked worktrees; it costs a few microseconds."""
     if layout.common_dir is None:
         return False
-    try:
-        return bool(os.listdir(os.path.join(layout.common_dir, "worktrees")))
-    except OSError:
-        return False
+    return bool(safe_open.names_in(os.path.join(layout.common_dir, "worktrees")))
 
 
 def target_branch(layout: Layout) -> str | None:
@@ -128,11 +125,7 @@ def commit_at(tree: str) -> str:
 
 def _linked(common_dir: str) -> Iterator[Worktree]:
     folder = os.path.join(common_dir, "worktrees")
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return
-    for name in names:
+    for name in safe_open.names_in(folder):
         git_dir = os.path.join(folder, name)
         dot_git = _text(os.path.join(git_dir, "gitdir"))
         if not dot_git:
