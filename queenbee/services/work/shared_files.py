@@ -51,7 +51,7 @@ def to_take(hive: Services, open_: Mapping[str, Standing], actor: str) -> Iterat
         if each.holder not in (None, actor) and each.state == "active"
     ]
     busy = {path for each in others for path in files_of(each.issue, hive)}
-    if hive.changed_by is not None:
+    if others and hive.changed_by is not None:
         busy |= hive.changed_by(hive.layout, {str(each.holder) for each in others})
     has_leases = any(lease.droid != actor for lease in live_leases(hive))
 
