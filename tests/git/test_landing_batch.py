@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -272,6 +273,29 @@ def test_squash_makes_one_commit_of_each(
     for tree in trees[1:3]:
         assert head(tree) == batch
         assert git(tree, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("strategy", ["merge", "squash"])
+def test_what_git_merged_and_then_failed_does_not_ride_along_with_another(
+    team: Team, repo: Path, beads: Path, trees: list[Path], tmp_path: Path, strategy: str
+) -> None:
+    (beads / "queen.toml").write_text(f'[land]\nstrategy = "{strategy}"\n')
+    real, once = shutil.which("git"), tmp_path / "once"
+    fails = f'*--no-ff*) [ -e {once} ] || {{ touch {once}; {real} "$@"; exit 128; }} ;;'
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "git"
+    script.write_text(f'#!/bin/sh\ncase "$*" in {fails} esac\nexec {real} "$@"\n')
+    script.chmod(0o755)
+    team.queen.env["PATH"] = f"{script.parent}{os.pathsep}{os.environ['PATH']}"
+    since = head(repo, "main")
+    done = team.finish(team.start(trees[:4]))
+    assert [code for code, _ in done] == [0] * 4, done
+    assert "together with w3" in done[1][1]
+    team.steps(since)
+    listed = git(repo, "log", "--no-merges", "--format=%x00", "--name-only", f"{since}..main")
+    assert sorted(each.split() for each in listed.split("\0") if each.strip()) == [
+        [f"w{number}.txt"] for number in range(4)
+    ]
 
 
 def test_who_leaves_the_line_during_the_check_lands_nothing(

@@ -102,7 +102,8 @@ class Joining:
             if commits:
                 message = self._by_hook(self._squashed(commits, subject, self.joined[known:]))
                 commit = self.commit("HEAD", [before], message, _author(place.tree, commits[0]))
-                self._commands("update-ref", "--no-deref", "HEAD", commit, cwd=place.tree)
+                how = ("update-ref", "--no-deref", "HEAD", commit)
+                return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
         return True
 
     def finish(self) -> None:

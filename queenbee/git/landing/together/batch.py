@@ -111,19 +111,27 @@ class Batch:
         place, before = self._place, self.rows[-1]
         known = len(self._joining.joined)
         self._tried.add(offer.entry)
-        if not self._joining.add(before, offer.head, offer.branch, offer.subject):
-            return
-        changed = names_in(
-            git("diff", "--name-only", "--no-renames", "-z", before, "HEAD", "--", cwd=place.tree)
-        )
+        changed: list[str] = []
+        if self._joining.add(before, offer.head, offer.branch, offer.subject):
+            asked = ("diff", "--name-only", "--no-renames", "-z", before, "HEAD", "--")
+            changed = names_in(git(*asked, cwd=place.tree))
         own = any(each.startswith(".beads/") for each in changed)
         if not changed or own or is_held(offer, changed):
-            how = ("reset", "-q", "--keep", before)
-            self._commands(*how, cwd=place.tree, to_the_end=True)
+            self._back_to(before)
         else:
             self.members.append(Member(offer, changed, self._joining.joined[known:]))
             self.rows.append(place.head())
         del self._joining.joined[known:]  # They are told to whose branch it is.
+
+    def _back_to(self, commit: str) -> None:
+        """Leaves a merge out, also one that git made and then said that it failed."""
+        if self._place.head() != commit:
+            how = ("reset", "-q", "--keep", commit)
+            done = self._commands(*how, cwd=self._place.tree, to_the_end=True)
+            if done.status != 0:
+                raise NotLanded(
+                    f"git cannot go back to {commit[:10]}: {done.said}", hint="queen land"
+                )
 
     def _move(self, commit: str, before: str) -> None:
         how = ("update-ref", "--no-deref", "-m", "queen land", "HEAD", commit, before)
