@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from queenbee.store.lock import KernelLock
+from queenbee.store.lock import KernelLock, LongLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,12 +48,24 @@ def _kernel(path: str) -> KernelLock:
     return KernelLock(path, holder="bench", timeout_s=60)
 
 
+def _long(path: str) -> LongLock:
+    return LongLock(path, holder="bench", timeout_s=60)
+
+
+def _library(path: str) -> AbstractContextManager[object]:
+    import filelock
+
+    return filelock.FileLock(path, timeout=60)
+
+
 LOCKS: list[tuple[str, Take]] = [
     ("flock that waits in the kernel (no deadline)", _blocking),
     ("flock that is tried again: KernelLock", _kernel),
+    ("filelock, polling every 10 ms: LongLock", _long),
+    ("filelock as it comes, polling every 50 ms", _library),
 ]
 
-IMPORTS = ["pass", "import fcntl", "import click"]
+IMPORTS = ["pass", "import fcntl", "import filelock", "import click", "import click, filelock"]
 
 
 def write(

@@ -21,7 +21,7 @@ from queenbee.git import hook_scripts
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 LIBRARY = str(Path(__file__).parents[1])
 SHADOWS = (
-    "json", "re", "click", "queenbee", "orjson", "ulid", "time", "errno", "threading",
+    "json", "re", "click", "queenbee", "orjson", "filelock", "ulid", "time", "errno", "threading",
     "subprocess", "importlib", "dataclasses", "typing", "shutil", "random", "tomllib", "datetime",
 )  # fmt: skip
 EVENT = {

@@ -230,14 +230,13 @@ class QueenGroup(click.Group):
     """A group whose commands are imported when called; a mistyped name suggests the nearest.
 
     `sections` maps the heading of each section of the help to its commands, each with its module
-    in `cli.commands`. `hidden` maps commands that still work, and that the help leaves out.
+    in `cli.commands`.
     """
 
     def __init__(
         self,
         *args: Any,
         sections: Mapping[str, Mapping[str, str]] | None = None,
-        hidden: Mapping[str, str] | None = None,
         example: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -247,7 +246,6 @@ class QueenGroup(click.Group):
             kwargs["epilog"] = _example(example)
         super().__init__(*args, **kwargs)
         self.sections = sections or {}
-        self.hidden_modules = dict(hidden or {})
         self.modules = {
             name: module for each in self.sections.values() for name, module in each.items()
         }
@@ -287,7 +285,7 @@ class QueenGroup(click.Group):
         return [*(CompletionItem(name) for name in names), *options]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        module = self.modules.get(cmd_name) or self.hidden_modules.get(cmd_name)
+        module = self.modules.get(cmd_name)
         if module is None:
             return super().get_command(ctx, cmd_name)
         command = getattr(import_module(f"queenbee.cli.commands.{module}"), _attribute(cmd_name))

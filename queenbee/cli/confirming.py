@@ -16,16 +16,11 @@ if TYPE_CHECKING:
 
 def confirm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `--confirm` and `--local-if-offline` to a command."""
-    for option in (
-        click.option(
-            "--local-if-offline",
-            is_flag=True,
-            help="With --confirm: else grant it here, unconfirmed",
-        ),
-        click.option("--confirm", is_flag=True, help="Only if the git remote confirms it"),
-    ):
-        command = option(command)
-    return command
+    local = "With --confirm: else grant it here, unconfirmed"
+    command = click.option("--local-if-offline", is_flag=True, help=local)(command)
+    return click.option("--confirm", is_flag=True, help="Only if the git remote confirms it")(
+        command
+    )
 
 
 def confirmation(hive: Hive, *, confirm: bool = False, local_if_offline: bool = False) -> Terms:

@@ -103,8 +103,9 @@ def paragraph(text: str, indent: str = "", *, bold: bool = False, state: str | N
         say(_begun(f"{indent}{line}".rstrip(), None if number else state), bold=bold)
 
 
-def block(text: str, indent: str = "    ", *, most: int | None = None) -> None:
+def block(text: str, *, most: int | None = None) -> None:
     """Prints a text of several lines, indented; no more than `most` of them."""
+    indent = "    "
     lines = printable(text, keep_newlines=True).split("\n")
     for line in lines[:most]:
         paragraph((line if most is None else shortened(line, _LINE_CHARS)).rstrip(), indent)

@@ -157,9 +157,9 @@ def _end_of_fit(text: str, begin: int, most: int) -> int:
     return len(text)
 
 
-def tinted(text: str, state: str | None = None) -> str:
-    """Returns the text in the color of a state, by default of the one that it names itself."""
-    meaning = meaning_of(text if state is None else state)
+def tinted(text: str) -> str:
+    """Returns the name of a state in its color."""
+    meaning = meaning_of(text)
     if meaning is None or not wants_color():
         return text
     if meaning.color == "dim":

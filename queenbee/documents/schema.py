@@ -54,7 +54,6 @@ def schema_findings(
     value: object,
     schema: dict[str, Any],
     *,
-    path: str = "",
     enums: Literal["error", "warning"] = "error",
     formats: Formats | None = None,
     exact: bool = False,
@@ -65,7 +64,7 @@ def schema_findings(
     `formats` adds to `date-time`, or replaces it. With `exact`, `5.0` is not an integer, and a
     string must be valid Unicode.
     """
-    return _Walk(schema, enums, formats or {}, exact).findings(value, schema, path)
+    return _Walk(schema, enums, formats or {}, exact).findings(value, schema, "")
 
 
 def is_understood(schema: object) -> bool:

@@ -86,11 +86,9 @@ class Assignments:
             on_progress=on_progress,
         )
 
-    def stage_claim(
-        self, tx: Transaction, issue_id: str, *, reason: str | None = None
-    ) -> Assignment:
+    def stage_claim(self, tx: Transaction, issue_id: str) -> Assignment:
         """Takes an issue for the actor in a transaction that has checked that it is ready."""
-        said = {"worktree": self._store.layout.worktree, "reason": reason}
+        said = {"worktree": self._store.layout.worktree, "reason": None}
         return self._stage(tx, issue_id, self._store.own_actor, said)
 
     def assign(

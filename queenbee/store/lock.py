@@ -1,7 +1,8 @@
-"""The lock between processes, which the kernel releases when its holder dies: it is never stale.
+"""Locks between processes: a short one for writing, and one for work that takes longer.
 
-One guards the ledgers, for a millisecond or less: to read, check and append. Others are held while
-documents are rewritten, or while checks run. ADR 0004.
+`KernelLock` guards the ledgers. It is held for a millisecond or less, to read, check and append.
+`LongLock` is held while documents are rewritten, or while checks run. The kernel releases either
+when its holder dies, so a lock is never stale. ADR 0004 and ADR 0010.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 from contextlib import suppress
 from functools import cache
@@ -22,17 +24,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from filelock import BaseFileLock
+
 DEFAULT_TIMEOUT_S = 10.0
 _NOTE_BYTES = 160
 """More than any note needs: a name has at most 64 characters."""
 _FIRST_PAUSE_S = 0.000_2
 _LONGEST_PAUSE_S = 0.004
-"""Between two tries. The lock of the ledgers is held for about 0.1 ms: a longer pause only wastes
-time."""
+"""Between two tries. The lock is held for about 0.1 ms: a longer pause only wastes time."""
 _EAGER_S = 0.008
 """So long, a waiter tries again after the first pause. Eight writers then leave no core idle; if
 dozens wait, each of them takes longer, and eager tries would cost the holder its core.
 """
+_POLL_S = 0.01
+"""Between two tries for a long lock, whose holder waits for a disk or for programs."""
 
 
 _open: set[KernelLock] = set()
@@ -93,7 +98,7 @@ class KernelLock:
             waited_s = time.monotonic() - begun
             if waited_s >= self.timeout_s:
                 self.close()
-                raise _busy(self.path, self.timeout_s)
+                raise _busy(self.path, self.path, self.timeout_s)
             # Spreads the waiters; importing `random` would take longer than most of them wait.
             time.sleep(pause_s * (0.5 + os.urandom(1)[0] / 255))
             if self._try():
@@ -184,6 +189,54 @@ def _inode(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
+class LongLock:
+    """A lock on one file for work that takes longer than a turn at writing, by filelock.
+
+    Used as a context manager. Raises `Busy`, which names the holder, after `timeout_s`,
+    and `Unwritable` if the lock file cannot be opened.
+    """
+
+    def __init__(self, path: str, *, holder: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        self.path = path
+        self.holder = holder
+        self.timeout_s = timeout_s
+        self._note_path = f"{path}.holder"  # Some versions of filelock empty the lock file.
+        self._lock: BaseFileLock | None = None
+
+    def __enter__(self) -> LongLock:
+        from filelock import FileLock, Timeout  # noqa: PLC0415 - start-up
+
+        # filelock opens the file by its path, with O_NOFOLLOW.
+        safe_open.refuse_links(self.path)
+        try:
+            # It also gives the file a mode: that of a file that other users may lock, if they share
+            # the folder.
+            fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
+            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            os.close(fd)
+            lock = FileLock(self.path, timeout=self.timeout_s, mode=mode)
+            lock.acquire(poll_interval=_POLL_S)
+        except Timeout as error:
+            raise _busy(self.path, self._note_path, self.timeout_s) from error
+        except OSError as error:
+            raise _unusable(self.path, "opened", error) from error
+        self._lock = lock
+        with suppress(OSError, Unreadable):  # On a full disk, the lock is held anyway.
+            safe_open.write(self._note_path, _note(self.holder))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._lock is not None
+        with suppress(OSError, Unreadable):  # The next holder overwrites a note that is left.
+            safe_open.unlink(self._note_path)
+        self._lock.release()
+
+
 def excludes(path: str) -> bool:
     """Returns whether the file system keeps a lock exclusive; some network file systems grant it to
     everybody. True if there is no such file, or it cannot be opened.
@@ -238,9 +291,9 @@ def _name_of(holder: str) -> bytes:
     return json.dumps(holder).encode()
 
 
-def _busy(path: str, timeout_s: float) -> Busy:
+def _busy(path: str, note_path: str, timeout_s: float) -> Busy:
     try:
-        note = json.loads(safe_open.read(path, 4096))
+        note = json.loads(safe_open.read(note_path, 4096))
         who = f"{note['holder']} (process {note['pid']})"
     except (OSError, Unreadable, ValueError, KeyError, TypeError, RecursionError):
         note, who = {}, "another process"

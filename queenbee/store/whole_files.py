@@ -36,9 +36,9 @@ def read_document(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
     return _read(path, _open_named, max_bytes)
 
 
-def read_own(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
+def read_own(path: str) -> bytes:
     """Reads one of the hive's own files as `read_document` does, but refuses links on the way."""
-    return _read(path, safe_open.open_file, max_bytes)
+    return _read(path, safe_open.open_file, MAX_BYTES)
 
 
 def _open_named(path: str, flags: int) -> int:

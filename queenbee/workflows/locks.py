@@ -15,7 +15,7 @@ from queenbee.checks.verification import slug
 from queenbee.documents.folders import lock_path, run_lock_path
 from queenbee.errors import Busy, Unwritable
 from queenbee.store import creating, safe_open
-from queenbee.store.lock import KernelLock, is_held
+from queenbee.store.lock import LongLock, is_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def documents_lock(hive: Services) -> Callable[[], AbstractContextManager[object
 
     def lock() -> AbstractContextManager[object]:
         creating.make_state_dir(hive.layout)
-        return KernelLock(
+        return LongLock(
             lock_path(hive.layout),
             holder=hive.actor_or_none or "somebody",
             timeout_s=hive.layout.settings.lock_timeout_s,
@@ -49,7 +49,7 @@ def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
     with ExitStack() as held:
         try:
             holder = hive.actor_or_none or "somebody"
-            held.enter_context(KernelLock(path, holder=holder, timeout_s=0))
+            held.enter_context(LongLock(path, holder=holder, timeout_s=0))
         except Busy as error:
             note = error.details.get("holder")
             who = (

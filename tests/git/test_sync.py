@@ -18,7 +18,7 @@ from queenbee.git.remote import syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync
-from queenbee.store.lock import KernelLock
+from queenbee.store.lock import LongLock
 from queenbee.store.whole_files import unfinished
 
 _GITS = ("config", "fetch", "cat-file", "hash-object", "mktree", "commit-tree", "push",
@@ -165,7 +165,7 @@ class TestSync:
         hive = two.hive("ada")
         notes = Notes(hive, Branch(hive).ref)
         hive.layout.settings.lock_timeout_s = 60
-        lock = KernelLock(notes.lock_path, holder="another")
+        lock = LongLock(notes.lock_path, holder="another")
         with lock:
             name = notes.add_pending([("assignments", "qa-1")])
             thread = threading.Thread(target=sync, args=(hive,), kwargs={"request": name})
@@ -190,7 +190,7 @@ class TestSync:
         hive = two.hive("ada")
         hive.layout.settings.lock_timeout_s = -3
         with (
-            KernelLock(Notes(hive, Branch(hive).ref).lock_path, holder="another"),
+            LongLock(Notes(hive, Branch(hive).ref).lock_path, holder="another"),
             pytest.raises(Busy, match="another process exchanges") as error,
         ):
             sync(hive)

@@ -16,11 +16,11 @@ from queenbee.services.care import doctor
 from queenbee.store import lock as lock_module
 from queenbee.store.creating import init
 from queenbee.store.layout import discover
-from queenbee.store.lock import KernelLock
+from queenbee.store.lock import KernelLock, LongLock
 
 HOLD = """
 import sys
-from queenbee.store.lock import KernelLock
+from queenbee.store.lock import KernelLock, LongLock
 with KernelLock(sys.argv[1], holder="ui-engineer"):
     print("held", flush=True)
     sys.stdin.readline()
@@ -206,6 +206,82 @@ class TestAFileSystemWhoseLocksDoNothing:
         with KernelLock(path, holder="me"):
             assert lock_module.excludes(path)
         assert taken(path)
+
+
+class TestALockForLongerWork:
+    """The promises of the lock for documents and for loops over a bead."""
+
+    HOLD = HOLD.replace("KernelLock", "LongLock")
+
+    @staticmethod
+    def taken(path, timeout_s=0.0):
+        with LongLock(path, holder="me", timeout_s=timeout_s):
+            return True
+
+    @pytest.fixture
+    def held(self, path):
+        process = subprocess.Popen(
+            [sys.executable, "-c", self.HOLD, path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+        process.communicate()
+
+    def test_is_had_at_once_where_it_is_free_and_leaves_no_note(self, path):
+        assert self.taken(path)
+        assert not os.path.exists(f"{path}.holder")
+
+    def test_names_its_holder_when_a_wait_times_out(self, path, held):
+        for _ in range(2):  # A try must not take the note away.
+            with pytest.raises(Busy) as refused:
+                self.taken(path)
+            assert f"ui-engineer (process {held.pid})" in refused.value.message
+            assert refused.value.details["holder"]["pid"] == held.pid
+
+    def test_excludes_another_lock_of_this_process(self, path):
+        with LongLock(path, holder="me", timeout_s=0), pytest.raises(Busy):
+            self.taken(path)
+
+    def test_is_free_once_its_holder_is_done_or_killed(self, path, held):
+        held.send_signal(signal.SIGKILL)
+        held.wait()
+        assert self.taken(path)
+        assert self.taken(path)
+
+    def test_serves_a_waiter(self, path, held):
+        held.stdin.write("\n")
+        held.stdin.flush()
+        assert self.taken(path, timeout_s=30)
+
+    @pytest.mark.parametrize("note", [None, b"", b"{", b"[]", b'{"pid": 1}', b"\xff" * 5_000])
+    def test_is_held_by_another_process_where_the_note_cannot_be_read(self, path, held, note):
+        os.unlink(f"{path}.holder")
+        if note is not None:
+            with open(f"{path}.holder", "wb") as file:
+                file.write(note)
+        with pytest.raises(Busy, match="another process"):
+            self.taken(path)
+
+    def test_is_held_though_its_note_cannot_be_written(self, path):
+        os.mkdir(f"{path}.holder")
+        with LongLock(path, holder="me", timeout_s=0), pytest.raises(Busy, match="another process"):
+            self.taken(path)
+        assert self.taken(path)
+
+    @pytest.mark.parametrize(
+        ("make", "refusal"),
+        [(os.mkdir, Unwritable), (lambda path: os.symlink("/tmp/elsewhere", path), Unreadable)],
+        ids=["a directory", "a symbolic link"],
+    )
+    def test_refuses_a_path_that_is_not_a_lock_file(self, path, make, refusal):
+        make(path)
+        with pytest.raises(refusal, match="lock"):
+            self.taken(path)
+        assert not os.path.exists("/tmp/elsewhere")
 
 
 class TestTheThreadsOfOneHive:

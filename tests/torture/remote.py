@@ -136,7 +136,8 @@ def nurse() -> None:
 
     They are forked from here: to start a Python and import everything takes longer than a grant.
     """
-    import orjson  # noqa: F401, PLC0415 - each droid would import it anew
+    import filelock  # noqa: F401, PLC0415 - each droid would import them anew
+    import orjson  # noqa: F401, PLC0415
 
     droids: dict[str, int] = {}
     try:

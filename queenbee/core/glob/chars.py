@@ -141,11 +141,6 @@ def common_char(one: str | Chars, other: str | Chars) -> str | None:
     return _common[key]
 
 
-def sample_char(place: str | Chars) -> str | None:
-    """Returns a readable character that the place accepts."""
-    return common_char(place, place)
-
-
 def _shared_ranges(one: Ranges, other: Ranges) -> list[tuple[int, int]]:
     shared = []
     i = j = 0

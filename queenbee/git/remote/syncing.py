@@ -27,7 +27,7 @@ from queenbee.services.archiving import rotate_what_is_due
 from queenbee.services.keeping import KIND as ISSUES
 from queenbee.store.files import Appender, split_lines
 from queenbee.store.ledger.codec import decode_records, decoder, is_usable
-from queenbee.store.lock import KernelLock
+from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -138,7 +138,7 @@ def _turn(
     settings = hive.layout.settings
     timeout_s = min(most_s, 3 * settings.sync_timeout_s + settings.lock_timeout_s)
     until_s = time.monotonic() + timeout_s
-    lock = KernelLock(notes.lock_path, holder=hive.actor_or_none or "somebody", timeout_s=0)
+    lock = LongLock(notes.lock_path, holder=hive.actor_or_none or "somebody", timeout_s=0)
     while not is_served():
         with ExitStack() as held:
             try:

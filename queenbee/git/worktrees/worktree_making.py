@@ -27,7 +27,7 @@ from queenbee.store import safe_open
 from queenbee.store.droids.identity import checked_droid
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
-from queenbee.store.lock import KernelLock
+from queenbee.store.lock import LongLock
 from queenbee.store.whole_files import write_document
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def add(hive: Services, name: str, *, issue_id: str | None = None, path: str | N
     making = _Making.of(hive, name, path)
     holder = hive.actor_or_none or name
     safe_open.make_folder(making.folder)
-    with KernelLock(os.path.join(making.folder, "lock"), holder=holder):
+    with LongLock(os.path.join(making.folder, "lock"), holder=holder):
         making.begin()
         droid = type(hive)(hive.layout, actor=name)
         claimed, is_new = None, False
