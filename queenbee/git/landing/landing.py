@@ -358,6 +358,7 @@ class _One:
         try:
             return self.joining.join()
         except Unresolved:
+            self._tell_joined()
             with suppress(QueenError):  # The conflict is what must be said.
                 self._tell_whom_to_ask()
             raise
