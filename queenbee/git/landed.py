@@ -124,10 +124,12 @@ def commit_records(hive: Services, *, is_end: bool) -> bool:
 
     layout = hive.layout
     name, root = os.path.basename(layout.beads_dir), layout.root
-    is_tracked = line("ls-tree", "--name-only", "HEAD", name, cwd=root, repository={}) is not None
     left = _uncommitted(layout) if carries_records(layout) else []
     wanted = [name] if is_end and left else [each for each in left if is_record(each)]
-    if not wanted or not (is_end or (is_tracked and not landers(hive))):
+    if not wanted:
+        return False
+    is_tracked = line("ls-tree", "--name-only", "HEAD", name, cwd=root, repository={}) is not None
+    if not is_end and (not is_tracked or landers(hive)):
         return False
     before, target = line("rev-parse", "HEAD", cwd=root, repository={}), target_branch(layout)
     for _ in range(_TRIES):
