@@ -272,6 +272,18 @@ def test_each_event_in_each_state_ends_and_another_lands(
     assert left <= {"step", "promised", "pace"}
 
 
+def test_a_conflict_that_a_landing_joined_before_it_was_killed_is_nobodys_work(
+    repo: Path, tmp_path: Path
+) -> None:
+    trees = Trees(repo, tmp_path)
+    killed_and_then_resolved_by_hand(trees)
+    blob = git(trees.one, "hash-object", "-w", "README.md").strip()
+    with Step.of(str(trees.folder), str(trees.one)) as step:
+        step.write(step.name, joined={"README.md": blob})
+    with pytest.raises(NotLanded, match=r"conflict: README\.md"):  # It is merged anew.
+        landed(trees.one)
+
+
 def test_a_merge_of_another_that_git_fails_to_take_back_is_tried_again(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.core.conflicts.rules import Place, Rule
+    from queenbee.core.fold import Fields
     from queenbee.git.landing.commands import Commands
 
 OFF = "off"
@@ -141,6 +142,9 @@ class Unmerged:
             return False
         text, places = joined
         blob = git("hash-object", "-w", "--stdin", cwd=self._tree, stdin=text).decode().strip()
+        before = commands.step.fields.get("joined")
+        known: Fields = before if isinstance(before, dict) else {}
+        commands.step.write(commands.step.name, joined={**known, path: blob})
         # The file before the index: a merge can be taken back at any moment in between.
         filtered = git("cat-file", "--filters", f"--path={path}", blob, cwd=self._tree)
         safe_open.write(os.path.join(self._tree, path), filtered, os.O_TRUNC)

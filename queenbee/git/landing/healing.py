@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from queenbee.core.text import named
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.hive_files import is_record
-from queenbee.git.landing.commands import git
+from queenbee.git.landing.commands import git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files
 from queenbee.git.run import names_in, user_git
@@ -26,6 +26,7 @@ from queenbee.store import safe_open
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from queenbee.core.fold import Fields
     from queenbee.git.landing.commands import Commands
     from queenbee.services.waiting.landing_steps import Step
 
@@ -90,7 +91,7 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
     if not step.name:
         return
     before, after = (str(step.fields.get(each) or "") for each in ("before", "after"))
-    found = _found(where, before, after) if before and after else None
+    found = _found(where, before, after, step) if before and after else None
     do = remedy(step.name, found) if found is not None else ""
     if do:
         _remove_locks(step, where)
@@ -174,11 +175,11 @@ def go_back(commands: Commands, step: Step, where: Where) -> None:
 def is_unfinished(step: Step, where: Where) -> bool:
     """Returns whether a merge or rebase that a landing began is left to the droid."""
     after = str(step.fields.get("after") or "")
-    found = _found(where, str(step.fields.get("before") or ""), after)
+    found = _found(where, str(step.fields.get("before") or ""), after, step)
     return bool(found.open) and found.is_ours
 
 
-def _found(where: Where, before: str, after: str) -> Found:
+def _found(where: Where, before: str, after: str, step: Step) -> Found:
     rebase = os.path.join(where.git_dir, "rebase-merge")
     if os.path.isdir(rebase):
         began, onto = (_first_line(os.path.join(rebase, each)) for each in ("orig-head", "onto"))
@@ -189,11 +190,14 @@ def _found(where: Where, before: str, after: str) -> Found:
     if not theirs:
         return Found(is_before, "", False, False)
     is_ours = is_before and theirs == after
-    return Found(is_before, "merge", is_ours, is_ours and _is_touched(where.tree, before, after))
+    joined = step.fields.get("joined")
+    known = joined if isinstance(joined, dict) else {}
+    is_touched = is_ours and _is_touched(where.tree, before, after, known)
+    return Found(is_before, "merge", is_ours, is_touched)
 
 
-def _is_touched(tree: str, before: str, theirs: str) -> bool:
-    """Returns whether a merge is not as git left it: it has written all its files by then."""
+def _is_touched(tree: str, before: str, theirs: str, joined: Fields) -> bool:
+    """Returns whether a merge is not as git left it, or with conflicts that the landing joined."""
     merged = _merged(theirs, tree)
     if merged is None:
         return True
@@ -203,7 +207,15 @@ def _is_touched(tree: str, before: str, theirs: str) -> bool:
     return bool(others) or any(
         _content(os.path.join(tree, path)) != _wanted(tree, each.after, path, merged)
         for path, each in changes.items()
+        if not _is_joined(tree, path, joined.get(path))
     )
+
+
+def _is_joined(tree: str, path: str, blob: object) -> bool:
+    if not is_commit(blob):
+        return False
+    filtered = git("cat-file", "--filters", f"--path={path}", str(blob), cwd=tree)
+    return _content(os.path.join(tree, path)) == filtered
 
 
 def _remove_locks(step: Step, where: Where) -> None:
