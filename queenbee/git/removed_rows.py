@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 _LIMIT_S = 5.0
 """How long git may take: nobody waits for a lock meanwhile, but somebody for the command."""
 _LOG = (
-    *("log", "--format=", "--patch", "--unified=0", "--diff-merges=first-parent"),
-    *("--no-textconv", "--no-ext-diff", "--no-color", "--no-renames"),
+    *("log", "--format=", "--patch", "--unified=0", "--full-history"),
+    *("--diff-merges=dense-combined", "--no-textconv", "--no-ext-diff", "--no-color"),
+    "--no-renames",
 )
 
 
@@ -62,10 +63,15 @@ class _Asked:
         return git(*arguments, cwd=self._layout.root, limit_s=left_s)
 
     def by_commits(self) -> Removed:
-        """Returns the versions of rows that commits took out, or put others in place of."""
+        """Returns the versions of rows that commits took out, or put others in place of.
+
+        A merge that takes the file of one side removes no row of the other: it has a `-` for each
+        parent with the line.
+        """
         path = os.path.relpath(self._layout.issues_path, self._layout.root)
-        said = self._git(*_LOG, *self._since, "HEAD", "--", path)
-        return _versions(each[1:] for each in said.split(b"\n") if each.startswith(b"-{"))
+        said = self._git(*_LOG, *self._since, "HEAD", "--", path).split(b"\n")
+        gone = (row for each in said if (row := each.lstrip(b"-")) != each)
+        return _versions(row for row in gone if row.startswith(b"{"))
 
     def is_cut_off(self) -> bool:
         """Returns whether the clone lacks some of the commits since then: a shallow one."""

@@ -407,9 +407,9 @@ def open_regular(path: str, flags: int) -> int | None:
             raise Unwritable(
                 f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path
             ) from error
-        is_folder = isinstance(error, IsADirectoryError)
-        why = "is not a regular file" if is_folder else f"cannot be read: {error.strerror}"
-        raise Unreadable(f"{path} {why}", path=path) from error
+        if isinstance(error, IsADirectoryError):
+            raise safe_open.irregular(path) from error
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     return fd
 
 

@@ -94,7 +94,7 @@ def refuse_special(fd: int, path: str) -> None:
         os.close(fd)
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        raise Unreadable(f"{path} is not a regular file", path=path)
+        raise irregular(path)
 
 
 def make_folder(path: str) -> bool:
@@ -276,6 +276,12 @@ def resolved(path: str) -> str:
                 )
             break
     return real
+
+
+def irregular(path: str) -> Unreadable:
+    """Returns the error for a folder, a FIFO or a device."""
+    hint = "move it away, or name another file"
+    return Unreadable(f"{path} is not a regular file", hint=hint, path=path)
 
 
 def linked(path: str) -> Unreadable:

@@ -219,8 +219,9 @@ def test_no_command_ever_writes_to_the_tracker(
 
 def test_a_tracker_that_is_not_a_file_is_refused(hive: Hive, tracker: Path) -> None:
     tracker.mkdir()
-    with pytest.raises(Unreadable, match=r"issues\.jsonl is not a regular file"):
+    with pytest.raises(Unreadable, match=r"issues\.jsonl is not a regular file") as refusal:
         hive.issues.all()
+    assert refusal.value.hint == "move it away, or name another file"
 
 
 def test_a_tracker_that_is_a_link_out_of_the_hive_is_not_followed(

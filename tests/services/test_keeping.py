@@ -173,6 +173,42 @@ class TestWhatSomebodyRemoved:
         new(hive, "qb-2")
         assert sorted(titles(committed)) == ["qb-1", "qb-2"]
 
+    @pytest.mark.parametrize("added", [[], [{"id": "qb-2", "title": "Of the merge"}]])
+    def test_is_not_what_a_merge_leaves_out_that_takes_one_side(
+        self, hive: Hive, committed: Path, repo: Path, added: list[Row]
+    ) -> None:
+        git(repo, "checkout", "-qb", "side")
+        Tracker(hive).edit("qb-1", title="Of the side")
+        git(repo, "commit", "-qam", "side")
+        git(repo, "checkout", "-q", "-")
+        for each in ("qb-3", "qb-4"):
+            new(hive, each)
+        rewrite(committed, *(row for row in records(committed) if row["id"] != "qb-1"))
+        git(repo, "commit", "-qam", "qb-3 and qb-4, and without qb-1")
+        rewrite(committed, *(row for row in records(committed) if row["id"] != "qb-4"))
+        git(repo, "commit", "-qam", "without qb-4")
+        git(repo, "merge", "-q", "-s", "ours", "--no-commit", "side")
+        git(repo, "checkout", "side", "--", ".beads/issues.jsonl")
+        if added:
+            rewrite(committed, *records(committed), *added)
+            git(repo, "add", ".beads")
+        git(repo, "commit", "-qm", "the file of the side")
+        assert sorted(hive.issues.ids()) == ["qb-1", "qb-2", "qb-3"]
+        write(hive)
+        assert sorted(titles(committed)) == ["qb-1", "qb-2", "qb-3"]
+
+    def test_by_a_merge_that_both_sides_had_it_before_stays_away(
+        self, hive: Hive, committed: Path, repo: Path
+    ) -> None:
+        git(repo, "checkout", "-qb", "side")
+        git(repo, "commit", "-q", "--allow-empty", "-m", "side")
+        git(repo, "checkout", "-q", "-")
+        git(repo, "merge", "-q", "--no-ff", "--no-commit", "side")
+        rewrite(committed, records(committed)[0])
+        git(repo, "commit", "-qam", "merged, without qb-2")
+        write(hive)
+        assert sorted(titles(committed)) == ["qb-1"]
+
     def test_with_the_whole_file_stays_away(self, hive: Hive, committed: Path, repo: Path) -> None:
         git(repo, "rm", "-qf", ".beads/issues.jsonl")
         git(repo, "commit", "-qm", "no issues")

@@ -43,6 +43,8 @@ ELSEWHERE = {
     ("git/landing/joining.py", "open"): "a message in a temporary folder",
     ("git/landing/place.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/conflicts.py", "open"): "writes into a temporary folder",
+    ("git/landing/together/checked.py", "open"): "in a temporary folder",
+    ("git/landing/together/checked.py", "os.makedirs"): "in a temporary folder",
     ("git/remote/branch.py", "os.unlink"): "git's lock of a ref, in the git directory",
     ("git/remote/leftovers.py", "os.unlink"): "git's unfinished packs, in the git directory",
     ("git/worktrees/worktree_making.py", "os.rmdir"): "removes a folder that is empty",

@@ -18,7 +18,8 @@ from queenbee.core.text import one_line, suggested
 from queenbee.core.timestamps import format_ms, instant_ms, parse_ms
 from queenbee.documents.issue_rows import close_row, new_row
 from queenbee.documents.reconcile import digits_for, fresh_id, hashed_id, usual_prefix
-from queenbee.errors import Conflict, InvalidInput, Taken
+from queenbee.errors import Conflict, InvalidInput, Taken, Unreadable
+from queenbee.store.issues_file import UNREADABLE
 from queenbee.workflows.tracking.owner import Owner
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.documents.issue_rows import Row
+    from queenbee.errors import QueenError
     from queenbee.workflows.hive import Hive
 
 _STATUSES = ("open", "in_progress", "blocked", "deferred")
@@ -251,11 +253,7 @@ class Tracker:
         with self._hive.transaction() as tx:
             row = self._hive.issues.exact_row(issue_id, ended=True)
             if row is None:
-                raise InvalidInput(
-                    f"{issue_id} is a bead in a file of its own, not a row of the tracker",
-                    hint=suggested("queen bead show", issue_id),
-                    issue_id=issue_id,
-                )
+                raise self._no_row(issue_id)
             changed = change(row, tx.now_ms)
             done = self._hive.issues.completion(issue_id)
             # Later than a completion, even if the clock was set back: else it would still count.
@@ -264,6 +262,15 @@ class Tracker:
             if changed != row:
                 stamped = {**changed, "updated_at": later_than(row, now_ms)}
                 self._hive.issues.put(tx, stamped)
+
+    def _no_row(self, issue_id: str) -> QueenError:
+        issue = self._hive.issues.get_or_none(issue_id)
+        if issue is not None and issue.status == UNREADABLE:
+            path = self._hive.layout.issues_path
+            said = f"the row of {issue_id} in {path} cannot be read"
+            return Unreadable(said, hint="queen doctor", path=path)
+        said = f"{issue_id} is a bead in a file of its own, not a row of the tracker"
+        return InvalidInput(said, hint=suggested("queen bead show", issue_id), issue_id=issue_id)
 
     def _check_no_circle(self, issue_id: str, on: Sequence[str], kind: str) -> None:
         if kind not in BLOCKING:

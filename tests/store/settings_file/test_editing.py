@@ -71,8 +71,8 @@ def test_after_any_changes_the_file_says_the_last_of_each(changes: list[dict[str
         wanted = {**wanted, **change}
         text = with_values(text, change)
         assert said(text) == {name: value for name, value in wanted.items() if value is not None}
-    comments = [each for each in text.splitlines() if each.startswith("#")]
-    assert comments == [each for each in template().splitlines() if each.startswith("#")]
+    comments = [each for each in text.split("\n") if each.startswith("#")]
+    assert comments == [each for each in template().split("\n") if each.startswith("#")]
 
 
 def test_what_a_shell_says_becomes_a_value_of_the_settings_type() -> None:

@@ -11,7 +11,7 @@ from hives import Clock, QuickQueen, git, records, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.core.beads import read_rows
-from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
+from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken, Unreadable
 from queenbee.workflows.completing import complete
 from queenbee.workflows.imports import import_issues
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
@@ -40,6 +40,14 @@ def current(file: Path, issue_id: str) -> dict[str, object]:
 
 
 class TestWithoutAnOwner:
+    def test_an_issue_whose_row_cannot_be_read_names_the_command_that_says_why(
+        self, hive: Hive, file: Path
+    ) -> None:
+        file.write_text(f'{file.read_text()}{{"id":"qb-9","priority":1e400}}\n')
+        with pytest.raises(Unreadable, match=r"row of qb-9 in .* cannot be read") as refusal:
+            Tracker(hive).edit("qb-9", title="Mended")
+        assert refusal.value.hint == "queen doctor"
+
     def test_an_issue_is_added_in_the_form_of_beads(self, hive: Hive, file: Path) -> None:
         made = Tracker(hive).new(
             NewIssue(
