@@ -95,11 +95,18 @@ def import_issue_list(
             created = format_ms(each.created_ms or at_ms)
             old_row = {**new_row(identifier, actor, created, issue_type="task"), "updated_at": None}
             changes.append(RowChange(each.refs[0], "add", _as_listed(old_row, each, at_ms)))
-        elif old.get("status") == "tombstone" or metadata_of(old).get(SEEN, "") == each.changed_at:
+        elif old.get("status") == "tombstone" or not _is_news(old, each):
             changes.append(RowChange(each.refs[0], "keep", old))
         else:
             changes.append(change_of(each.refs[0], old, _as_listed(old, each, at_ms), at_ms))
     return RowImport(tuple(changes))
+
+
+def _is_news(old: Row, each: Listed) -> bool:
+    """Returns whether an issue may have changed since its last import: not in an older list."""
+    seen, changed = metadata_of(old).get(SEEN, ""), each.changed_at
+    seen_ms, changed_ms = instant_ms(seen), instant_ms(changed)
+    return seen != changed and (seen_ms is None or changed_ms is None or seen_ms < changed_ms)
 
 
 def _as_listed(row: Row, each: Listed, now_ms: int) -> Row:

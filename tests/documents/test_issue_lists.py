@@ -65,6 +65,8 @@ class TestAList:
 
     def test_that_changed_changes_the_row(self) -> None:
         row = row_of(imported([ISSUE]))
+        older = {**ISSUE, "title": "Old", "updatedAt": "2026-01-02T00:00:00Z"}
+        assert row_of(imported([older], [row])) == row
         later = {**ISSUE, "title": "New", "updatedAt": "2026-01-04T00:00:00Z"}
         changed = row_of(imported([later], [{**row, "design": "kept"}]))
         assert (changed["title"], changed["design"], changed["id"]) == ("New", "kept", row["id"])
