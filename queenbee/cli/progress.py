@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from queenbee.cli.app import invocation
+from queenbee.cli.app import invocation, tell
 from queenbee.cli.terminal import aside, meaning_of
 from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.attempts import Progress as Waiting
 
 _COLUMNS = 60
+_WORTH_TELLING_S = 3.0
 
 
 def watcher() -> Callable[[Progress], None] | None:
@@ -43,7 +45,8 @@ def waiting() -> Callable[[Waiting | None], None] | None:
 @contextmanager
 def waiting_for(what: str, wait_s: float) -> Iterator[None]:
     """Shows on a terminal what is waited for, and for how long at most, until the block ends."""
-    shown = bool(wait_s) and sys.stderr.isatty() and not invocation().json
+    begun_s, is_json = time.monotonic(), invocation().json
+    shown = bool(wait_s) and sys.stderr.isatty() and not is_json
     if shown:
         columns = shutil.get_terminal_size().columns
         text = f"waiting for {what}, {format_duration(wait_s)} at most"
@@ -51,8 +54,11 @@ def waiting_for(what: str, wait_s: float) -> Iterator[None]:
     try:
         yield
     finally:
+        waited_s = time.monotonic() - begun_s
         if shown:
             aside("\r\x1b[K", end="")
+        elif waited_s >= _WORTH_TELLING_S and not is_json:
+            tell(f"waited {format_duration(waited_s)} for {what}")
 
 
 def _wait_on_terminal(progress: Waiting | None) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 from hives import COMMAND, Queen, QuickQueen, commit_file, git, write_lines
 
+from queenbee import Hive
 from queenbee.git import hooks
+from queenbee.git.landing.place import Place
 
 KEY = "ghp_" + "a1B2" * 9
 
@@ -138,6 +141,41 @@ def test_next_waits_while_others_are_at_work(queen: Queen, quick: QuickQueen, tr
     rest, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == 0
     assert "q-2 is yours" in rest
+
+
+def test_the_worktree_has_what_landed_while_it_waited(
+    queen: Queen, quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    """Else the next issue seems to build on something that is not there."""
+    quick("claim", "q-2", as_="boss")
+    command = [*COMMAND, "land", "-m", "all", "--next", "--wait", "50s"]
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    waiting = subprocess.Popen(command, cwd=tree, env=env, stdout=subprocess.PIPE, text=True)
+    while not quick("status", "--json", as_="boss").json["queue"]:
+        assert waiting.poll() is None, "it did not wait"
+    commit_file(repo, "meanwhile.txt", "x\n")
+    time.sleep(3)
+    assert quick("release", "q-2", as_="boss").code == 0
+    said, _ = waiting.communicate(timeout=60)
+    assert (tree / "meanwhile.txt").exists()
+    assert "came in: 1\n" in said
+    assert "for an issue\n" in said
+
+
+@pytest.mark.parametrize("kind", ["a commit", "a change"])
+def test_what_has_not_landed_stays_as_it_is(
+    quick: QuickQueen, repo: Path, tree: Path, kind: str
+) -> None:
+    assert quick("land", "-m", "all in", cwd=tree).code == 0
+    commit_file(repo, "README.md", "from main\n")
+    (tree / "README.md").write_text("mine\n")
+    if kind == "a commit":
+        git(tree, "commit", "-qam", "mine")
+    before = git(tree, "rev-parse", "HEAD")
+    with Hive.open(tree, droid="ui", env={}) as hive:
+        assert Place(hive).catch_up() == 0
+    assert git(tree, "rev-parse", "HEAD") == before
+    assert (tree / "README.md").read_text() == "mine\n"
 
 
 def test_a_wait_that_ends_is_no_failure_of_what_landed(quick: QuickQueen, tree: Path) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _SHOWN = 8
 _TITLE = 60
 _WAIT = "10m"
+_CHECK = "queen config set land.check COMMAND"
 _LANDING = {
     "landing": "lands on",
     "waiting": "waits to land on",
@@ -78,6 +79,10 @@ def _show_begin(begin: Begin) -> None:
     for touch in untold[:_SHOWN]:
         paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
+    if begin.caught_up:
+        paragraph(f"your branch is at the main branch now: commits that came in: {begin.caught_up}")
+    if begin.lacks_check:
+        paragraph("no check is set yet; whoever knows it sets it for all: " + _CHECK)
     if begin.assignment.worktree is not None:
         paragraph("when it is done: queen land -m 'WHAT YOU DID' --next")
     else:

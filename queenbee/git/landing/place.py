@@ -94,6 +94,18 @@ class Place:
         """Returns how many commits of the target this worktree does not have."""
         return int(git("rev-list", "--count", f"HEAD..{self.target_ref}", "--", cwd=self.tree))
 
+    def catch_up(self) -> int:
+        """Moves a branch that has landed to the target, by fast-forward; returns how many commits
+        came in. Nothing moves where it has commits of its own, or changes in the same files.
+        """
+        head, tip = self.head(), self.tip()
+        if head == tip:
+            return 0
+        merge = ("merge", "--ff-only", "--quiet", "--no-autostash", self.target_ref)
+        if user_git(*merge, cwd=self.tree)[0] != 0:
+            return 0
+        return int(git("rev-list", "--count", f"{head}..{tip}", "--", cwd=self.tree))
+
     @property
     def is_merging(self) -> bool:
         """Whether a merge is to be finished in this worktree."""

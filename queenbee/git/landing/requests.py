@@ -107,6 +107,9 @@ def whole_check(rules_check: str | None, asked: Request) -> str | None:
     return " && ".join(f"({each}\n)" if {"#", "\n"} & set(each) else f"({each})" for each in checks)
 
 
+_ONCE = "queen land --check COMMAND; or without: queen land --unchecked"
+
+
 def no_check(tree: str) -> InvalidInput:
     """Returns the refusal of a landing without any check, with those that the files name."""
     found = found_checks(tree)
@@ -114,7 +117,7 @@ def no_check(tree: str) -> InvalidInput:
     setting = suggested("queen config set land.check", found[0] if found else "COMMAND")
     return InvalidInput(
         f"no check is set, so nothing shows that main still works{known}",
-        hint=f"{setting}; or once: queen land --check COMMAND; or without: queen land --unchecked",
+        hint=f"for everybody: {setting}; or once: {_ONCE}",
         found=found,
     )
 

@@ -85,6 +85,10 @@ class Begin(_Answer):
         """The same in any files, the first few of each worktree: what others really work in."""
         self.unlooked: Sequence[str] = ()
         """The worktrees whose unmerged work is not known, by name."""
+        self.caught_up = 0
+        """How many commits of the main branch came into the worktree, after a landing."""
+        self.lacks_check = bool(assignment.worktree and not hive.layout.settings.land_check)
+        """Whether nothing tests what lands, unless the landing says what."""
 
     def settle(self, given: Sequence[Assignment | Reservation]) -> None:
         """Takes over what became of the grants since, as their confirmation."""
@@ -124,6 +128,7 @@ class Begin(_Answer):
                 for each in self.others
             ],
             "relief": self.relief.to_dict() if self.relief is not None else None,
+            "caught_up": self.caught_up,
             "touched_by": [each.to_dict() for each in self.touched_by],
             "messages": [each.to_dict() for each in self.mail],
             "unread": self.unread,

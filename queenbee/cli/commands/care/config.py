@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Invocation, command, group
+from queenbee.cli.app import Invocation, command, group, tell
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
@@ -70,6 +70,8 @@ def list_(call: Invocation) -> list[dict[str, object]]:
 
 def _show_value(row: dict[str, object]) -> None:
     value = row["value"]
+    if not row["is_set"]:
+        tell(f"{row['name']} is not set; this is the default")
     for each in value if isinstance(value, list) else [value]:
         say(printable(each if isinstance(each, str) else in_toml(each)))
 
