@@ -13,7 +13,7 @@ from sync_worlds import World
 from queenbee import Hive
 from queenbee.git.remote.syncing import Synced, sync, take_in
 from queenbee.git.removed_rows import removed_rows
-from queenbee.services.care.doctor import repair
+from queenbee.services.care.doctor import examine, repair
 from queenbee.workflows.imports import import_issues
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
@@ -129,6 +129,16 @@ class TestSync:
         assert {one[:4] for one in hive(two, "ada").issues.ids()} == {"ada-"}
         refs = [row["external_ref"] for row in rows(two, "ada").values() if "external_ref" in row]
         assert sorted(refs) == ["gh-10", "gh-9"]
+
+    def test_of_two_issues_with_one_id_is_told_by_doctor(self, two: World) -> None:
+        for name in ("ada", "bob"):
+            Tracker(hive(two, name)).new(NewIssue(f"By {name}", issue_id="qb-1"))
+        Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-2"))
+        exchange(two, "ada", "bob", "ada")
+        for name in ("ada", "bob"):
+            found = [each for each in examine(hive(two, name)) if each.code == "made_twice"]
+            assert [each.message.split(" is two")[0] for each in found] == ["qb-1"]
+            assert "“By ada” by" in found[0].message and "“By bob” by" in found[0].message
 
     def test_carries_a_deletion(self, two: World) -> None:
         Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-1"))

@@ -19,7 +19,7 @@ from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
 from queenbee.core.row_edits import tombstone
-from queenbee.core.text import suggested
+from queenbee.core.text import quotation, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern, QueenError
 from queenbee.services.archiving import MOST_BYTES
@@ -373,6 +373,7 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
             hint = "correct or delete the line; git diff shows what it was"
             yield Diagnosis("unusable_line", path, text, line=number, hint=hint)
     yield from _not_unique(hive, issues)
+    yield from _made_twice(hive, issues)
     for issue_id, blocker in missing_blockers({**hive.documents.issues(), **issues}):
         if issue_id not in issues:
             continue
@@ -404,6 +405,20 @@ def _not_unique(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnos
         if younger is not None:
             hint = suggested("queen issue delete", younger, reason=f"the same as {oldest}")
         yield Diagnosis("doubled_ref", path, text, hint=hint)
+
+
+def _made_twice(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:
+    """Returns the issues that two clones made under one id: only the fields of the later show."""
+    for issue_id in issues:
+        made: dict[tuple[object, object], Fields] = {}
+        for each in hive.state(KIND).history(issue_id):
+            if each.get("rev") == 1 and "created_at" in each:
+                made[each["created_at"], each.get("created_by")] = each
+        titles = [f"{quotation(str(each.get('title')))} by {by}" for (_, by), each in made.items()]
+        if len(titles) > 1:
+            text = f"{issue_id} is two issues, of two clones: {' and '.join(titles)}; they mix"
+            hint = f"queen history {issue_id} has both; make one again: queen issue new TITLE"
+            yield Diagnosis("made_twice", hive.layout.issues_path, text, hint=hint)
 
 
 def _same_refs(issues: Mapping[str, Issue]) -> dict[str, list[Issue]]:
