@@ -118,6 +118,8 @@ def repair(hive: Services) -> list[Diagnosis]:
                 for path in _tracked_files(hive, kind):
                     _without_markers(path)
             tx.touch(kind)
+        if issues_file.owner_in(hive.layout.beads_dir) is None:
+            _without_markers(hive.layout.issues_path)
         _stage_without_doubles(hive, tx)
         if any(each.code == "clock" for each in before):
             hive.reservations.stage_repair(tx, by=hive.actor_or_none or "queen")
@@ -366,7 +368,9 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
     issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
     for number, line in issues_file.read(path).unusable if hive.issues.unusable else ():
         if line.startswith(CONFLICT_MARKERS):
-            text, hint = "not an issue: a conflict marker", "resolve the conflict"
+            text = "not an issue: a conflict marker"
+            hint = "queen doctor --fix keeps the rows of both sides, the newest of each issue"
+            hint = "resolve the conflict" if issues_file.owner_in(hive.layout.beads_dir) else hint
             yield Diagnosis("conflict_marker", path, text, line=number, hint=hint)
         else:
             text = "not an issue; it is left alone, and what waits for it stays blocked"

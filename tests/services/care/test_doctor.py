@@ -248,6 +248,18 @@ def test_doubled_rows_of_another_program_are_left_to_it(hive: Hive, beads: Path)
     assert (beads / "issues.jsonl").read_bytes() == before
 
 
+def test_a_conflict_in_the_tracker_keeps_both_sides(hive: Hive, beads: Path) -> None:
+    old, new = ({"id": "qb-1", "title": title, "status": "open", "priority": 1,
+        "updated_at": f"2026-01-0{day}T00:00:00Z"}
+        for title, day in (("Old", 1), ("New", 2)))  # fmt: skip
+    ours, theirs = ({"id": f"qb-{n}", "title": "x", "priority": 1} for n in (2, 3))
+    path = beads / "issues.jsonl"
+    write_lines(path, "<<<<<<< HEAD", new, ours, "=======", old, theirs, ">>>>>>> api")
+    assert {each.code for each in repair(hive) if not each.fixed} == set()
+    assert [row["id"] for row in records(path)] == ["qb-1", "qb-2", "qb-3"]
+    assert hive.issues.get("qb-1").title == "New"
+
+
 def test_two_issues_with_one_reference_are_found(hive: Hive, beads: Path) -> None:
     row = {"title": "x", "priority": 1, "external_ref": "gh-1"}
     write_lines(beads / "issues.jsonl", {"id": "qb-1", **row}, {"id": "qb-2", **row})
