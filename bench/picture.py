@@ -58,6 +58,7 @@ def played(folder: Path) -> Iterator[tuple[str, str]]:
 
     made("git", "init", "-q", "-b", "main")
     made(*QUEEN, "init")
+    made(*QUEEN, "config", "set", "land.check", "true")
     made(*QUEEN, "issue", "new", "Totals with tax", "--id", "shop-1", "--priority", "1",
          "--description", "In src/cart/total.py.")  # fmt: skip
     made(*QUEEN, "issue", "new", "Totals in the API", "--id", "shop-2", "--depends-on", "shop-1")

@@ -220,7 +220,12 @@ def test_a_repository_without_a_hive_fails_it(runner, tmp_path):
     assert runner.known["steps.checks.outputs.passed"] == "false"
 
 
-@pytest.mark.parametrize("name", ["range", "droid", "gates", "since", "held", "sync", "run_gates"])
+@pytest.mark.parametrize(
+    "name",
+    ["range", "gates"]
+    + [pytest.param(name, marks=pytest.mark.thorough)
+       for name in ("droid", "since", "held", "sync", "run_gates")],
+)  # fmt: skip
 def test_no_input_is_run(runner, name):
     runner.given(**{name: HOSTILE})
     runner.run(REPORT if name == "since" else CHECKS)

@@ -203,7 +203,7 @@ def test_an_open_hive_follows_the_tracker(hive: Hive, tracker: Path) -> None:
 def test_no_command_ever_writes_to_the_tracker(
     hive: Hive, tracker: Path, quick: QuickQueen
 ) -> None:
-    write_lines(tracker, row("qb-1"), "<<<<<<< HEAD", '{"_type":"memory"}')
+    write_lines(tracker, row("qb-1"), "{torn", '{"_type":"memory"}')
     before = tracker.read_bytes()
     for arguments in (
         ("claim", "qb-1"),
