@@ -5,6 +5,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# Else each worker of the tests compiles every one of them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture torture-land fuzz collisions replay mutants clean
 
 help:  ## list the targets
