@@ -331,6 +331,7 @@ def _add_work(hive: Services, begin: Begin) -> None:
         met += [(other, each) for each in open_ if each in begin.files]
         met += [(other, each) for each in open_ if each not in begin.files][:_SHOWN]
     seen = _seen(hive, found, met)
+    begin.behind = found.behind()
     begin.touched_by = [each for each in seen.touches if each.path in begin.files]
     begin.changing = seen.touches
     begin.unlooked = seen.unlooked

@@ -153,6 +153,16 @@ class Neighbours:
         known = self._cache.snapshots
         self.others.sort(key=lambda each: known[each.git_dir].at_ns if each.git_dir in known else 0)
 
+    def behind(self) -> int:
+        """Returns how many commits of the main branch the present worktree lacks, if git says so."""
+        here, lacks = self.here, 0
+        if here is not None and here.linked and self._target not in (None, here.head):
+            asked = ("rev-list", "--count", f"HEAD..{self._target}", "--")
+            with suppress(ExternalFailure):
+                said = line(*asked, cwd=here.path, repository={}, limit_s=self.limit_s)
+                lacks = int(said or 0)
+        return lacks
+
     def has(self, other: Worktree, path: str) -> bool:
         """Returns whether a worktree has a file in another form than the main branch."""
         work = self._current(other, lambda known: known.shows(other.path, path))

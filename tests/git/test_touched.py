@@ -435,6 +435,18 @@ def test_next_says_what_others_really_work_in(
     assert [each["path"] for each in other["changes"]] == ["ten.txt"]
 
 
+def test_next_says_what_the_branch_lacks(
+    quick: QuickQueen, repo: Path, beads: Path, mine: Path
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    assert "behind the main branch" not in quick("next", cwd=mine).out
+    for name in ("a.txt", "b.txt"):
+        commit_file(repo, name)
+    assert "your branch is 2 behind the main branch: merge it" in quick("next", cwd=mine).out
+    git(mine, "merge", "-q", "main")
+    assert quick("next", "--json", cwd=mine).json["behind"] == 0
+
+
 def test_next_leaves_what_others_really_work_in_while_there_is_something_else(
     repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
 ) -> None:

@@ -81,6 +81,10 @@ def _show_begin(begin: Begin) -> None:
     _show_mail(begin)
     if begin.caught_up:
         paragraph(f"your branch is at the main branch now: commits that came in: {begin.caught_up}")
+    if begin.behind:
+        paragraph(
+            f"your branch is {begin.behind} behind the main branch: merge it before you begin"
+        )
     if begin.lacks_check:
         paragraph("no check is set yet; whoever knows it sets it for all: " + _CHECK)
     if begin.assignment.worktree is not None:

@@ -113,6 +113,7 @@ def take_following(hive: Hive, terms: Terms, wait_s: float) -> Begin | Nothing |
     if isinstance(taken, Begin):
         with suppress(QueenError):
             taken.caught_up = Place(hive).catch_up()
+            taken.behind = 0 if taken.caught_up else taken.behind
     return taken
 
 

@@ -87,6 +87,8 @@ class Begin(_Answer):
         """The worktrees whose unmerged work is not known, by name."""
         self.caught_up = 0
         """How many commits of the main branch came into the worktree, after a landing."""
+        self.behind = 0
+        """How many commits of the main branch the worktree lacks, which `git.touched` adds too."""
         self.lacks_check = bool(assignment.worktree and not hive.layout.settings.land_check)
         """Whether nothing tests what lands, unless the landing says what."""
 
@@ -129,6 +131,7 @@ class Begin(_Answer):
             ],
             "relief": self.relief.to_dict() if self.relief is not None else None,
             "caught_up": self.caught_up,
+            "behind": self.behind,
             "touched_by": [each.to_dict() for each in self.touched_by],
             "messages": [each.to_dict() for each in self.mail],
             "unread": self.unread,
