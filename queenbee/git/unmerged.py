@@ -154,7 +154,7 @@ class Neighbours:
         self.others.sort(key=lambda each: known[each.git_dir].at_ns if each.git_dir in known else 0)
 
     def behind(self) -> int:
-        """Returns how many commits of the main branch the present worktree lacks, if git says so."""
+        """Returns how many commits of the main branch the present worktree lacks."""
         here, lacks = self.here, 0
         if here is not None and here.linked and self._target not in (None, here.head):
             asked = ("rev-list", "--count", f"HEAD..{self._target}", "--")

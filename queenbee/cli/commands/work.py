@@ -79,6 +79,15 @@ def _show_begin(begin: Begin) -> None:
     for touch in untold[:_SHOWN]:
         paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
+    _show_branch(begin)
+    if begin.assignment.worktree is not None:
+        paragraph("when it is done: queen land -m 'WHAT YOU DID' --next")
+    else:
+        paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
+
+
+def _show_branch(begin: Begin) -> None:
+    """Shows how the branch stands to the main branch, and if nothing tests what lands."""
     if begin.caught_up:
         paragraph(f"your branch is at the main branch now: commits that came in: {begin.caught_up}")
     if begin.behind:
@@ -87,10 +96,6 @@ def _show_begin(begin: Begin) -> None:
         )
     if begin.lacks_check:
         paragraph("no check is set yet; whoever knows it sets it for all: " + _CHECK)
-    if begin.assignment.worktree is not None:
-        paragraph("when it is done: queen land -m 'WHAT YOU DID' --next")
-    else:
-        paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 
 
 def _title_of(member: Member, assignment: Assignment) -> str:
