@@ -98,13 +98,9 @@ class Place:
         """Moves a branch that has landed to the target, by fast-forward; returns how many commits
         came in. Nothing moves where it has commits of its own, or changes in the same files.
         """
-        head, tip = self.head(), self.tip()
-        if head == tip:
-            return 0
+        lacks = self.behind() if self.head() != self.tip() else 0
         merge = ("merge", "--ff-only", "--quiet", "--no-autostash", self.target_ref)
-        if user_git(*merge, cwd=self.tree)[0] != 0:
-            return 0
-        return int(git("rev-list", "--count", f"{head}..{tip}", "--", cwd=self.tree))
+        return lacks if lacks and user_git(*merge, cwd=self.tree)[0] == 0 else 0
 
     @property
     def is_merging(self) -> bool:

@@ -113,12 +113,13 @@ def repair(hive: Services) -> list[Diagnosis]:
         hive.close()
     with hive.transaction() as tx:
         creating.add_attributes(hive.layout)
+        is_marked = any(each.code == "conflict_marker" for each in before)
         for kind in hive.kinds():
-            if any(each.code == "conflict_marker" for each in before):
+            if is_marked:
                 for path in _tracked_files(hive, kind):
                     _without_markers(path)
             tx.touch(kind)
-        if issues_file.owner_in(hive.layout.beads_dir) is None:
+        if is_marked and issues_file.owner_in(hive.layout.beads_dir) is None:
             _without_markers(hive.layout.issues_path)
         _stage_without_doubles(hive, tx)
         if any(each.code == "clock" for each in before):
@@ -365,18 +366,19 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
     if not os.path.exists(path):
         return
     tracked = hive.issues.tracked()
+    is_owned = issues_file.owner_in(hive.layout.beads_dir) is not None
     issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
     for number, line in issues_file.read(path).unusable if hive.issues.unusable else ():
         if line.startswith(CONFLICT_MARKERS):
-            text = "not an issue: a conflict marker"
-            hint = "queen doctor --fix keeps the rows of both sides, the newest of each issue"
-            hint = "resolve the conflict" if issues_file.owner_in(hive.layout.beads_dir) else hint
+            text, by_hand = "not an issue: a conflict marker", "resolve the conflict"
+            keeps = "queen doctor --fix keeps the rows of both sides, the newest of each issue"
+            hint = by_hand if is_owned else keeps
             yield Diagnosis("conflict_marker", path, text, line=number, hint=hint)
         else:
             text = "not an issue; it is left alone, and what waits for it stays blocked"
             hint = "correct or delete the line; git diff shows what it was"
             yield Diagnosis("unusable_line", path, text, line=number, hint=hint)
-    yield from _not_unique(hive, issues)
+    yield from _not_unique(hive, issues, is_owned=is_owned)
     yield from _made_twice(hive, issues)
     for issue_id, blocker in missing_blockers({**hive.documents.issues(), **issues}):
         if issue_id not in issues:
@@ -389,10 +391,11 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
         yield Diagnosis("absent_priority", path, text, severity="note")
 
 
-def _not_unique(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:
+def _not_unique(
+    hive: Services, issues: Mapping[str, Issue], *, is_owned: bool
+) -> Iterator[Diagnosis]:
     """Returns what makes Beads' programs refuse the file or read another state in it."""
     path, doubled = hive.layout.issues_path, _doubled(hive)
-    is_owned = issues_file.owner_in(hive.layout.beads_dir) is not None
     if doubled:
         text = (
             f"{len(doubled)} issues have several rows, first {next(iter(doubled))}: the newest "
