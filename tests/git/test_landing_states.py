@@ -136,13 +136,17 @@ def killed_in_a_merge_of_another(trees: Trees) -> None:
     git(trees.one, "merge", "-q", "--no-commit", "--no-ff", "other")
 
 
-def killed_while_it_joined_a_conflict_of_another(trees: Trees) -> None:
+def meets_a_conflict_of_another(trees: Trees) -> None:
     for tree in (trees.one, trees.other):
         commit_file(tree, "README.md", f"{tree.name}\n")
     git(trees.one, "checkout", "-q", "--detach")
     trees.step("try", trees.one, head(trees.one), head(trees.other))
     with pytest.raises(AssertionError):
         git(trees.one, "merge", "-q", "--no-ff", "other")
+
+
+def killed_while_it_joined_a_conflict_of_another(trees: Trees) -> None:
+    meets_a_conflict_of_another(trees)
     (trees.one / "README.md").write_text("one\nother\n")
     git(trees.one, "add", "README.md")
 
@@ -289,12 +293,7 @@ def test_a_merge_of_another_that_git_fails_to_take_back_is_tried_again(
     repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trees = Trees(repo, tmp_path)
-    for tree in (trees.one, trees.other):
-        commit_file(tree, "README.md", f"{tree.name}\n")
-    git(trees.one, "checkout", "-q", "--detach")
-    trees.step("try", trees.one, head(trees.one), head(trees.other))
-    with pytest.raises(AssertionError):
-        git(trees.one, "merge", "-q", "--no-ff", "other")
+    meets_a_conflict_of_another(trees)
     fails = 'case "$*" in *"merge --abort") echo disk full >&2; exit 128 ;; esac'
     (tmp_path / "bin").mkdir()
     script(tmp_path / "bin" / "git", f'{fails}\nexec {shutil.which("git")} "$@"')

@@ -39,6 +39,12 @@ def new(hive: Hive, issue_id: str) -> None:
     Tracker(hive).new(NewIssue(f"Title of {issue_id}", issue_id=issue_id))
 
 
+def commit_without_qb_2(hive: Hive, committed: Path, repo: Path) -> None:
+    rewrite(committed, records(committed)[0])
+    git(repo, "commit", "-qam", "without qb-2")
+    write(hive)
+
+
 def write(hive: Hive) -> None:
     """Writes something that has nothing to do with issues."""
     hive.messages.send("human", "Hello")
@@ -229,9 +235,7 @@ class TestWhatSomebodyRemoved:
         self, hive: Hive, committed: Path, repo: Path, clock: Clock, commands: list[list[str]]
     ) -> None:
         clock.advance(1)
-        rewrite(committed, records(committed)[0])
-        git(repo, "commit", "-qam", "without qb-2")
-        write(hive)
+        commit_without_qb_2(hive, committed, repo)
         Tracker(hive).new(NewIssue("Made anew", issue_id="qb-2"))
         for each in commands:
             git(repo, *each)
@@ -249,17 +253,13 @@ class TestWhatSomebodyRemoved:
             assert sorted(hive.issues.ids()) == ["qb-1"]
             new(hive, "qb-2")
             git(repo, "commit", "-qam", "with qb-2")
-        rewrite(committed, records(committed)[0])
-        git(repo, "commit", "-qam", "without qb-2")
-        write(hive)
+        commit_without_qb_2(hive, committed, repo)
         assert sorted(titles(committed)) == ["qb-1"]
 
     def test_by_a_commit_that_is_taken_back_is_there(
         self, hive: Hive, committed: Path, repo: Path
     ) -> None:
-        rewrite(committed, records(committed)[0])
-        git(repo, "commit", "-qam", "without qb-2")
-        write(hive)
+        commit_without_qb_2(hive, committed, repo)
         git(repo, "reset", "-q", "--soft", "HEAD~1")
         assert sorted(hive.issues.ids()) == ["qb-1", "qb-2"]
         write(hive)
@@ -268,9 +268,7 @@ class TestWhatSomebodyRemoved:
     def test_by_a_commit_that_is_taken_back_is_written_by_who_reads_no_issue(
         self, hive: Hive, committed: Path, repo: Path
     ) -> None:
-        rewrite(committed, records(committed)[0])
-        git(repo, "commit", "-qam", "without qb-2")
-        write(hive)
+        commit_without_qb_2(hive, committed, repo)
         git(repo, "reset", "-q", "--soft", "HEAD~1")
         write(hive)
         assert sorted(titles(committed)) == ["qb-1", "qb-2"]
@@ -278,9 +276,7 @@ class TestWhatSomebodyRemoved:
     def test_stays_away_where_the_note_is_of_an_earlier_version(
         self, hive: Hive, committed: Path, repo: Path
     ) -> None:
-        rewrite(committed, records(committed)[0])
-        git(repo, "commit", "-qam", "without qb-2")
-        write(hive)
+        commit_without_qb_2(hive, committed, repo)
         path = Path(hive.layout.state_dir, "issues.json")
         note = json.loads(path.read_text())
         assert note["removed"] == ["qb-2"]
