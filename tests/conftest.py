@@ -92,7 +92,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         "COLUMNS",
     ):
         monkeypatch.delenv(name, raising=False)
-    agents = [name for name in os.environ if name.startswith("CODEX_")]
+    agents = [
+        name for name in os.environ if name.startswith(("CODEX_", "CLAUDE_CODE_", "COPILOT_"))
+    ]
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "PGSERVICE", *agents):
         monkeypatch.delenv(name, raising=False)
     # Else each command that a test starts would compile all that it imports.

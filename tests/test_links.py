@@ -293,7 +293,9 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("presence", lambda: presence.note(layout, f"ui-{clock.now_ms}", clock.now_ms))
     do(
         "at work",
-        lambda: at_work.begin(layout, "one", "one", source="startup", now_ms=clock.now_ms),
+        lambda: at_work.begin(
+            layout, "one", "one", agent="claude", source="startup", now_ms=clock.now_ms
+        ),
     )
     do("told", lambda: Told(layout, "ui").add(["key"]))
     do("seen", lambda: Told(layout, "ui").saw({}, 0))

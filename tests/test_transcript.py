@@ -29,15 +29,15 @@ class Agent:
     are written in capitals. What it is told is kept, word for word, in `transcript`.
     """
 
-    def __init__(self, tree: Path, bin_folder: Path, env_file: Path) -> None:
+    def __init__(self, tree: Path, bin_folder: Path) -> None:
         self.tree = tree
         self.transcript: list[str] = []
         self.commands: list[str] = []
-        self._env_file = env_file
         self._env = {
             "PATH": f"{bin_folder}:/usr/bin:/bin",
             "HOME": str(tree.parent),
             "QUEEN_DURABILITY": "buffered",
+            "CLAUDE_CODE_SESSION_ID": SESSION,
         }
 
     def told(self) -> str:
@@ -52,7 +52,7 @@ class Agent:
             [sys.executable, "-P", "-c", HOOK],
             input=json.dumps(event).encode(),
             cwd=self.tree,
-            env={**self._env, "CLAUDE_ENV_FILE": str(self._env_file)},
+            env=self._env,
             capture_output=True,
             timeout=60,
         )
@@ -69,7 +69,7 @@ class Agent:
         self.commands.append(line)
         assert len(self.commands) < MOST_CALLS, self.commands
         done = subprocess.run(
-            ["sh", "-c", f'. "{self._env_file}"; {line}'],
+            ["sh", "-c", line],
             cwd=self.tree,
             env=self._env,
             capture_output=True,
@@ -194,7 +194,7 @@ def test_an_agent_that_knows_only_what_it_is_told_finishes_two_issues(
     shop: Path, tmp_path: Path, bin_folder: Path
 ) -> None:
     other = Other(tmp_path / "other", bin_folder)
-    agent = Agent(tmp_path / "agent", bin_folder, tmp_path / "env")
+    agent = Agent(tmp_path / "agent", bin_folder)
     other.thread.start()
     try:
         assert other.begun.wait(60)
@@ -240,7 +240,7 @@ def test_an_agent_that_knows_only_what_it_is_told_finishes_two_issues(
 
 def test_an_agent_that_is_told_nothing_does_nothing(tmp_path: Path, bin_folder: Path) -> None:
     """The script knows no command of its own."""
-    agent = Agent(tmp_path, bin_folder, tmp_path / "env")
+    agent = Agent(tmp_path, bin_folder)
     agent.transcript.append("Several agents share this repository.")
     with pytest.raises(ValueError, match="not enough values"):
         agent.step(1)

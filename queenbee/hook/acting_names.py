@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import time
 
-from queenbee.core.names import joined, part_of, session_name
-from queenbee.errors import UnknownDroid
-from queenbee.hook.events import CLAUDE, SESSION_START
+from queenbee.core.names import part_of
+from queenbee.hook.events import CLAUDE, CODEX, COPILOT, CURSOR, OPENCODE, SESSION_START
 from queenbee.store.droids import agent_sessions, clients, identity
+from queenbee.store.droids.session_names import name_of, of_subagent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 class Actor:
     """The droid that acts, whether its name was made for it, and the session's own name."""
 
-    __slots__ = ("derived", "name", "parent")
+    __slots__ = ("derived", "name", "parent", "pass_as")
 
-    def __init__(self, name: str | None, *, derived: bool, parent: str | None = None) -> None:
+    def __init__(
+        self, name: str | None, *, derived: bool, pass_as: bool, parent: str | None = None
+    ) -> None:
         self.name = name
         self.derived = derived
-        """Whether the name was made from an id: no shell has it unless it is told."""
+        """Whether the name was made from an id."""
+        self.pass_as = pass_as
+        """Whether commands in its shell do not have the name unless they are given it."""
         self.parent = parent
         """The name of a subagent's session, or None for a session itself."""
 
@@ -42,29 +46,25 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
 
     A hive that accepts only listed droids accepts no name that was made. Then the listed name of
     the worktree or of the session stands for all of them, and without one, nobody acts.
+
+    An editor has its sessions and its terminals in one process, so that no command there can tell
+    which session it is of; in the shell of a subagent, only Codex and our plugin for OpenCode say.
     """
     given = identity.find_actor(layout, env, None)
-    name = given[0] if given is not None else None
-    derived = False
-    if given is None or given[1] not in identity.VARIABLES:
+    if given is not None and given[1] in identity.VARIABLES:
+        name: str | None = given[0]
+        derived = False
+    else:
         session = _session(layout, event)
-        if given is None:
-            name, derived = session_name(event.agent, session.part if session else None), True
-            if name is None:
-                name = session_name(event.agent, event.session)
-        elif session is not None and not session.first:
-            name, derived = joined(given[0], "-", session.part), True
-    fallback = given[0] if given is not None else None
-    if derived and name is not None and not _accepted(layout, name):
-        name = fallback
+        part = session.part if session is not None else part_of(event.session)
+        first = session is None or session.first
+        name, derived = name_of(layout, event.agent, part, first=first)
     clients.note(layout, name)
-    if event.subagent is None or name is None:
-        return Actor(name, derived=derived)
-    part = part_of(event.subagent)
-    mine = joined(name, ".", part) if part else name
-    if mine == name or not _accepted(layout, mine):
-        return Actor(name, derived=derived)
-    return Actor(mine, derived=True, parent=name)
+    shares = event.agent == CURSOR or (event.agent == COPILOT and "COPILOT_CLI" not in env)
+    mine = of_subagent(layout, name, event.subagent) if name and event.subagent else name
+    if mine == name:
+        return Actor(name, derived=derived, pass_as=derived and shares)
+    return Actor(mine, derived=True, pass_as=event.agent not in (CODEX, OPENCODE), parent=name)
 
 
 def known_name(layout: Layout, env: Mapping[str, str], session_id: str) -> str | None:
@@ -74,19 +74,29 @@ def known_name(layout: Layout, env: Mapping[str, str], session_id: str) -> str |
     """
     given = identity.find_actor(layout, env, None)
     name = given[0] if given is not None else None
-    if given is not None and given[1] in identity.VARIABLES:
-        return name
     session = agent_sessions.noted(layout, session_id) if session_id else None
-    if session is None or (given is not None and session.first):
+    if session is None or (given is not None and given[1] in identity.VARIABLES):
         return name
-    made = joined(name, "-", session.part) if name else session_name(CLAUDE, session.part)
-    return made if made is not None and _accepted(layout, made) else name
+    return name_of(layout, CLAUDE, session.part, first=session.first)[0]
 
 
-def end(layout: Layout, event: Event) -> None:
-    """Notes that the session of an event is over: the next one in its worktree is the first."""
-    if event.session:
-        agent_sessions.end(layout, event.session, reason=event.source, now_ms=_now_ms())
+def end(layout: Layout, env: Mapping[str, str], event: Event) -> str | None:
+    """Notes that the session of an event is over: the next one in its worktree is the first.
+
+    Returns its name if that was made for it, and it does not go on under another id.
+    """
+    if not event.session:
+        return None
+    noted = agent_sessions.noted(layout, event.session)
+    actor = find_actor(layout, env, event) if noted is not None else None
+    agent_sessions.end(layout, event.session, reason=event.source, now_ms=_now_ms())
+    goes_on = event.source in agent_sessions.SAME_AGENT
+    if goes_on or actor is None or actor.name is None or not actor.derived:
+        return None
+    if actor.name == identity.remembered(layout):
+        return None  # It stands for all sessions here, as no made name is accepted.
+    clients.end(layout, actor.name)
+    return actor.name
 
 
 def _session(layout: Layout, event: Event) -> agent_sessions.Session | None:
@@ -97,15 +107,9 @@ def _session(layout: Layout, event: Event) -> agent_sessions.Session | None:
         found = agent_sessions.current(layout, event.session, _now_ms())
         if found is not None:
             return found
-    return agent_sessions.begin(layout, event.session, part, source=event.source, now_ms=_now_ms())
-
-
-def _accepted(layout: Layout, name: str) -> bool:
-    try:
-        identity.checked_droid(layout, name)
-    except UnknownDroid:
-        return False
-    return True
+    return agent_sessions.begin(
+        layout, event.session, part, agent=event.agent, source=event.source, now_ms=_now_ms()
+    )
 
 
 def _now_ms() -> int:

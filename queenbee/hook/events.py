@@ -121,6 +121,9 @@ class Event:
         self.session = _text(fields, "session_id", "sessionId", "conversation_id")
         self.subagent = _text(fields, "agent_id", "agentId")
         """The id of the subagent that acts within the session, or None for the session itself."""
+        if self.subagent is not None and self.subagent == self.session:
+            # Copilot CLI, but for the event of a subagent's end.
+            self.session = _text(fields, "parent_agent_id", "parentAgentId") or self.session
         self.source = _text(fields, "source", "reason") or ""
         """Why a session starts (`startup`, `resume`, `clear`, `compact`) or ends."""
         count = fields.get("loop_count")

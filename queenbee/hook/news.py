@@ -47,7 +47,7 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
     hive.note_presence()
     text = news.take(
         hive,
-        pass_as=actor.derived,
+        pass_as=actor.pass_as,
         only_once=event.kind == events.AFTER_EDIT,
     )
     return answers.context(event, text) if text else None
@@ -72,11 +72,11 @@ def at_stop(event: Event, env: Mapping[str, str]) -> Answer | None:
     from queenbee.services.telling import news, unfinished  # noqa: PLC0415 - start-up
 
     hive = _opened(layout, actor)
-    reason = unfinished.leaves(hive, pass_as=actor.derived)
+    reason = unfinished.leaves(hive, pass_as=actor.pass_as)
     # Without a memory, it could be kept for ever.
     if not reason or not told.add([key]):
         return None
-    more = news.take(hive, pass_as=actor.derived)
+    more = news.take(hive, pass_as=actor.pass_as)
     return answers.hold(event, "\n".join([reason, *([more] if more else [])]))
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from queenbee.core.names import joined, part_of, session_name
+from queenbee.core.names import part_of, session_name
 from queenbee.core.text import quotation, shortened
-from queenbee.errors import InvalidInput, NoHive, QueenError, UnknownDroid, Unreadable
+from queenbee.errors import InvalidInput, NoHive, QueenError, Unreadable
 from queenbee.git import let_ask
-from queenbee.store.droids import agent_sessions, identity
+from queenbee.store.droids import agent_sessions, identity, session_names
 from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover
 from queenbee.store.settings import FILE_NAME
@@ -23,9 +22,6 @@ from queenbee.workflows.hive import Hive
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_SESSIONS = (("CLAUDE_CODE_SESSION_ID", "claude"), ("CODEX_THREAD_ID", "codex"))
-"""Variables with the id of the session, and what the hooks of that agent call it."""
-
 
 @dataclass(frozen=True)
 class Session:
@@ -33,6 +29,8 @@ class Session:
 
     agent: str
     identifier: str
+    in_request: bool = False
+    """Whether the request says which session it is."""
 
     @property
     def name(self) -> str | None:
@@ -72,11 +70,9 @@ class Workspace:
         turn = (meta or {}).get("x-codex-turn-metadata")
         thread = turn.get("session_id") if isinstance(turn, dict) else (meta or {}).get("threadId")
         if isinstance(thread, str) and thread:
-            return Session("codex", thread)
-        for variable, agent in _SESSIONS:
-            if self.env.get(variable):
-                return Session(agent, self.env[variable])
-        return Session(_plain(client), self._own_id)
+            return Session("codex", thread, in_request=True)
+        agent, identifier = session_names.id_in(self.env)
+        return Session(agent, identifier) if identifier else Session(_plain(client), self._own_id)
 
     def roots(self, uris: Sequence[str]) -> list[str]:
         """Returns the working trees with a hive to choose from, or else the working directory."""
@@ -110,8 +106,8 @@ class Workspace:
         )
 
     def name(self, session: Session, layout: Layout | None) -> str | None:
-        """Returns who acts: as the command line, the environment or the worktree says, or by a
-        name made for the session.
+        """Returns who acts: as the command line, the environment or the worktree says, or by the
+        name of the session, which is that of its hooks.
 
         The name that a worktree remembers is the first session's; a second one that is started
         there is `NAME-PART`, as its hooks are. A hive that accepts only listed droids accepts no
@@ -122,16 +118,13 @@ class Workspace:
         found = identity.find_actor(layout, self.env, self._droid)
         if found is not None and found[1] != layout.identity_path:
             return found[0]
-        made = session.name
-        if found is not None:
-            known = agent_sessions.current(layout, session.identifier, time.time_ns() // 1_000_000)
-            if known.first if known is not None else self._holds_it(session, layout):
-                return found[0]
-            made = joined(found[0], "-", part_of(session.identifier))
-        try:
-            return None if made is None else identity.checked_droid(layout, made)
-        except UnknownDroid:
-            return None
+        noted = self._noted(session, layout)
+        if noted is not None:
+            agent, part, first = noted.agent or session.agent, noted.part, noted.first
+        else:
+            agent, part = session.agent, part_of(session.identifier)
+            first = found is None or self._holds_it(session, layout)
+        return session_names.name_of(layout, agent, part, first=first)[0]
 
     def hive(self, session: Session, root: str) -> Hive:
         """Returns the hive of a root, open since an earlier call if its settings are the same.
@@ -174,6 +167,14 @@ class Workspace:
         hive = Hive(layout, actor=name, cwd=root, allow_secrets=secrets)
         let_ask(hive)
         return hive
+
+    def _noted(self, session: Session, layout: Layout) -> agent_sessions.Session | None:
+        """Returns what the hooks of this session have noted of it: Codex runs several sessions with
+        one server, and says in each request which one it is.
+        """
+        if session.in_request:
+            return agent_sessions.noted(layout, session.identifier)
+        return session_names.around(layout, self.env)
 
     def _holds_it(self, session: Session, layout: Layout) -> bool:
         """Returns whether the name that the worktree remembers is this session's to use."""

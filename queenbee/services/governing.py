@@ -10,7 +10,7 @@ import os
 from queenbee.errors import NoHive
 from queenbee.services.hive import Services
 from queenbee.store import safe_open
-from queenbee.store.droids import identity
+from queenbee.store.droids import session_names
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import BEADS, hives_above
 
@@ -90,7 +90,7 @@ def _folder(file: str) -> str:
 
 def opened(layout: Layout, env: Mapping[str, str], droid: str | None, cwd: str) -> Services:
     """Returns the hive of a layout, with who acts as `droid` or the environment says."""
-    actor = identity.find_actor(layout, env, droid)
+    actor = session_names.find_actor(layout, env, droid)
     return Services(layout, actor=actor[0] if actor else None, cwd=cwd)
 
 

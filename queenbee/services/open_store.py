@@ -12,7 +12,7 @@ from _thread import allocate_lock
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
 from queenbee.services.keeping import Keeping
-from queenbee.store.droids import identity, presence
+from queenbee.store.droids import identity, presence, session_names
 from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
 
@@ -115,7 +115,7 @@ class Store:
         cwd = os.fspath(start) if start is not None else working_directory()
         given = os.fspath(beads_dir) if beads_dir is not None else None
         found = discover(cwd, env, beads_dir=given)
-        actor = identity.find_actor(found, env, droid)
+        actor = session_names.find_actor(found, env, droid)
         opened = cls(
             found,
             actor=actor[0] if actor else None,

@@ -16,7 +16,7 @@ Ask = Callable[..., dict[str, Any] | None]
 @pytest.fixture(autouse=True)
 def _no_agent_around(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees the agent that may run it."""
-    for name in ("QUEEN_HOOK", "QUEEN_GUARD", "CLAUDE_ENV_FILE"):
+    for name in ("QUEEN_HOOK", "QUEEN_GUARD"):
         monkeypatch.delenv(name, raising=False)
 
 

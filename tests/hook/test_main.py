@@ -378,10 +378,18 @@ def test_a_sessions_end_keeps_other_sessions_leases_and_explicit_ones(ask: Ask, 
 
 
 def test_an_explicit_lease_on_an_edited_file_outlasts_the_session(ask: Ask, tree: Path) -> None:
+    ask(recorded("claude/pre-edit", tree), QUEEN_DROID="ui-engineer")
+    hold(tree, "src/app.py", droid="ui-engineer")
+    ask(recorded("claude/session-end", tree), QUEEN_DROID="ui-engineer")
+    assert [lease.pattern for lease in live(tree)] == ["src/app.py"]
+
+
+def test_no_lease_outlasts_a_session_whose_name_was_made_for_it(ask: Ask, tree: Path) -> None:
     ask(recorded("claude/pre-edit", tree))
     hold(tree, "src/app.py", droid=NAME)
+    hold(tree, "docs/**", droid=NAME)
     ask(recorded("claude/session-end", tree))
-    assert [lease.pattern for lease in live(tree)] == ["src/app.py"]
+    assert live(tree) == []
 
 
 def test_a_session_that_edited_nothing_ends_without_a_write(

@@ -15,6 +15,7 @@ from hives import commit_file, git, write_lines
 from tokens import tokens
 
 from queenbee import Hive
+from queenbee.core.names import part_of
 from queenbee.core.queue import Want
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy
@@ -529,11 +530,18 @@ def test_without_a_session_or_a_memory_nobody_is_kept(
     assert stop(ask, tree) != ""
 
 
-def test_a_session_without_a_name_is_told_how_to_pass_its_own(ask: Ask, tree: Path) -> None:
-    hive_of(tree, NAME).assignments.claim("qb-1")
+def test_only_where_its_shell_lacks_its_name_a_session_is_told_to_pass_it(
+    ask: Ask, tree: Path
+) -> None:
+    name = f"cursor-{part_of(json.loads(shaped('cursor/stop', tree))['conversation_id'])}"
+    for droid, issue in ((NAME, "qb-1"), (name, "qb-2")):
+        hive_of(tree, droid).assignments.claim(issue)
     answer = ask(recorded("claude/stop", tree))
     assert answer is not None
-    assert f"queen complete qb-1 --as {NAME}" in answer["reason"]
+    assert "When it is done: queen complete qb-1. " in answer["reason"]
+    answer = ask(shaped("cursor/stop", tree))
+    assert answer is not None
+    assert f"queen complete qb-2 --as {name}" in answer["followup_message"]
 
 
 def test_an_issue_with_a_strange_id_is_in_no_suggested_command(ask: Ask, tree: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,16 +80,15 @@ def test_a_session_is_told_what_queen_prime_prints(ask: Ask, tree: Path) -> None
     ]
 
 
-def test_a_session_with_a_derived_name_is_told_how_to_use_it(ask: Ask, tree: Path) -> None:
-    lines = told(ask(recorded("claude/session-start", tree)))
-    assert f"You are {NAME}: add --as {NAME} to each command." in lines
+def test_a_session_whose_shell_has_its_name_need_not_pass_it(ask: Ask, tree: Path) -> None:
+    assert f"You are {NAME}." in told(ask(recorded("claude/session-start", tree)))
 
 
-def test_a_session_whose_shell_has_its_name_need_not_pass_it(
-    ask: Ask, tree: Path, tmp_path: Path
-) -> None:
-    start = recorded("claude/session-start", tree)
-    assert f"You are {NAME}." in told(ask(start, CLAUDE_ENV_FILE=str(tmp_path / "env")))
+def test_a_session_of_an_editor_is_told_how_to_use_its_name(ask: Ask, tree: Path) -> None:
+    answer = ask(recorded("cursor/session-start", tree))
+    assert answer is not None
+    line = str(answer["additional_context"]).splitlines()[-1]
+    assert re.fullmatch(r"You are (\S+): add --as \1 to each command\.", line)
 
 
 def test_a_session_that_cannot_have_a_name_is_told_which_names_exist(ask: Ask, tree: Path) -> None:
@@ -124,37 +124,10 @@ def test_other_agents_are_told_in_the_field_that_they_read(
     assert text.startswith("## QueenBee\n\nSeveral agents share this repository.")
 
 
-# The name in the session's shell
-
-
-def test_the_commands_of_a_session_act_under_its_name(ask: Ask, tree: Path, tmp_path: Path) -> None:
-    file = tmp_path / "env"
-    for _ in range(2):
-        ask(recorded("claude/session-start", tree), CLAUDE_ENV_FILE=str(file))
-    assert file.read_text() == f"export QUEEN_DROID={NAME}\n"
-    shown = subprocess.run(
-        ["sh", "-c", f'. "{file}"; echo "$QUEEN_DROID"'], capture_output=True, text=True
-    )
-    assert shown.stdout == f"{NAME}\n"
-
-
-def test_a_session_that_is_cleared_keeps_its_name(ask: Ask, tree: Path, tmp_path: Path) -> None:
-    file = tmp_path / "env"
-    file.write_text("export OTHER=1\n")
-    ask(recorded("claude/session-start", tree), CLAUDE_ENV_FILE=str(file))
+def test_a_session_that_is_cleared_keeps_its_name(ask: Ask, tree: Path) -> None:
+    ask(recorded("claude/session-start", tree))
     cleared = recorded("claude/session-start", tree, session_id=OTHER_SESSION, source="clear")
-    assert f"You are {NAME}." in told(ask(cleared, CLAUDE_ENV_FILE=str(file)))
-    assert file.read_text().splitlines() == ["export OTHER=1", f"export QUEEN_DROID={NAME}"]
-
-
-def test_a_caller_that_has_a_name_gets_no_other(ask: Ask, tree: Path, tmp_path: Path) -> None:
-    file = tmp_path / "env"
-    ask(
-        recorded("claude/session-start", tree),
-        CLAUDE_ENV_FILE=str(file),
-        QUEEN_DROID="ui-engineer",
-    )
-    assert not file.exists()
+    assert f"You are {NAME}." in told(ask(cleared))
 
 
 def test_the_answer_is_ascii_whatever_others_wrote(tree: Path) -> None:

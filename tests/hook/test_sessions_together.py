@@ -126,19 +126,6 @@ def test_the_first_session_bears_the_worktrees_name_and_a_second_one_another(
     assert holders(tree) == {"src/app.py": "alice", "docs.md": "alice-7c9e6679"}
 
 
-def test_the_shell_of_a_second_session_has_its_name(
-    tree: Path, agents: list[Agent], tmp_path: Path
-) -> None:
-    remember(tree, "alice")
-    agents[0].start()
-    for variable in ("CLAUDE_ENV_FILE", "CODEX_ENV_FILE"):
-        file = tmp_path / f"{variable}.sh"
-        agent = Agent(tree, **{variable: str(file)})
-        agent.start(OTHER_SESSION)
-        agent.die()
-        assert file.read_text() == "export QUEEN_DROID=alice-7c9e6679\n"
-
-
 def test_sessions_that_edit_before_they_say_that_they_start_are_told_apart(
     tree: Path, agents: list[Agent]
 ) -> None:

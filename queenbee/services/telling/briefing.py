@@ -119,7 +119,9 @@ def _doings(hive: Services) -> list[str]:
     others = [each for each in members if each.droid != hive.actor_or_none]
     lines = [f"You have {_has(each)}." for each in mine]
     lines += _mail(hive)
-    lines += [f"{_name(each.droid)} has {_has(each)}." for each in others[:_SHOWN]]
+    for each in others[:_SHOWN]:
+        silence = f", {each.silence()}" if each.silent_s is not None else ""
+        lines.append(f"{_name(each.droid)} has {_has(each)}{silence}.")
     if len(others) > _SHOWN:
         lines.append(f"Others at work: {len(others) - _SHOWN} more.")
     return lines

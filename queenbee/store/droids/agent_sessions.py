@@ -11,11 +11,13 @@ import os
 from queenbee._light import suppress
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.droids.liveness import caller, is_running
+from queenbee.store.droids.liveness import caller, callers, is_running
 from queenbee.store.whole_files import is_unfinished, keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from queenbee.store.layout import Layout
 
 QUIET_MS = 12 * 3_600_000
@@ -31,17 +33,19 @@ _KEPT_MS = 24 * 3_600_000
 _LOCK_TIMEOUT_S = 2.0
 _MOST_BYTES = 2_048
 _NAME_CHARS = 80
-_SAME_AGENT = frozenset(("clear", "compact", "fork", "resume"))
+SAME_AGENT = frozenset(("clear", "compact", "fork", "resume"))
 """Why a session starts that continues another one of the same process, under a new id."""
 
 
 class Session:
     """One session in one worktree."""
 
-    __slots__ = ("first", "handed_on", "last_ms", "part", "path", "process")
+    __slots__ = ("agent", "first", "handed_on", "last_ms", "part", "path", "process")
 
     def __init__(self, path: str, part: str, *, first: bool, process: str, last_ms: int) -> None:
         self.path = path
+        self.agent = ""
+        """Which agent it is a session of, as names begin."""
         self.part = part
         """What tells its name from those of other sessions."""
         self.first = first
@@ -50,6 +54,10 @@ class Session:
         self.last_ms = last_ms
         self.handed_on = False
         """Whether it ended only to go on under another id."""
+
+    def has_id(self, session_id: str) -> bool:
+        """Returns whether this is the session with an id."""
+        return os.path.basename(self.path) == _plain(session_id)
 
     def at_work(self, now_ms: int) -> bool:
         """Returns whether the session may still act, or is about to go on under another id."""
@@ -82,8 +90,28 @@ def noted(layout: Layout, session_id: str) -> Session | None:
     return _read(_path(layout, session_id))
 
 
+def around(layout: Layout, ids: Collection[str], now_ms: int) -> Session | None:
+    """Returns the session in this worktree whose agent runs this process, and notes nothing.
+
+    It is the one of the nearest process above us that has any. If that has several, or none that
+    can be seen, it is the one whose id is in `ids`.
+    """
+    try:
+        beside = _all_beside(_path(layout, ""))
+    except OSError:
+        return None
+    working = [each for each in beside if not each.handed_on and each.at_work(now_ms)]
+    named = [each for each in working if any(each.has_id(one) for one in ids)]
+    for process in callers() if working else ():
+        same = [each for each in working if each.process == process]
+        if same:
+            chosen = same if len(same) == 1 else [each for each in same if each in named]
+            return chosen[0] if len(chosen) == 1 else None
+    return named[0] if named else None
+
+
 def begin(
-    layout: Layout, session_id: str, part: str, *, source: str, now_ms: int
+    layout: Layout, session_id: str, part: str, *, agent: str, source: str, now_ms: int
 ) -> Session | None:
     """Returns the session, from now on at work in this worktree; None if that cannot be noted.
 
@@ -102,12 +130,12 @@ def begin(
     lock = os.path.join(layout.sessions_dir, "lock")
     try:
         with KernelLock(lock, holder=session_id[:64], timeout_s=_LOCK_TIMEOUT_S):
-            return _begin(path, part, source, now_ms)
+            return _begin(path, (agent, part), source, now_ms)
     except (OSError, Unreadable, Unwritable, Busy):
         return None
 
 
-def _begin(path: str, part: str, source: str, now_ms: int) -> Session | None:
+def _begin(path: str, new: tuple[str, str], source: str, now_ms: int) -> Session | None:
     """Decides who the session is, under the lock: two that begin at once are not both the first."""
     process = caller()
     others = [each for each in _all_beside(path) if each.path != path]
@@ -120,11 +148,12 @@ def _begin(path: str, part: str, source: str, now_ms: int) -> Session | None:
     goes_on = before is not None and before.at_work(now_ms)
     session = Session(
         path,
-        before.part if before is not None else part,
+        before.part if before is not None else new[1],
         first=not taken and (before.first if before is not None and goes_on else True),
         process=process,
         last_ms=now_ms,
     )
+    session.agent = new[0]
     if not _write(session):
         return None
     safe_open.touch(path, now_ms)
@@ -138,7 +167,7 @@ def _begin(path: str, part: str, source: str, now_ms: int) -> Session | None:
 
 def _continued(others: list[Session], process: str, source: str, now_ms: int) -> Session | None:
     """Returns the session that a new one of the same process continues, if that is certain."""
-    if not process or source not in _SAME_AGENT:
+    if not process or source not in SAME_AGENT:
         return None
     same = [each for each in others if each.process == process]
     ended = [each for each in same if each.handed_on and each.at_work(now_ms)]
@@ -155,7 +184,7 @@ def end(layout: Layout, session_id: str, *, reason: str, now_ms: int) -> None:
     path = _path(layout, session_id)
     with suppress(OSError, Unreadable):
         session = _read(path)
-        if session is not None and reason in _SAME_AGENT:
+        if session is not None and reason in SAME_AGENT:
             session.handed_on = True
             _write(session)
             safe_open.touch(path, now_ms)
@@ -199,13 +228,16 @@ def _read(path: str) -> Session | None:
     first = fields.get("first") is True
     session = Session(path, part, first=first, process=process, last_ms=last_ms)
     session.handed_on = fields.get("handed_on") is True
+    agent = fields.get("agent")
+    session.agent = agent if isinstance(agent, str) else ""
     return session
 
 
 def _write(session: Session) -> bool:
     """Replaces the session's file, also without the lock; returns whether that worked."""
     fields: dict[str, object] = {
-        "part": session.part, "first": session.first, "process": session.process,
+        "agent": session.agent, "part": session.part,
+        "first": session.first, "process": session.process,
     }  # fmt: skip
     if session.handed_on:
         fields["handed_on"] = True

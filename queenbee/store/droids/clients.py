@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _SURE = " again"
+_ENDED = "ended"
 _MOST_BYTES = 512
 
 
@@ -37,13 +38,23 @@ def note(layout: Layout, name: str | None) -> None:
             safe_open.write(path, f"{process}{_SURE * met_again}".encode())
 
 
+def end(layout: Layout, name: str) -> None:
+    """Notes that a droid's session is over, although its agent's process may go on. Never fails."""
+    with suppress(OSError, QueenError):
+        if _read(layout, name):
+            safe_open.write(_path(layout, name), _ENDED.encode())
+
+
 def is_gone(layout: Layout, name: str) -> bool:
-    """Returns whether a droid's agent has certainly ended: its process is known and runs no more.
+    """Returns whether a droid's agent has certainly ended: its session has, or its process is known
+    and runs no more.
 
     False if it ran on another machine, or among processes that cannot be seen from here.
     """
     known = _read(layout, name) if is_name(name) else ""
-    return known.endswith(_SURE) and is_running(known.removesuffix(_SURE)) is False
+    if known.endswith(_SURE):
+        return is_running(known.removesuffix(_SURE)) is False
+    return known == _ENDED
 
 
 def _read(layout: Layout, name: str) -> str:

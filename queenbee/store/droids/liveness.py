@@ -10,6 +10,10 @@ import os
 
 from queenbee._light import suppress
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _PROC = os.path.isdir("/proc/self")
 """Whether this system describes its processes in files, as Linux does."""
 if not _PROC:
@@ -25,18 +29,24 @@ _FARTHEST = 10
 
 def caller() -> str:
     """Returns the nearest process above us that is no shell, or "" if that cannot be told."""
-    pid = os.getppid()
+    return next((each for name, each in _above() if name not in _PASSING), "")
+
+
+def callers() -> Iterator[str]:
+    """Yields the processes above us, the nearest first."""
+    return (each for _, each in _above())
+
+
+def _above() -> Iterator[tuple[str, str]]:
+    """Yields the program of each process above us, and the process as it is noted."""
+    pid, place = os.getppid(), _place()
     for _ in range(_FARTHEST):
-        if pid <= 1:
-            break
-        found = _look(pid)
+        found = _look(pid) if pid > 1 else None
         if found is None:
-            break
+            return
         name, above, begun = found
-        if os.path.basename(name) not in _PASSING:
-            return f"{_place()} {pid} {begun}"
+        yield os.path.basename(name), f"{place} {pid} {begun}"
         pid = above
-    return ""
 
 
 def is_running(process: str) -> bool | None:

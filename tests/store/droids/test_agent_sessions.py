@@ -18,7 +18,7 @@ NOW_MS = 1_734_172_200_000
 
 def begin(repo: Path, session: str, **more: object) -> agent_sessions.Session | None:
     layout = discover(str(repo), {})
-    fields = {"source": "startup", "now_ms": NOW_MS, **more}
+    fields = {"agent": "claude", "source": "startup", "now_ms": NOW_MS, **more}
     return agent_sessions.begin(layout, session, session[-8:], **fields)  # type: ignore[arg-type]
 
 

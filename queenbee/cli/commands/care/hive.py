@@ -13,7 +13,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, QueenError
 from queenbee.store import creating, layout
-from queenbee.store.droids import identity
+from queenbee.store.droids import identity, session_names
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
@@ -115,7 +115,7 @@ def _show_where(value: dict[str, object]) -> None:
 def where(call: Invocation) -> dict[str, object]:
     """Show which hive is used here, and why"""
     places = _layout(call, must_exist=True)
-    found = identity.find_actor(places, os.environ, call.actor)
+    found = session_names.find_actor(places, os.environ, call.actor)
     return {
         "beads_dir": places.beads_dir,
         "state_dir": places.state_dir,
@@ -161,7 +161,7 @@ def whoami(call: Invocation, name: str | None) -> dict[str, object]:
             call.tell(f"{first}={os.environ[first]} overrides it while that is set")
         return {"droid": name, "from": call.hive.layout.identity_path}
     places = call.hive.layout
-    found = identity.find_actor(places, os.environ, call.actor)
+    found = session_names.find_actor(places, os.environ, call.actor)
     if found is None:
         raise identity.nobody()
     return {"droid": call.hive.droids.check(found[0]), "from": found[1]}
