@@ -32,6 +32,7 @@ READS = {
     "version": [""],
     "mcp": [""],
     "watch": [""],
+    "start": ["--logs nobody"],
     "completion": ["bash"],
     "msg inbox": [
         "",

@@ -24,7 +24,7 @@ _SECTIONS = {
     title: dict(each.split(":") for each in commands.split())
     for title, commands in {
         "Work": """
-            next:work land:land worktree:worktree complete:work status:work watch:watch
+            next:work land:land start:start worktree:worktree complete:work status:work watch:watch
             prime:care.for_agents prompt:care.for_people wait:work issues:issues
             ready:issues show:issues issue:issue claim:assignments release:assignments
             note:assignments assign:assignments assignments:assignments

@@ -10,11 +10,12 @@ import os
 import re
 import shutil
 import tempfile
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import ExternalFailure, QueenError
-from queenbee.git.run import git, line, without_programs
+from queenbee.git.run import as_the_user, git, line, without_programs
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.droids import presence
@@ -95,6 +96,23 @@ class WorktreeKeeper:
             return self._kept(assignment, place)
         except (OSError, QueenError):
             return Unfinished(place, [], 0)
+
+    def set_aside(self, assignment: Assignment) -> Unfinished | None:
+        """Does the same also for commits that have not landed, and brings the worktree to the main
+        branch, without what was kept. Raises `ExternalFailure`, and nothing is lost.
+        """
+        place = self._place(assignment)
+        target = target_branch(self._hive.layout)
+        if place is None or target is None:
+            return None
+        found = self._kept(assignment, place)
+        if found.commits and not found.files and place.head is not None:
+            run = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
+            found.branch = _branch(run, _name_of(assignment), place.head)
+        as_the_user("reset", "--quiet", "--hard", f"refs/heads/{target}", cwd=place.path)
+        if found.files:
+            as_the_user("clean", "--quiet", "-d", "--force", cwd=place.path)
+        return found
 
     def _kept(self, assignment: Assignment, place: Worktree) -> Unfinished:
         files = _changed(self._hive, place)
@@ -184,10 +202,10 @@ def _commit(hive: Services, place: Worktree, assignment: Assignment) -> str:
         parents = ("-p", place.head) if place.head is not None else ()
         about = f"{issue_id}: what {droid} had not committed"
         commit = run("commit-tree", tree, *parents, "-m", about)
-        return _branch(run, _plain(f"{issue_id}-{droid}"), commit)
+        return _branch(run, _name_of(assignment), commit)
 
 
-def _branch(run: Callable[..., str], name: str, commit: str) -> str:
+def _branch(run: Callable[..., object], name: str, commit: str) -> str:
     """Makes a branch of a name that none has. Raises `ExternalFailure`."""
     for number in range(_TRIES):
         branch = f"{FOLDER}/{name}{f'-{number + 1}' if number else ''}"
@@ -201,7 +219,8 @@ def _branch(run: Callable[..., str], name: str, commit: str) -> str:
     raise AssertionError(name)
 
 
-def _plain(text: str) -> str:
-    """Returns a text that can be the last part of the name of any branch."""
+def _name_of(assignment: Assignment) -> str:
+    """Returns the issue and its holder as the last part of the name of a branch."""
+    text = f"{assignment.issue_id}-{assignment.droid}"
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")
     return plain[:80] or "work"

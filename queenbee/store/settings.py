@@ -23,6 +23,8 @@ FILE_NAME = "queen.toml"
 
 AUTO, EXCLUSIVE, SHARED, OFF = "auto", "exclusive", "shared", "off"
 """How the edit hook leases what agents edit."""
+CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot")
+"""The clients that `queen start` knows."""
 _UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
 
 
@@ -94,6 +96,7 @@ def _lines(value: object) -> tuple[str, ...] | None:
 
 _FLAG = Type("true or false", lambda value: value if isinstance(value, bool) else None)
 _PATTERNS = Type("a list of patterns, as in .gitignore", _lines)
+_LINES = Type("a list of texts", _lines)
 
 
 class Setting:
@@ -159,6 +162,12 @@ SETTINGS = (
             "more files that everybody appends to, besides change logs: both additions are kept"),
     Setting("land.records", _FLAG, True,
             "whether queen land commits the records and the tracker with what lands"),
+    Setting("team.agent", _choice(*CLIENTS, ""), "",
+            "the client that queen start runs; by default, the only one that is installed"),
+    Setting("team.agents", _LINES, [], 'other clients for some names: ["ui=codex", "api=claude"]'),
+    Setting("team.size", _number(64), 3, "how many agents queen start runs"),
+    Setting("team.args", _LINES, [],
+            "options for the client; queen start asks before it uses them for the first time"),
     Setting("sync.remote", _text(255), "origin",
             "the git remote that queen sync exchanges records with"),
     Setting("sync.branch", _text(255), "queenbee/hive",
@@ -213,6 +222,10 @@ class Settings:
     land_join: str
     land_union: tuple[str, ...]
     land_records: bool
+    team_agent: str
+    team_agents: tuple[str, ...]
+    team_size: int
+    team_args: tuple[str, ...]
     sync_remote: str
     sync_branch: str
     sync_ledgers: str

@@ -69,6 +69,9 @@ def _show_begin(begin: Begin) -> None:
         describe(issue.fields)
     if begin.relief is not None:
         paragraph(f"taken over from {printable(begin.relief.droid)}: {begin.assignment.reason}")
+    if begin.given_back is not None:
+        said = printable(str(begin.given_back.reason))
+        paragraph(f"given back by {printable(begin.given_back.droid)}: {said}")
     for each in begin.builds_on:
         paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
     for lease in begin.leases:
@@ -182,11 +185,8 @@ def _show_nothing(nothing: Nothing) -> None:
     if not nothing.counts["total"]:
         paragraph("There are no issues yet: queen issue new TITLE, or queen plan import PLAN.md")
         return
-    if nothing.state == "done":
-        total = nothing.counts["total"]
-        paragraph(f"Everything is done: {total} of {total} issues. You can stop.")
-        if nothing.uncommitted_records is not None:
-            paragraph(_to_commit(nothing.uncommitted_records))
+    if nothing.is_end:
+        _show_end(nothing)
         return
     names = printable(" or ".join(nothing.ahead))
     # Those ahead wait too: they have a claim on what is ready, if anything is.
@@ -206,6 +206,16 @@ def _show_nothing(nothing: Nothing) -> None:
         paragraph(f"  … {len(nothing.open) - _SHOWN} more: queen issues")
     if nothing.state == "under_way":
         paragraph(f"  to wait until something is ready or all is done: queen next --wait {_WAIT}")
+
+
+def _show_end(nothing: Nothing) -> None:
+    if nothing.state == "ending":
+        paragraph("Nothing is left for you in this run of queen start. You can stop.")
+        return
+    total = nothing.counts["total"]
+    paragraph(f"Everything is done: {total} of {total} issues. You can stop.")
+    if nothing.uncommitted_records is not None:
+        paragraph(_to_commit(nothing.uncommitted_records))
 
 
 def _to_commit(beads_dir: str) -> str:
@@ -378,6 +388,13 @@ def show_status(status: Status) -> None:
         paragraph("others", bold=True)
     for member in status.others:
         _show_member(member, "  ")
+    for each in status.started:
+        what = printable(" ".join(filter(None, (each.state, each.issue_id))))
+        since = ago(each.since_ms, now_ms)
+        paragraph(
+            f"{printable(each.name)} is run by queen start ({printable(each.client)}): {what}, "
+            f"since {since}, landed {each.landed}"
+        )
     for waiter in status.queue:
         since = ago(waiter.since_ms, now_ms)
         what = printable(waiter.want.shown())

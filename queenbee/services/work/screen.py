@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.names import is_name
 from queenbee.services.work.members import MOST_UNREAD, Member, team
 from queenbee.services.work.shared_files import to_take
+from queenbee.store.droids import roster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,12 +49,10 @@ class Status:
         """The first of what the actor could take, in the order in which `queen next` takes it."""
         self.queue = hive.queue.everything()
         """Those who wait, in the order in which they are served."""
-        self.landing: list[Lander] = []
+        self.landing = _landing(hive)
         """Those who bring their work to the main branch now, or wait for that, in order."""
-        if os.path.isdir(os.path.join(hive.layout.state_dir, "landing")):
-            from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
-
-            self.landing = landers(hive)
+        self.started = roster.everybody(hive.layout)
+        """The agents that a `queen start` looks after, by name."""
         self.done = self._last_done()
         """The last completions, newest first."""
         own = self.me.assignments if self.me is not None else []
@@ -89,10 +88,19 @@ class Status:
             "others": [each.to_dict() for each in self.others],
             "queue": [each.to_dict() for each in self.queue],
             "landing": [each.to_dict() for each in self.landing],
+            "started": [each.to_dict() for each in self.started],
             "counts": self.counts,
             "ready": [each.to_dict() for each in self.ready],
             "done": [each.to_dict() for each in self.done],
         }
+
+
+def _landing(hive: Services) -> list[Lander]:
+    if not os.path.isdir(os.path.join(hive.layout.state_dir, "landing")):
+        return []
+    from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
+
+    return landers(hive)
 
 
 def status(hive: Services, keeper: Callable[[Services], Keeper] | None = None) -> Status:

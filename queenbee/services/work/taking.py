@@ -18,6 +18,7 @@ from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, sil
 from queenbee.services.work.relief import relieve
 from queenbee.services.work.shared_files import files_of, to_take
 from queenbee.services.work.waiting import LOOK_AGAIN_S
+from queenbee.store.droids import roster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from queenbee.services.work.relief import Keeper, Relief
     from queenbee.services.work.waiting import OnProgress
 
+_ENDS = ("done", "ending")
+"""The states in which an agent has no more to do."""
 _MAIL = 5
 """The unread messages that are given whole, oldest first; the others stay unread."""
 
@@ -77,6 +80,8 @@ class Begin(_Answer):
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(hive)
         """The files of this issue that others are in, by droid."""
+        self.given_back = _given_back(hive, assignment.issue_id)
+        """The last one of it that ended without it being done, if somebody said why."""
         self.relief: Relief | None = None
         """From whom it was taken over, who showed no sign of life; None if it was not."""
         self.touched_by: Sequence[Any] = ()
@@ -130,6 +135,7 @@ class Begin(_Answer):
                 for each in self.others
             ],
             "relief": self.relief.to_dict() if self.relief is not None else None,
+            "given_back": self.given_back.to_dict() if self.given_back is not None else None,
             "caught_up": self.caught_up,
             "behind": self.behind,
             "touched_by": [each.to_dict() for each in self.touched_by],
@@ -138,11 +144,17 @@ class Begin(_Answer):
         }
 
 
+def _given_back(hive: Services, issue_id: str) -> Assignment | None:
+    ended = reversed(hive.assignments.find(issue_id=issue_id, status="released"))
+    return next((each for each in ended if each.reason), None)
+
+
 class Nothing(_Answer):
     """Why there is no issue for the actor now.
 
     `state` is `done` (no issue is open), `under_way` (others work on what is open, or on what it
-    waits for) or `blocked` (what is open waits for something that nobody works on).
+    waits for), `blocked` (what is open waits for something that nobody works on) or `ending` (the
+    `queen start` that looks after the actor gives it no further issue).
     """
 
     def __init__(self, hive: Services, ahead: Sequence[str] = ()) -> None:
@@ -154,6 +166,11 @@ class Nothing(_Answer):
         """The issues that are not done."""
         blocked = "under_way" if self.counts["active"] else "blocked"
         self.state = blocked if self.open else "done"
+        team = roster.looked_after(hive.layout, hive.actor_or_none)
+        self.takable = [each for each in self.open if team is None or team.may_take(each.issue.id)]
+        """Those of them that the actor may take, now or later."""
+        if self.open and not self.takable:
+            self.state = "ending"
         holders = {each.holder for each in self.open if each.state == "active" and each.holder}
         silent = {each: hive.droids.silent_s(each) for each in sorted(holders)}
         self.silent = {droid: for_s for droid, for_s in silent.items() if for_s is not None}
@@ -164,8 +181,8 @@ class Nothing(_Answer):
 
     @property
     def is_end(self) -> bool:
-        """Whether there were issues, and all of them are done."""
-        return self.state == "done" and self.counts["total"] > 0
+        """Whether there were issues, and the actor has no more to do."""
+        return self.state in _ENDS and self.counts["total"] > 0
 
     def silence(self, droid: str) -> str:
         """Returns in words for how long a droid has been silent."""
@@ -228,12 +245,12 @@ def _wait_and_take(
     def look() -> bool:
         answers.append(_take(hive, patterns, place))
         if keeper is not None and isinstance(answers[-1], Nothing):
-            relief = relieve(hive, place, answers[-1].open, keeper)
+            relief = relieve(hive, place, answers[-1].takable, keeper)
             if relief is not None:
                 answers.append(_take(hive, patterns, place))
                 if isinstance(answers[-1], Begin):
                     answers[-1].relief, answers[-1].again = relief, False
-        if isinstance(answers[-1], Begin) or answers[-1].state == "done":
+        if isinstance(answers[-1], Begin) or answers[-1].state in _ENDS:
             return True
         if wait_s > 0:
             place.take()
@@ -311,5 +328,7 @@ def _mine(hive: Services) -> Assignment | None:
 
 def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[Issue]:
     """Returns the first issues that the actor could start."""
+    team = roster.looked_after(hive.layout, hive.actor)
     ordered = to_take(hive, hive.issues.open(), hive.actor)
-    return list(islice((each for each in ordered if each.id not in without), most))
+    allowed = (each for each in ordered if team is None or team.may_take(each.id))
+    return list(islice((each for each in allowed if each.id not in without), most))

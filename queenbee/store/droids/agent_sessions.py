@@ -110,6 +110,17 @@ def around(layout: Layout, ids: Collection[str], now_ms: int) -> Session | None:
     return named[0] if named else None
 
 
+def newest(layout: Layout) -> str:
+    """Returns the id of the session in this worktree that was last at work, or ""."""
+    folder = os.path.dirname(_path(layout, "x"))
+    try:
+        found = _all_beside(_path(layout, "x"))
+    except OSError:
+        return ""
+    last = max(found, key=lambda each: each.last_ms, default=None)
+    return os.path.relpath(last.path, folder) if last is not None else ""
+
+
 def begin(
     layout: Layout, session_id: str, part: str, *, agent: str, source: str, now_ms: int
 ) -> Session | None:

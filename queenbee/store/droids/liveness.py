@@ -49,6 +49,12 @@ def _above() -> Iterator[tuple[str, str]]:
         pid = above
 
 
+def described(pid: int) -> str:
+    """Returns a process as it is noted, with its begin where this system tells it."""
+    found = _of_proc(pid) if _PROC else None
+    return f"{_place()} {pid} {found[2] if found is not None else ''}"
+
+
 def is_running(process: str) -> bool | None:
     """Returns whether a noted process still runs; None if that cannot be told from here."""
     place, _, rest = process.partition(" ")
@@ -88,7 +94,8 @@ def _of_proc(pid: int) -> tuple[str, int, str] | None:
     fields = text[text.rfind(")") + 1 :].split()
     if len(fields) < 20 or not fields[1].isdigit():
         return None
-    return name, int(fields[1]), fields[19]
+    # One that ended and was not waited for is there, and does not run.
+    return name, int(fields[1]), fields[19] if fields[0] != "Z" else ""
 
 
 def _of_ps(pid: int) -> tuple[str, int, str] | None:

@@ -1,0 +1,206 @@
+"""`queen start`: a team of agents with one command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import Answer, command, invocation, tell
+from queenbee.cli.options import id_prefix
+from queenbee.cli.proposing import settle_check
+from queenbee.cli.rendering import ago, paragraph, table
+from queenbee.cli.terminal import say
+from queenbee.core.names import is_name
+from queenbee.core.text import printable, shell_word
+from queenbee.errors import InvalidInput, NotFound
+from queenbee.starting.team import Ended, Limits, Team, Wanted, summary
+from queenbee.store import safe_open
+from queenbee.store.droids import roster
+from queenbee.store.settings import CLIENTS
+from queenbee.store.whole_files import keep, recall
+from queenbee.workflows import imports
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.workflows.hive import Hive
+
+_SHOW_EVERY_S = 30.0
+_FOLLOW_S = 0.3
+
+
+def _show(ended: Ended | None) -> None:
+    if ended is None:
+        return
+    say(printable(summary(ended)), bold=True)
+    if ended.cost_usd:
+        say(f"spent, as the clients report it: {ended.cost_usd:.2f} USD")
+    for issue_id, why in ended.gave_back.items():
+        paragraph(f"{printable(issue_id)}: {printable(why)}", "  ")
+    if ended.why:
+        paragraph(f"it ended before everything was done: {ended.why}")
+    if ended.left:
+        paragraph(f"left: {printable(', '.join(ended.left[:20]))}; see: queen issues")
+
+
+@command(
+    "start",
+    show=_show,
+    example="queen start --agent claude --size 3\nqueen start ui api --agent './agent.sh'",
+)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--agent", metavar="CLIENT", help=f"{', '.join(CLIENTS)}, or a command of your own")
+@click.option("--size", type=click.IntRange(1, 64), help="How many agents  [default: 3]")
+@click.option("--issues", "only", multiple=True, metavar="ISSUE", help="Only this one; repeatable")
+@click.option("--plan", metavar="FILE", help="Import this plan, and do its beads")
+@click.option("--until-done", is_flag=True, help="Wait also for what others do")
+@click.option("--args", metavar="OPTIONS", help="Options for the client, as in a shell")
+@click.option("--yolo", is_flag=True, help="Let the clients do everything without asking")
+@click.option("--max-minutes", type=click.FloatRange(0), default=0, help="End after so long")
+@click.option("--max-issues", type=click.IntRange(0), default=0, help="End after so many issues")
+@click.option(
+    "--max-failures", type=click.IntRange(0), default=0, help="End after so many failed runs"
+)
+@click.option("--max-cost", type=click.FloatRange(0), default=0, help="End after so many dollars")
+@click.option("--logs", metavar="NAME", help="Follow the output of an agent")
+@id_prefix
+def start(  # noqa: PLR0913 - the options of a command
+    hive: Hive,
+    names: tuple[str, ...],
+    agent: str | None,
+    size: int | None,
+    only: tuple[str, ...],
+    plan: str | None,
+    until_done: bool,
+    args: str | None,
+    yolo: bool,
+    max_minutes: float,
+    max_issues: int,
+    max_failures: int,
+    max_cost: float,
+    logs: str | None,
+    prefix: str | None,
+) -> Answer:
+    """Start a team of agents, and look after them
+
+    Makes a worktree for each agent, and starts the client in it, without a screen of its own. An
+    agent that ends with work left is started again; after three ends on one issue, this goes back
+    for others, with its work on a branch. It runs until everything is done: Ctrl-C once lets all
+    finish their issue, twice stops them.
+
+    A command of your own gets the briefing on standard input and the issue in QUEEN_ISSUE. It works
+    on one issue, and what it made is landed when it ends.
+
+    Exit 0: everything is done. Exit 1: something is left, and the output says why.
+    """
+    if logs is not None:
+        _follow(hive, logs)
+        return Answer(None, yes=True)
+    wanted = Wanted(
+        names=names,
+        size=size or 0,
+        agent=agent or "",
+        only=_only(hive, only, plan, prefix),
+        until_done=until_done,
+        args=_args(hive, args),
+        yolo=yolo,
+        limits=Limits(
+            minutes=max_minutes, issues=max_issues, failures=max_failures, cost_usd=max_cost
+        ),
+    )
+    _settle_check(hive)
+    ended = Team(hive, wanted, env=os.environ, tell=_said).run(_Screen())
+    return Answer(ended, yes=not ended.why and not ended.left)
+
+
+def _said(text: str) -> None:
+    if invocation().json:
+        tell(text)
+    else:
+        say(f"{time.strftime('%H:%M:%S')} {printable(text)}")
+        sys.stdout.flush()
+
+
+def _only(
+    hive: Hive, only: Sequence[str], plan: str | None, prefix: str | None
+) -> list[str] | None:
+    """Returns the issues to do, after importing those of a plan; None for all."""
+    found = [hive.issue_id(each, recorded=True) for each in only]
+    for each in found:
+        hive.issues.get(each)
+    if plan is not None:
+        imports.import_plan_file(hive, plan, imports.PlanImport(prefix=prefix))
+        found += imports.plan_beads(hive, plan).values()
+    return found or None
+
+
+def _args(hive: Hive, given: str | None) -> list[str]:
+    """Returns the options for the clients. Those of queen.toml may be another's: a clone's, so that
+    they count once a person has agreed. Raises `InvalidInput`.
+    """
+    if given is not None:
+        return shlex.split(given)
+    said = list(hive.layout.settings.team_args)
+    path = os.path.join(roster.folder(hive.layout), "agreed")
+    if not said or recall(path) == said:
+        return said
+    shown = shlex.join(said)
+    asks = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    question = f"queen.toml gives the clients these options: {printable(shown)}. Use them?"
+    if not asks or not click.confirm(question, err=True):
+        raise InvalidInput(
+            f"queen.toml gives the clients options that nobody has agreed to here: {shown}",
+            hint=f"to use them: queen start --args {shell_word(shown)}; without: --args ''",
+        )
+    keep(path, said)
+    return said
+
+
+def _settle_check(hive: Hive) -> None:
+    way = settle_check(invocation(), hive.layout)
+    if way:
+        raise InvalidInput("no check is set, so nothing that the agents make would land", hint=way)
+
+
+class _Screen:
+    """Shows now and then who does what."""
+
+    def __init__(self) -> None:
+        self._shown_s = time.monotonic()
+
+    def __call__(self, team: Team) -> None:
+        if time.monotonic() < self._shown_s + _SHOW_EVERY_S or invocation().json:
+            return
+        self._shown_s = time.monotonic()
+        show_roster([each.entry for each in team.workers])
+
+
+def show_roster(entries: Sequence[roster.Entry]) -> None:
+    """Shows a line for each agent that is looked after."""
+    now_ms = time.time_ns() // 1_000_000
+    rows = [
+        [
+            each.name, each.client, each.issue_id, each.state,
+            ago(each.since_ms, now_ms) if each.since_ms else "", str(each.landed or ""),
+        ]
+        for each in entries
+    ]  # fmt: skip
+    table(["AGENT", "CLIENT", "ISSUE", "STATE", "SINCE", "LANDED"], rows, empty="", spare=["SINCE"])
+
+
+def _follow(hive: Hive, name: str) -> None:
+    """Prints the output of an agent, and what is added, until the agent or the reader ends."""
+    path = roster.log_path(hive.layout, name)
+    if not is_name(name) or not os.path.exists(path):
+        raise NotFound(f"no agent called {name} has run here", hint="queen status")
+    with os.fdopen(safe_open.open_file(path, os.O_RDONLY), errors="replace") as file:
+        while text := file.read(2**16) or roster.looked_after(hive.layout, name):
+            if isinstance(text, str):
+                say(printable(text, keep_newlines=True).rstrip("\n"))
+            else:
+                time.sleep(_FOLLOW_S)

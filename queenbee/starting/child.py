@@ -1,0 +1,94 @@
+"""A process of an agent, in a session and a process group of its own, which outlives us if we are
+killed: the next run finds it by what was noted of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.store import safe_open
+from queenbee.store.droids.liveness import described, is_running
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+GRACE_S = 4.0
+"""Between SIGTERM and SIGKILL."""
+_TICK_S = 0.05
+
+
+class Child:
+    """One process, with all that it has started."""
+
+    def __init__(self, process: str, popen: subprocess.Popen[bytes] | None = None) -> None:
+        self.process = process
+        """As `liveness` notes it."""
+        self._popen = popen
+        self._term_s: float | None = None
+        """When it was asked to end."""
+
+    @classmethod
+    def start(
+        cls, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], log: str, said: str = ""
+    ) -> Child:
+        """Starts a program, with a file or nothing as its standard input; both its outputs go to
+        the end of a log. Raises `OSError`.
+        """
+        output = safe_open.open_file(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        given = safe_open.open_file(said, os.O_RDONLY) if said else subprocess.DEVNULL
+        try:
+            popen = subprocess.Popen(
+                list(argv),
+                cwd=cwd,
+                env=dict(env),
+                stdin=given,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        finally:
+            for each in {output, given} - {subprocess.DEVNULL}:
+                os.close(each)
+        return cls(described(popen.pid), popen)
+
+    @property
+    def pid(self) -> int:
+        """The id of the process, and of its group."""
+        return int(self.process.split(" ")[1])
+
+    def ended(self) -> str | None:
+        """Returns how it ended, or None while it runs. What it left running in its group ends."""
+        if self._popen is None:
+            return None if is_running(self.process) is not False else "it ended"
+        if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return None
+        # Before it is reaped, nobody else gets its number.
+        self._signal(signal.SIGKILL)
+        status = self._popen.wait()
+        if status < 0:
+            return f"it was ended by {signal.Signals(-status).name}"
+        return f"it ended with status {status}" if status else ""
+
+    def stop(self) -> None:
+        """Asks it to end, and ends it some seconds later; to be called again until it has ended."""
+        if self._term_s is None:
+            self._term_s = time.monotonic()
+            self._signal(signal.SIGTERM)
+            self._signal(signal.SIGCONT)
+        elif time.monotonic() > self._term_s + GRACE_S:
+            self._signal(signal.SIGKILL)
+
+    def end(self) -> None:
+        """Returns when it has ended."""
+        while self.ended() is None:
+            self.stop()
+            time.sleep(_TICK_S)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)

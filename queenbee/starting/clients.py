@@ -1,0 +1,110 @@
+"""The command lines of the clients that can be started: headless, with a first prompt, or resumed.
+
+No permission is given that the user did not give: what a client may do unasked is in its own
+settings, unless the user says `yolo`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.errors import InvalidInput, MissingPackage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True)
+class Client:
+    """How a client is started. `{prompt}` and `{session}` are filled in."""
+
+    name: str
+    headless: Sequence[str]
+    resumed: Sequence[str]
+    """The same, going on with a session of which the id is known."""
+    interactive: Sequence[str]
+    yolo: Sequence[str]
+    """What lets it do everything unasked."""
+    loops: bool = True
+    """Whether it takes the next issue by itself. A program works on one issue and ends."""
+
+    def command(self, prompt: str, *, session: str = "", options: Sequence[str] = ()) -> list[str]:
+        """Returns the program and its arguments; with a session, it goes on with that one."""
+        parts = self.resumed if session and self.resumed else self.headless
+        filled = [each.format(prompt=prompt, session=session) for each in parts]
+        after = 1 if filled[1].startswith("-") else 2  # behind a subcommand
+        return [*filled[:after], *options, *filled[after:]] if self.loops else filled
+
+
+CLIENTS = {
+    each.name: each
+    for each in (
+        Client(
+            "claude",
+            ["claude", "-p", "{prompt}", "--verbose", "--output-format", "stream-json"],
+            ["claude", "-p", "{prompt}", "--resume", "{session}", "--verbose", "--output-format",
+             "stream-json"],
+            ["claude", "{prompt}"],
+            ["--dangerously-skip-permissions"],
+        ),
+        Client(
+            "codex",
+            ["codex", "exec", "{prompt}"],
+            ["codex", "exec", "resume", "{session}", "{prompt}"],
+            ["codex", "{prompt}"],
+            ["--dangerously-bypass-approvals-and-sandbox"],
+        ),
+        Client(
+            "gemini",
+            ["gemini", "-p", "{prompt}"],
+            ["gemini", "--resume", "latest", "-p", "{prompt}"],
+            ["gemini", "-i", "{prompt}"],
+            ["--yolo"],
+        ),
+        Client(
+            "opencode",
+            ["opencode", "run", "{prompt}"],
+            ["opencode", "run", "--session", "{session}", "{prompt}"],
+            ["opencode", "--prompt", "{prompt}"],
+            [],
+        ),
+        Client(
+            "copilot",
+            ["copilot", "-p", "{prompt}"],
+            ["copilot", "--resume", "{session}", "-p", "{prompt}"],
+            ["copilot", "-i", "{prompt}"],
+            ["--allow-all-tools"],
+        ),
+    )
+}  # fmt: skip
+
+
+_NAME = frozenset("abcdefghijklmnopqrstuvwxyz")
+
+
+def installed(env: Mapping[str, str]) -> list[str]:
+    """Returns the clients that are on the PATH."""
+    return [name for name in CLIENTS if shutil.which(name, path=env.get("PATH"))]
+
+
+def client_of(command: str, env: Mapping[str, str]) -> Client:
+    """Returns the client of a name, or a program for any other command. Raises `MissingPackage`
+    for a client that is not installed.
+    """
+    known = CLIENTS.get(command)
+    if known is None and set(command) <= _NAME:
+        raise InvalidInput(
+            f"{command!r} is no client that can be started: {', '.join(CLIENTS)}",
+            hint=f"a program of your own: queen start --agent './{command}'",
+        )
+    if known is None:
+        line = ["/bin/sh", "-c", command.replace("{", "{{").replace("}", "}}")]
+        return Client(command, line, (), line, (), loops=False)
+    if shutil.which(known.headless[0], path=env.get("PATH")) is None:
+        raise MissingPackage(
+            f"{command} is not on the PATH",
+            hint="install it, or name another agent: queen start --agent './agent.sh'",
+        )
+    return known

@@ -1,0 +1,274 @@
+"""A team: its agents, one after the other, once a second, until all is done or a limit is met."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from queenbee.checks.processes import Interrupts
+from queenbee.core.timestamps import format_duration
+from queenbee.errors import Conflict, InvalidInput, QueenError
+from queenbee.git.landed import commit_records
+from queenbee.git.worktrees.worktree_making import add
+from queenbee.starting.clients import client_of, installed
+from queenbee.starting.worker import Worker
+from queenbee.store import safe_open
+from queenbee.store.droids import roster
+from queenbee.store.droids.liveness import described
+from queenbee.store.git_files.worktrees import worktrees
+from queenbee.store.lock import LongLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.store.layout import Layout
+    from queenbee.workflows.hive import Hive
+
+_TICK_S = 0.2
+_STOP_S = 9.0
+_NAMES = ("amber", "birch", "cedar", "dahlia", "elm", "fern", "ginger", "hazel")
+_LEAST_MEMORY = 512 * 2**20
+_MOST_LOAD = 4.0
+"""Of each core: with more, one agent more makes all slower."""
+_STUCK_S = 2.5
+"""So long after everybody has found nothing to do, they all have looked again."""
+_TROUBLE_S = 5.0
+_MOST_TRIED = 2
+"""So many agents try an issue before it is left to people."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """When a team ends although there is work left; 0: no limit."""
+
+    minutes: float = 0
+    issues: int = 0
+    failures: int = 0
+    cost_usd: float = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is started: who, with which agents, for what."""
+
+    names: Sequence[str] = ()
+    size: int = 0
+    agent: str = ""
+    """Instead of what the settings say."""
+    only: Sequence[str] | None = None
+    """The issues to do; all if None."""
+    until_done: bool = False
+    """Whether to wait for what others do, or what is blocked."""
+    args: Sequence[str] = ()
+    """Options for the clients."""
+    yolo: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a team ended."""
+
+    why: str
+    """Empty if all is done."""
+    seconds: float
+    landed: dict[str, int]
+    """How many issues each agent completed."""
+    gave_back: dict[str, str]
+    """Why issues were given back, by id."""
+    left: list[str]
+    """The issues that are not done."""
+    cost_usd: float
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return dict(vars(self))
+
+
+class Team:
+    """The agents that one `queen start` looks after."""
+
+    def __init__(
+        self, hive: Hive, wanted: Wanted, *, env: Mapping[str, str], tell: Callable[[str], None]
+    ) -> None:
+        self._hive = hive
+        self._wanted = wanted
+        self._env = env
+        self._tell = tell
+        self._begun_s = time.monotonic()
+        self._trouble: dict[str, str] = {}
+        self.workers: list[Worker] = []
+
+    def run(self, on_tick: Callable[[Team], None] = lambda _: None) -> Ended:
+        """Starts the agents and looks after them; returns when none is at work any more.
+
+        Raises `Busy` while another `queen start` runs here, and what making a worktree raises.
+        """
+        folder = roster.folder(self._hive.layout)
+        safe_open.make_folder(folder)
+        lock = os.path.join(folder, "lock")
+        holder = self._hive.actor_or_none or "queen start"
+        with LongLock(lock, holder=holder, timeout_s=1.0), Interrupts() as interrupts:
+            self.workers = [self._worker(name) for name in self._names()]
+            return self._ended(self._look_after(interrupts, on_tick))
+
+    def _look_after(self, interrupts: Interrupts, on_tick: Callable[[Team], None]) -> str:
+        why, stuck_s = "", time.monotonic()
+        while not all(each.is_over for each in self.workers):
+            if interrupts.count > 1:
+                self._stop()
+                return "stopped"
+            reason = "ended by Ctrl-C" if interrupts.count else self._limit()
+            if reason and not why:
+                why = reason
+                self._tell(f"{reason}: the agents finish what they have; Ctrl-C stops them")
+            for each in self.workers:
+                if why:
+                    each.let_end()
+                self._tick(each)
+            self._leave_alone()
+            if not self._is_stuck():
+                stuck_s = time.monotonic()
+            elif time.monotonic() > stuck_s + _STUCK_S and not self._wanted.until_done:
+                why = why or "what is left waits for something that this team does not do"
+            on_tick(self)
+            time.sleep(_TICK_S)
+        return why
+
+    def _tick(self, worker: Worker) -> None:
+        try:
+            worker.tick()
+            self._trouble.pop(worker.name, None)
+        except (QueenError, OSError) as error:
+            # What is in the way now, such as a lock or a full disk, need not be for long.
+            if self._trouble.get(worker.name) != str(error):
+                self._trouble[worker.name] = str(error)
+                self._tell(f"{worker.name}: {error}; tried again in {_TROUBLE_S:.0f} s")
+            worker.rest("in trouble", _TROUBLE_S)
+
+    def _leave_alone(self) -> None:
+        """Has nobody take an issue that several agents gave back."""
+        back = [key for each in self.workers for key in each.gave_back]
+        for issue_id in {key for key in back if back.count(key) >= _MOST_TRIED}:
+            for each in self.workers:
+                each.leave_alone(issue_id)
+
+    def _is_stuck(self) -> bool:
+        """Returns whether everybody waits, and for nobody of this team."""
+        waits = [each for each in self.workers if not each.is_over]
+        return bool(waits) and all(each.entry.state.startswith("waits:") for each in waits)
+
+    def _limit(self) -> str:
+        limits, spent_s = self._wanted.limits, time.monotonic() - self._begun_s
+        reached = {
+            "the time is up": limits.minutes and spent_s >= limits.minutes * 60,
+            "so many issues are done": limits.issues
+            and sum(each.entry.landed for each in self.workers) >= limits.issues,
+            "so many runs failed": limits.failures
+            and sum(each.failures for each in self.workers) >= limits.failures,
+            "so much is spent": limits.cost_usd
+            and sum(each.cost_usd for each in self.workers) >= limits.cost_usd,
+        }
+        return next((each for each, is_reached in reached.items() if is_reached), "")
+
+    def _stop(self) -> None:
+        until_s = time.monotonic() + _STOP_S
+        while any(each.is_running for each in self.workers) and time.monotonic() < until_s:
+            for each in self.workers:
+                each.stop()
+            time.sleep(0.05)
+
+    def _ended(self, why: str) -> Ended:
+        for each in self.workers:
+            each.forget()
+        commit_records(self._hive, is_end=True)
+        left = self._hive.issues.open()
+        if not why and left and any(each.gave_back for each in self.workers):
+            why = "issues were given back"
+        return Ended(
+            why,
+            time.monotonic() - self._begun_s,
+            {each.name: each.entry.landed for each in self.workers},
+            {key: why for each in self.workers for key, why in each.gave_back.items()},
+            [each for each in left if self._wanted.only is None or each in self._wanted.only],
+            sum(each.cost_usd for each in self.workers),
+        )
+
+    def _names(self) -> list[str]:
+        """Returns the agents: those named, or what a killed run left and as many as wanted."""
+        if self._wanted.names:
+            return list(dict.fromkeys(self._wanted.names))
+        settings = self._hive.layout.settings
+        left = [each.name for each in roster.everybody(self._hive.layout)]
+        known = [*left, *(each.droid for each in worktrees(self._hive.layout) if each.linked)]
+        names = dict.fromkeys([each for each in known if each in _NAMES or each in left])
+        size = self._wanted.size or len(left) or settings.team_size
+        return list(dict.fromkeys([*filter(None, names), *_NAMES]))[:size]
+
+    def _worker(self, name: str) -> Worker:
+        layout = self._hive.layout
+        made = add(self._hive, name, path=_path_of(self._hive, name))
+        before = roster.read(layout, name)
+        entry = roster.Entry(name, before.to_dict() if before and before.is_alive else None)
+        client = client_of(agent_of(layout, name, self._wanted.agent, self._env), self._env)
+        entry.client, entry.path, entry.is_ending = client.name, made.path, False
+        entry.supervisor = described(os.getpid())
+        entry.only = list(self._wanted.only) if self._wanted.only is not None else None
+        roster.write(layout, entry)
+        options = [*self._wanted.args, *(client.yolo if self._wanted.yolo else ())]
+        return Worker(
+            type(self._hive).open(made.path, droid=name, env=self._env),
+            self._hive,
+            client,
+            options if client.loops else (),
+            self._env,
+            self._tell,
+            entry,
+            has_room,
+        )
+
+
+def agent_of(layout: Layout, name: str, given: str, env: Mapping[str, str]) -> str:
+    """Returns what runs an agent: as given, as the settings say, or the only client that is
+    installed. Raises `InvalidInput` if nothing says so.
+    """
+    of_names = dict(each.split("=", 1) for each in layout.settings.team_agents if "=" in each)
+    found = given or of_names.get(name) or layout.settings.team_agent
+    if found:
+        return found
+    here = installed(env)
+    if len(here) != 1:
+        raise InvalidInput(
+            f"which client is to run is not set; installed are: {', '.join(here) or 'none'}",
+            hint=f"queen start --agent {here[0] if here else './agent.sh'}; for everybody: "
+            "queen config set team.agent NAME",
+        )
+    return here[0]
+
+
+def has_room() -> bool:
+    """Returns whether this machine has memory and processors for one more agent."""
+    try:
+        if os.getloadavg()[0] > _MOST_LOAD * (os.cpu_count() or 1):
+            return False
+        said = safe_open.read("/proc/meminfo", 4096).decode()
+        free = next(each for each in said.splitlines() if each.startswith("MemAvailable:"))
+        return int(free.split()[1]) * 1024 >= _LEAST_MEMORY
+    except (OSError, QueenError, StopIteration, ValueError, IndexError):
+        return True  # A system that does not say so.
+
+
+def _path_of(hive: Hive, name: str) -> str | None:
+    """Returns the worktree that a droid has already, or None. Raises `Conflict` for two."""
+    own = [each.path for each in worktrees(hive.layout) if each.linked and each.droid == name]
+    if len(own) > 1:
+        raise Conflict(f"{name} has two worktrees: {', '.join(own)}", hint="queen worktree list")
+    return own[0] if own else None
+
+
+def summary(ended: Ended) -> str:
+    """Returns in one line what was done, by whom, and in what time."""
+    done = ", ".join(f"{name} {count}" for name, count in ended.landed.items())
+    return f"{sum(ended.landed.values())} issues in {format_duration(ended.seconds)}: {done}"

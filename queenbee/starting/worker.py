@@ -1,0 +1,370 @@
+"""One agent of a team: takes an issue, runs on it, lands what is left, and begins again if it ends
+too early. `docs/team.md`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import printable, shortened
+from queenbee.core.timestamps import format_duration
+from queenbee.errors import QueenError
+from queenbee.git.run import line
+from queenbee.git.touched import take_next
+from queenbee.git.unfinished import WorktreeKeeper
+from queenbee.services.work import Nothing
+from queenbee.starting.child import Child
+from queenbee.store import safe_open
+from queenbee.store.droids import agent_sessions, presence, roster
+from queenbee.store.droids.identity import VARIABLES
+from queenbee.store.git_files.worktrees import target_branch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.core.records import Assignment
+    from queenbee.services.work import Begin
+    from queenbee.starting.clients import Client
+    from queenbee.workflows.hive import Hive
+
+MOST_ENDS = 3
+"""So many ends on one issue without a landing or a commit, and it goes back."""
+_MOST_STARTS = 10
+"""So many ends on one issue in any case."""
+_REST_S, _MOST_REST_S = 0.5, 30.0
+_LOOK_AGAIN_S = 1.0
+_TAIL_BYTES = 3_000
+_COST = re.compile(rb'"total_cost_usd"\s*:\s*([0-9]+(?:\.[0-9]+)?)')
+
+_LOOP = (
+    "You are {name}, one of several agents in this repository. Run `queen next`, do what it says "
+    "to the end, then run `queen land -m 'WHAT YOU DID' --next`, and go on with the issue that it "
+    "prints. Stop when it says that you can. Nobody answers questions here."
+)
+_AGAIN = (
+    "You ended with {issue} in hand, and it has not landed: {why}. Run `queen next` and `git "
+    "status`, and go on: land it, or say with `queen release {issue} --reason TEXT` why it cannot "
+    "be done.{failures}"
+)
+
+
+@dataclass
+class Worker:
+    """One agent: its place, its process, and how it has fared."""
+
+    hive: Hive
+    """Opened in its worktree, under its name."""
+    home: Hive
+    """Of whoever started the team."""
+    client: Client
+    options: Sequence[str]
+    env: Mapping[str, str]
+    tell: Callable[[str], None]
+    entry: roster.Entry
+    has_room: Callable[[], bool] = lambda: True
+    """Whether the machine can bear one more process."""
+    cost_usd: float = 0.0
+    """What its client has reported."""
+    failures: int = 0
+    """How many of its processes have ended too early."""
+    gave_back: dict[str, str] = field(default_factory=dict)
+    """Why it gave issues back, by id."""
+    _child: Child | None = None
+    _ends: int = 0
+    """How many processes have ended too early on this issue, since the last commit."""
+    _starts: int = 0
+    _ahead: int = 0
+    """How many commits of its branch had not landed when its process began."""
+    _why: str = ""
+    _rest_until_s: float = 0.0
+    _log_from: int = 0
+    _nudged_s: float | None = None
+    _began_with: int = 0
+
+    def __post_init__(self) -> None:
+        self._began_with = self._completed() - self.entry.landed
+        if self.entry.is_alive:
+            self._child = Child(self.entry.process)
+            self.tell(f"{self.name} is still at work: it goes on")
+
+    @property
+    def name(self) -> str:
+        """The droid."""
+        return self.entry.name
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it does no more."""
+        return self.entry.state == "ended"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a process of it runs."""
+        return self._child is not None
+
+    def tick(self) -> None:
+        """Does what is to be done now; to be called about once a second. Never waits for long."""
+        if self._child is not None:
+            ended = self._child.ended()
+            if ended is None:
+                self._look_for_signs()
+            else:
+                self._child = None
+                self._settle(ended)
+        elif not self.is_over and time.monotonic() >= self._rest_until_s:
+            self._begin()
+
+    def stop(self) -> None:
+        """Asks its process to end, and ends it some seconds later; to be called again."""
+        if self._child is not None and self._child.ended() is None:
+            self._child.stop()
+        else:
+            self._child = None
+            self._note("ended")
+
+    def let_end(self) -> None:
+        """Lets it finish its issue and take no other."""
+        if not self.entry.is_ending:
+            self.entry.is_ending = True
+            self._note(self.entry.state)
+
+    def rest(self, state: str, for_s: float) -> None:
+        """Does nothing for some seconds."""
+        self._rest_until_s = time.monotonic() + for_s
+        self._note(state)
+
+    def forget(self) -> None:
+        """Takes it off the roster, unless its process still runs."""
+        if not self.entry.is_alive:
+            roster.forget(self.hive.layout, self.name)
+
+    def leave_alone(self, issue_id: str) -> None:
+        """Has it not take an issue."""
+        if issue_id not in self.entry.without:
+            self.entry.without.append(issue_id)
+            self._note(self.entry.state)
+
+    def held(self) -> Assignment | None:
+        """Returns its unfinished issue, or None."""
+        found = self.hive.assignments.find(droid=self.name)
+        issues = self.hive.issues.some(each.issue_id for each in found)
+        open_ = (
+            one for one in found if one.issue_id not in issues or not issues[one.issue_id].done
+        )
+        return next(open_, None)
+
+    def _begin(self) -> None:
+        if not self.has_room():
+            self.rest("waits for memory or load", 5.0)
+            return
+        taken = take_next(self.hive)
+        if isinstance(taken, Nothing):
+            if taken.is_end or not taken.counts["total"]:
+                self._note("ended")
+            else:
+                self.rest(f"waits: {taken.state.replace('_', ' ')}", _LOOK_AGAIN_S)
+            return
+        self._run(taken)
+
+    def _run(self, begin: Begin) -> None:
+        """Starts the agent on its issue."""
+        issue_id = begin.assignment.issue_id
+        if issue_id != self.entry.issue_id:
+            self._starts, self._ends, self._why = 0, 0, ""
+            title = begin.issue.title if begin.issue is not None else ""
+            self.tell(f"{self.name} takes {issue_id}: {shortened(title, 60)}")
+        self.entry.issue_id, self._ahead = issue_id, self._unlanded()
+        env = self._environment(issue_id)
+        self._start(self._command(issue_id), "working", env, said=self._briefing(env))
+
+    def _command(self, issue_id: str) -> list[str]:
+        if not self._ends:
+            return self.client.command(_LOOP.format(name=self.name), options=self.options)
+        failures = self._tail()
+        text = _AGAIN.format(
+            issue=issue_id,
+            why=self._why,
+            failures=f"\n\nThe end of the last output:\n{failures}" if failures else "",
+        )
+        # A session that cannot be resumed must not stand in the way for ever.
+        session = self.entry.session if self._ends == 1 else ""
+        return self.client.command(text, session=session, options=self.options)
+
+    def _start(
+        self, argv: Sequence[str], state: str, env: Mapping[str, str], *, said: str = ""
+    ) -> None:
+        log = roster.log_path(self.hive.layout, self.name)
+        self._log_from = os.path.getsize(log) if os.path.exists(log) else 0
+        try:
+            self._child = Child.start(argv, cwd=self.entry.path, env=env, log=log, said=said)
+        except OSError as error:
+            self._fail(f"{argv[0]} cannot be started: {error.strerror}")
+            return
+        self._nudged_s = None
+        self.entry.process = self._child.process
+        self._note(state)
+
+    def _environment(self, issue_id: str) -> dict[str, str]:
+        """Returns what the agent gets, as `queen run` gives it."""
+        failures = os.path.join(roster.folder(self.hive.layout), f"{self.name}.failures")
+        text = self._tail() if self._ends else ""
+        safe_open.write(failures, text.encode())
+        path = self.env.get("PATH", os.defpath)
+        if shutil.which("queen", path=path) is None:
+            path = f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"
+        named = {
+            "QUEEN_ISSUE": issue_id, "QUEEN_BEAD": issue_id,
+            "QUEEN_ATTEMPT": str(self._ends + 1), "QUEEN_MAX_ATTEMPTS": str(MOST_ENDS),
+            "QUEEN_FAILURES": text, "QUEEN_FAILURES_FILE": failures, "PATH": path,
+        }  # fmt: skip
+        others = {key: value for key, value in self.env.items() if key not in VARIABLES}
+        # A client acts under the name of its worktree, as a session that can be resumed.
+        own = {} if self.client.loops else {"QUEEN_DROID": self.name}
+        return {**others, **named, **own}
+
+    def _briefing(self, env: Mapping[str, str]) -> str:
+        """Returns a file with what `queen next` prints, for a program that reads no prompt."""
+        if self.client.loops:
+            return ""
+        path = os.path.join(roster.folder(self.hive.layout), f"{self.name}.briefing")
+        safe_open.write(path, b"")
+        child = Child.start(["queen", "next"], cwd=self.entry.path, env=env, log=path)
+        while child.ended() is None:
+            time.sleep(0.02)
+        return path
+
+    def _settle(self, ended: str) -> None:
+        """Decides what follows the end of a process; `ended` is empty for one that succeeded."""
+        was_landing, self.entry.process = self.entry.state == "landing", ""
+        self.cost_usd += self._reported_cost()
+        before, self.entry.landed = self.entry.landed, self._completed() - self._began_with
+        held = self.held()
+        if self.entry.landed > before:
+            self._starts, self._ends, self._why = 0, 0, ""
+            self.tell(
+                f"{self.name} landed {self.entry.issue_id}; issues so far: {self.entry.landed}"
+            )
+        if held is None:
+            self._note("between")
+        elif not ended and not was_landing and held.issue_id == self.entry.issue_id:
+            # A program need not know how to land; a client may have forgotten it.
+            self._land(held.issue_id)
+        else:
+            why = f"what it made did not land{self._refusal()}" if was_landing else ended
+            self._fail(why or "it ended without landing it", held)
+
+    def _land(self, issue_id: str) -> None:
+        issue = self.hive.issues.get_or_none(issue_id)
+        title = issue.title if issue is not None and issue.title else issue_id
+        argv = ["queen", "land", issue_id, "-m", printable(shortened(title, 72))]
+        self._start(argv, "landing", self._environment(issue_id))
+
+    def _fail(self, why: str, held: Assignment | None = None) -> None:
+        self.failures += 1
+        self._ends = 1 if self._unlanded() > self._ahead else self._ends + 1
+        self._why = why
+        self._starts += 1
+        is_enough = self._ends >= MOST_ENDS or self._starts >= _MOST_STARTS
+        if held is not None and (is_enough or self.entry.is_ending):
+            self._give_back(held)
+            return
+        issue = held.issue_id if held is not None else self.entry.issue_id
+        self.tell(f"{self.name}: {why}; it begins {issue} again")
+        self.rest("rests", min(_REST_S * 2.0**self._starts, _MOST_REST_S))
+
+    def _give_back(self, held: Assignment) -> None:
+        """Gives an issue back for others, with its work on a branch of its own."""
+        ends = f"{self._starts} end{'s' * (self._starts > 1)}"
+        why = f"{self.name} gave it back after {ends} without a landing: {self._why}"
+        self._start(["queen", "land", "--abort"], "landing", self._environment(held.issue_id))
+        while self._child is not None and self._child.ended() is None:
+            time.sleep(0.02)
+        self._child, self.entry.process = None, ""
+        try:
+            unfinished = WorktreeKeeper(self.home).set_aside(held)
+        except (QueenError, OSError) as error:
+            self.gave_back[held.issue_id] = f"{why}; its worktree could not be cleared: {error}"
+            self.tell(f"{self.gave_back[held.issue_id]}; {self.name} stops")
+            self._note("ended")
+            return
+        sentence = unfinished.sentence() if unfinished is not None else ""
+        reason = "; ".join(filter(None, (why, sentence)))
+        self.entry.without.append(held.issue_id)
+        self._note("between")
+        with suppress(QueenError):
+            self.hive.assignments.release(held.issue_id, reason=reason)
+        self.gave_back[held.issue_id] = reason
+        self.tell(reason)
+
+    def _look_for_signs(self) -> None:
+        """Notes signs of life; asks an agent that is silent for long, and ends it later."""
+        layout, now_ms = self.hive.layout, self.hive.now_ms()
+        log = roster.log_path(layout, self.name)
+        with suppress(OSError):
+            written_ms = min(os.stat(log).st_mtime_ns // 1_000_000, now_ms)
+            if written_ms > (presence.last_ms(layout, self.name) or 0):
+                presence.note(layout, self.name, written_ms)
+        session = agent_sessions.newest(layout) or self.entry.session
+        if session != self.entry.session:
+            self.entry.session = session
+            self._note(self.entry.state)
+        settings = layout.settings
+        last_ms = max(presence.last_ms(layout, self.name) or 0, self.entry.since_ms)
+        if now_ms - last_ms < settings.quiet_after_s * 1000:
+            self._nudged_s = None
+        elif self._nudged_s is None:
+            self._nudged_s = time.monotonic()
+            if not WorktreeKeeper(self.home).note_signs(self.name):
+                with suppress(QueenError):
+                    self.home.nudges.nudge(self.name)
+        elif time.monotonic() <= self._nudged_s + settings.answer_within_s or not self._child:
+            return
+        elif WorktreeKeeper(self.home).note_signs(self.name):
+            self._nudged_s = None
+        else:
+            silent = format_duration((now_ms - last_ms) / 1000)
+            self._child.end()
+            self._child = None
+            self._settle(f"it was silent for {silent}, and was stopped")
+
+    def _completed(self) -> int:
+        return len(self.hive.assignments.find(droid=self.name, status="completed"))
+
+    def _unlanded(self) -> int:
+        """Returns how many commits of its branch are not on the main branch."""
+        commits = f"refs/heads/{target_branch(self.home.layout)}..HEAD"
+        count = line("rev-list", "--count", commits, "--", cwd=self.entry.path, repository={})
+        return int(count or 0)
+
+    def _tail(self) -> str:
+        """Returns the end of what its last process printed, fit for a prompt and a variable."""
+        return printable(self._printed(_TAIL_BYTES).decode(errors="replace"), keep_newlines=True)
+
+    def _refusal(self) -> str:
+        """Returns why a landing failed, in the last words of `queen`."""
+        lines = [each for each in self._tail().splitlines() if each.startswith("queen: ")]
+        return f": {lines[-1].removeprefix('queen: ')}" if lines else ""
+
+    def _reported_cost(self) -> float:
+        found = _COST.findall(self._printed(2**16))
+        return float(found[-1]) if found else 0.0
+
+    def _printed(self, most_bytes: int) -> bytes:
+        with suppress(OSError, QueenError):
+            fd = safe_open.open_file(roster.log_path(self.hive.layout, self.name), os.O_RDONLY)
+            with os.fdopen(fd, "rb") as file:
+                file.seek(max(self._log_from, os.fstat(fd).st_size - most_bytes))
+                return file.read(most_bytes)
+        return b""
+
+    def _note(self, state: str) -> None:
+        if state != self.entry.state:
+            self.entry.state, self.entry.since_ms = state, self.hive.now_ms()
+        roster.write(self.hive.layout, self.entry)

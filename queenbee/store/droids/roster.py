@@ -1,0 +1,128 @@
+"""Which agents `queen start` looks after on this machine: a file for each, in the untracked state.
+
+A run that was killed leaves them, and the next one goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee._light import suppress
+from queenbee.core.names import is_name
+from queenbee.errors import QueenError
+from queenbee.store import safe_open
+from queenbee.store.droids.liveness import is_running
+from queenbee.store.whole_files import keep, recall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+_MOST_BYTES = 2**16
+_TEXTS = ("client", "path", "state", "process", "issue_id", "session", "supervisor")
+_NUMBERS = ("since_ms", "landed")
+
+
+class Entry:
+    """One agent: what runs, on what, since when, and how it has fared."""
+
+    def __init__(self, name: str, fields: object = None) -> None:
+        said = fields if isinstance(fields, dict) else {}
+        self.name = name
+        self.client = ""
+        """What runs it: the name of a client, or a command."""
+        self.path = ""
+        """Its worktree."""
+        self.state = ""
+        self.process = ""
+        """The process that runs now, as `liveness` notes one; empty if none does."""
+        self.supervisor = ""
+        """The process of `queen start` that looks after it."""
+        self.issue_id = ""
+        self.session = ""
+        """The last session of its client, which can be resumed."""
+        self.since_ms = 0
+        """When its present state began."""
+        self.landed = 0
+        """How many issues it has completed in this run."""
+        self.is_ending = said.get("is_ending") is True
+        """Whether it is to take no further issue."""
+        self.only = _names(said.get("only"))
+        """The issues that it may take; all if there are none."""
+        self.without = _names(said.get("without")) or []
+        """The issues that it gave back, and does not take again."""
+        for each in _TEXTS:
+            if isinstance(said.get(each), str):
+                setattr(self, each, said[each])
+        for each in _NUMBERS:
+            if type(said.get(each)) is int:
+                setattr(self, each, said[each])
+
+    def may_take(self, issue_id: str) -> bool:
+        """Returns whether it may take an issue."""
+        allowed = self.only is None or issue_id in self.only
+        return allowed and not self.is_ending and issue_id not in self.without
+
+    @property
+    def is_looked_after(self) -> bool:
+        """Whether a `queen start` runs that knows of it."""
+        return bool(self.supervisor) and is_running(self.supervisor) is not False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process runs, as far as can be told from here."""
+        return bool(self.process) and is_running(self.process) is not False
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return dict(vars(self))
+
+
+def read(layout: Layout, name: str) -> Entry | None:
+    """Returns what is known of an agent, or None."""
+    path = _path(layout, name)
+    fields = recall(path, _MOST_BYTES) if is_name(name) else None
+    return Entry(name, fields) if isinstance(fields, dict) else None
+
+
+def everybody(layout: Layout) -> list[Entry]:
+    """Returns the agents that are looked after now, or still run, by name."""
+    names = [each.removesuffix(".json") for each in safe_open.names_in(folder(layout))]
+    found = [read(layout, each) for each in names]
+    return [each for each in found if each and (each.is_looked_after or each.is_alive)]
+
+
+def write(layout: Layout, entry: Entry) -> None:
+    """Notes an agent. Never fails."""
+    keep(_path(layout, entry.name), entry.to_dict())
+
+
+def forget(layout: Layout, name: str) -> None:
+    """Forgets an agent that is done. Never fails."""
+    with suppress(OSError, QueenError):
+        safe_open.unlink(_path(layout, name))
+
+
+def looked_after(layout: Layout, name: str | None) -> Entry | None:
+    """Returns an agent that a `queen start` looks after, or None: the issues that it may take."""
+    known = name is not None and os.path.isdir(folder(layout))
+    entry = read(layout, name) if known and name is not None else None
+    return entry if entry is not None and entry.is_looked_after else None
+
+
+def folder(layout: Layout) -> str:
+    """Returns the folder of what `queen start` knows, with each agent's output."""
+    return os.path.join(layout.state_dir, "team")
+
+
+def log_path(layout: Layout, name: str) -> str:
+    """Returns the file with an agent's output."""
+    return os.path.join(folder(layout), f"{name}.log")
+
+
+def _names(said: object) -> list[str] | None:
+    return [str(each) for each in said] if isinstance(said, list) else None
+
+
+def _path(layout: Layout, name: str) -> str:
+    return os.path.join(folder(layout), f"{name}.json")

@@ -1,0 +1,376 @@
+"""`queen start`: a team of real processes, which land, fail, lie, hang, are killed and stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import COMMAND, Queen, Ran, git
+
+from queenbee import Hive
+from queenbee.store.droids import roster
+
+_LIMIT_S = 60.0
+
+WORKS = 'echo "$QUEEN_ISSUE by $QUEEN_DROID" >> "$FILE"\n'
+
+
+class Team:
+    """A repository with issues and a check, and what runs agents in it."""
+
+    def __init__(self, repo: Path, tmp_path: Path) -> None:
+        self.repo = repo
+        self.bin = tmp_path / "bin"
+        self.bin.mkdir()
+        words = " ".join(f"'{each}'" for each in COMMAND)
+        self.program("queen", f'PYTHONPATH="{os.pathsep.join(sys.path)}" exec {words} "$@"\n')
+        self.queen = Queen(repo)
+        self.queen.env = {
+            "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
+            "QUEEN_DURABILITY": "buffered",
+        }
+        self.set("land.check", "true")
+
+    def program(self, name: str, text: str) -> str:
+        """Returns the path of a shell script."""
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{text}")
+        path.chmod(0o755)
+        return str(path)
+
+    def agent(self, text: str) -> str:
+        """Returns the command of an agent, which knows the file of its issue."""
+        return self.program(
+            "agent", f'cat > "$0.said.$QUEEN_ISSUE"\nFILE="$QUEEN_ISSUE.txt"\n{text}'
+        )
+
+    def set(self, name: str, value: str) -> None:
+        assert self.queen("config", "set", name, value).code == 0
+
+    def issues(self, count: int) -> list[str]:
+        """Makes issues and commits them."""
+        for number in range(1, count + 1):
+            made = self.queen("issue", "new", f"issue {number}", "--id", f"x-{number}", as_="lead")
+            assert made.code == 0, made
+        git(self.repo, "add", "--all")
+        git(self.repo, "commit", "-qm", "issues")
+        return [f"x-{number}" for number in range(1, count + 1)]
+
+    def start(self, *arguments: str, as_: str = "lead") -> Ran:
+        return self.queen("start", *arguments, as_=as_)
+
+    def begun(self, *arguments: str) -> subprocess.Popen[str]:
+        return self.queen.start("start", *arguments, as_="lead")
+
+    def hive(self) -> Hive:
+        return Hive.open(self.repo, env={})
+
+    def done(self) -> dict[str, list[str]]:
+        """Returns who completed each issue, each completion once."""
+        found: dict[str, list[str]] = {}
+        for each in self.hive().assignments.find(status="completed"):
+            found.setdefault(each.issue_id, []).append(each.droid)
+        return found
+
+    def content(self, issue_id: str) -> str:
+        """Returns the file of an issue on the main branch, or "" without one."""
+        path = self.repo / f"{issue_id}.txt"
+        return path.read_text() if path.exists() else ""
+
+    def running(self) -> list[str]:
+        """Returns the processes of agents that run."""
+        entries = roster.everybody(self.hive().layout)
+        return [each.name for each in entries if each.is_alive]
+
+    def wait(self, what: Any) -> None:
+        until_s = time.monotonic() + _LIMIT_S
+        while not what():
+            assert time.monotonic() < until_s
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def team(repo: Path, tmp_path: Path) -> Team:
+    return Team(repo, tmp_path)
+
+
+def said(ran: Ran) -> dict[str, Any]:
+    found = json.loads(ran.out)
+    assert isinstance(found, dict)
+    return found
+
+
+class TestATeam:
+    def test_lands_every_issue_once_and_leaves_nothing(self, team: Team) -> None:
+        issues = team.issues(5)
+        ran = team.start("--agent", team.agent(WORKS), "--size", "3")
+        assert ran.code == 0, ran
+        assert sorted(team.done()) == issues
+        for issue_id, (who,) in team.done().items():
+            assert team.content(issue_id) == f"{issue_id} by {who}\n"
+        assert git(team.repo, "status", "--porcelain") == ""
+        assert team.running() == []
+        assert roster.everybody(team.hive().layout) == []
+        assert "5 issues in" in ran.out
+
+    def test_gives_a_program_the_briefing_and_the_issue(self, team: Team) -> None:
+        team.issues(1)
+        agent = team.agent(WORKS)
+        assert team.start("ui", "--agent", agent).code == 0
+        briefing = Path(f"{agent}.said.x-1").read_text()
+        assert "x-1 is still yours: issue 1" in briefing
+
+    def test_uses_the_worktree_that_an_agent_has(self, team: Team) -> None:
+        team.issues(1)
+        place = team.repo.parent / "elsewhere"
+        assert team.queen("worktree", "add", "ui", "--path", str(place)).code == 0
+        assert team.start("ui", "--agent", team.agent("pwd > where\n" + WORKS)).code == 0
+        assert (team.repo / "where").read_text().strip() == str(place)
+
+    def test_does_only_the_issues_that_are_named(self, team: Team) -> None:
+        team.issues(3)
+        ran = team.start("ui", "--agent", team.agent(WORKS), "--issues", "x-2")
+        assert ran.code == 0, ran
+        assert sorted(team.done()) == ["x-2"]
+
+    def test_is_shown_by_status(self, team: Team) -> None:
+        team.issues(1)
+        running = team.begun("ui", "--agent", team.agent("sleep 3\n" + WORKS))
+        team.wait(team.running)
+        shown = team.queen("status", as_="lead")
+        running.communicate(timeout=_LIMIT_S)
+        assert "ui is run by queen start" in shown.out
+        assert "working x-1" in shown.out
+
+    def test_only_one_runs_at_a_time(self, team: Team) -> None:
+        team.issues(1)
+        running = team.begun("ui", "--agent", team.agent("sleep 3\n" + WORKS))
+        team.wait(team.running)
+        second = team.start("ui", "--agent", team.agent("sleep 3\n" + WORKS))
+        running.communicate(timeout=_LIMIT_S)
+        assert second.code == 6
+        assert "locked by" in second.err
+
+    def test_ends_when_what_is_left_waits_for_somebody_else(self, team: Team) -> None:
+        team.issues(2)
+        assert team.queen("claim", "x-1", as_="lead").code == 0
+        ran = team.start("ui", "--agent", team.agent(WORKS))
+        assert ran.code == 1
+        assert sorted(team.done()) == ["x-2"]
+        assert "waits for something that this team does not do" in ran.out
+
+
+class TestAnAgentThatFails:
+    def test_by_a_kill_is_at_work_again_at_once(self, team: Team) -> None:
+        team.issues(1)
+        kills = '[ "$QUEEN_ATTEMPT" = 1 ] && echo half > "$FILE" && kill -9 $$\n'
+        begun_s = time.monotonic()
+        ran = team.start("ui", "--agent", team.agent(kills + 'rm "$FILE"\n' + WORKS))
+        assert ran.code == 0, ran
+        assert time.monotonic() - begun_s < 30
+        assert team.content("x-1") == "x-1 by ui\n"
+        assert "it begins x-1 again" in ran.out
+
+    def test_three_times_gives_the_issue_back_with_its_work_on_a_branch(self, team: Team) -> None:
+        team.issues(2)
+        fails = '[ "$QUEEN_ISSUE" = x-1 ] && echo half > "$FILE" && echo why && exit 3\n'
+        ran = team.start("ui", "--agent", team.agent(fails + WORKS))
+        assert ran.code == 1
+        assert sorted(team.done()) == ["x-2"]
+        assert git(team.repo, "show", "unfinished/x-1-ui:x-1.txt") == "half\n"
+        assert git(team.repo.parent / "repo-ui", "status", "--porcelain") == ""
+        assert "x-1" in ran.out.splitlines()[-1]
+        found = team.queen("next", as_="lead")
+        assert "given back by ui" in found.out
+        assert "git merge unfinished/x-1-ui" in found.out
+
+    def test_goes_on_as_long_as_it_commits_up_to_the_limit_and_keeps_the_commits(
+        self, team: Team
+    ) -> None:
+        team.issues(1)
+        commits = 'echo more >> "$FILE"; git add -A; git commit -qm more; exit 3\n'
+        ran = team.start("ui", "--agent", team.agent(commits), "--max-failures", "4")
+        assert ran.code == 1
+        assert team.content("x-1") == ""
+        assert len(git(team.repo, "show", "unfinished/x-1-ui:x-1.txt").splitlines()) >= 4
+        assert "so many runs failed" in ran.out
+
+    def test_that_claims_to_be_done_is_not_believed(self, team: Team) -> None:
+        team.issues(1)
+        ran = team.start("ui", "--agent", team.agent("echo done\n"))
+        assert ran.code == 1
+        assert team.done() == {}
+        assert "nothing to land" in ran.out
+
+    def test_gets_what_failed(self, team: Team) -> None:
+        team.issues(1)
+        team.set("land.check", "test -e ok || { echo no ok here; exit 1; }")
+        repairs = 'grep -q "no ok here" "$QUEEN_FAILURES_FILE" && touch ok\n'
+        ran = team.start("ui", "--agent", team.agent(repairs + WORKS))
+        assert ran.code == 0, ran
+        assert (team.repo / "ok").exists()
+
+    def test_by_silence_is_stopped_and_begins_again(self, team: Team) -> None:
+        team.issues(1)
+        team.set("quiet_after", "1s")
+        team.set("answer_within", "1s")
+        hangs = '[ "$QUEEN_ATTEMPT" = 1 ] && sleep 1000\n'
+        ran = team.start("ui", "--agent", team.agent(hangs + WORKS))
+        assert ran.code == 0, ran
+        assert "it was silent for" in ran.out
+
+    def test_leaves_nothing_running(self, team: Team) -> None:
+        team.issues(1)
+        note = team.bin / "pid"
+        ran = team.start("ui", "--agent", team.agent(f"sleep 1000 & echo $! > {note}\n" + WORKS))
+        assert ran.code == 0, ran
+        stat = Path("/proc", note.read_text().strip(), "stat")
+        assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+    def test_twice_by_two_agents_is_left_to_people(self, team: Team) -> None:
+        team.issues(1)
+        ran = team.start("--agent", team.agent("exit 3\n"), "--size", "3")
+        assert ran.code == 1
+        assert len(team.hive().assignments.find(issue_id="x-1", status="released")) == 2
+
+
+class TestItsEnd:
+    def test_one_interrupt_lets_all_finish(self, team: Team) -> None:
+        team.issues(4)
+        running = team.begun("--agent", team.agent("sleep 2\n" + WORKS), "--size", "2")
+        team.wait(lambda: len(team.running()) == 2)
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(timeout=_LIMIT_S)
+        assert running.returncode == 1
+        assert len(team.done()) == 2, out
+        assert "ended by Ctrl-C" in out
+
+    def test_two_interrupts_stop_all_within_ten_seconds(self, team: Team) -> None:
+        team.issues(2)
+        stubborn = 'trap "" TERM INT; sleep 1000 & wait; sleep 1000\n'
+        running = team.begun("--agent", team.agent(stubborn), "--size", "2")
+        team.wait(lambda: len(team.running()) == 2)
+        running.send_signal(signal.SIGINT)
+        time.sleep(1.5)
+        begun_s = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=_LIMIT_S)
+        assert time.monotonic() - begun_s < 10
+        assert team.running() == []
+        assert team.done() == {}
+
+    def test_a_killed_one_is_taken_over_by_the_next(self, team: Team) -> None:
+        team.issues(2)
+        gate = team.bin / "gate"
+        waits = f"while [ ! -e {gate} ]; do sleep 0.1; done\n"
+        agent = team.agent(waits + WORKS)
+        running = team.begun("--agent", agent, "--size", "2")
+        team.wait(lambda: len(team.running()) == 2)
+        running.kill()
+        running.communicate(timeout=_LIMIT_S)
+        before = {each.name: each.process for each in roster.everybody(team.hive().layout)}
+        assert sorted(before) == ["amber", "birch"]
+        running = team.begun("--agent", agent)
+        team.wait(
+            lambda: all(each.is_looked_after for each in roster.everybody(team.hive().layout))
+        )
+        time.sleep(1)
+        after = {each.name: each.process for each in roster.everybody(team.hive().layout)}
+        gate.touch()
+        out, _ = running.communicate(timeout=_LIMIT_S)
+        assert running.returncode == 0, out
+        assert after == before
+        assert sorted(team.done()) == ["x-1", "x-2"]
+        assert all(len(each) == 1 for each in team.done().values())
+
+    @pytest.mark.parametrize(
+        ("option", "why"),
+        [("--max-issues", "so many issues are done"), ("--max-minutes", "the time is up")],
+    )
+    def test_limits_end_it(self, team: Team, option: str, why: str) -> None:
+        team.issues(3)
+        value = "1" if option == "--max-issues" else "0.03"
+        ran = team.start("ui", "--agent", team.agent("sleep 1\n" + WORKS), option, value)
+        assert ran.code == 1
+        assert why in ran.out
+        assert 1 <= len(team.done()) < 3
+
+
+CLIENT = """\
+printf '%s\\n' "$@" > "$0.$(date +%s%N)"
+echo '{"type": "result", "total_cost_usd": 0.25}'
+queen next > /dev/null
+echo done > "$QUEEN_ISSUE.txt"
+queen land -m 'my work' --next
+"""
+
+
+class TestAClient:
+    def calls(self, team: Team) -> list[list[str]]:
+        return [each.read_text().splitlines() for each in sorted(team.bin.glob("claude.*"))]
+
+    def test_is_started_with_a_prompt_and_no_permission(self, team: Team) -> None:
+        team.issues(1)
+        team.program("claude", CLIENT)
+        ran = team.start("ui", "--agent", "claude")
+        assert ran.code == 0, ran
+        (words,) = self.calls(team)
+        assert words[0] == "-p"
+        assert "queen land -m" in words[1]
+        assert not any("dangerous" in each for each in words)
+        assert "0.25 USD" in ran.out
+
+    def test_gets_what_the_user_says(self, team: Team) -> None:
+        team.issues(1)
+        team.program("claude", CLIENT)
+        assert team.start("ui", "--agent", "claude", "--yolo", "--args", "--model big").code == 0
+        (words,) = self.calls(team)
+        assert words[:3] == ["--model", "big", "--dangerously-skip-permissions"]
+
+    def test_of_the_settings_runs(self, team: Team) -> None:
+        team.issues(1)
+        team.program("claude", CLIENT)
+        team.set("team.agents", '["ui=claude"]')
+        assert team.start("ui").code == 0
+        assert len(self.calls(team)) == 1
+
+    def test_gets_no_options_that_only_a_clone_gives(self, team: Team) -> None:
+        team.issues(1)
+        team.program("claude", CLIENT)
+        team.set("team.args", '["--dangerously-skip-permissions"]')
+        ran = team.start("ui", "--agent", "claude")
+        assert ran.code == 2
+        assert "nobody has agreed" in ran.err
+        assert self.calls(team) == []
+
+    def test_that_is_not_installed_is_refused(self, team: Team) -> None:
+        team.issues(1)
+        team.queen.env["PATH"] = f"{team.bin}{os.pathsep}/usr/bin{os.pathsep}/bin"
+        ran = team.start("ui", "--agent", "opencode")
+        assert ran.code == 8
+        assert "opencode is not on the PATH" in ran.err
+        assert team.start("ui", "--agent", "cloude").code == 2
+
+    def test_that_forgets_its_work_goes_on_with_its_session(self, team: Team) -> None:
+        team.issues(1)
+        hook = "from queenbee.hook.main import main; main()"
+        path = f'PYTHONPATH="{os.pathsep.join(sys.path)}"'
+        team.program("queen-hook", f"{path} exec {sys.executable} -c '{hook}'\n")
+        event = '{"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": "%s"}'
+        begins = f"printf '{event}' \"$PWD\" | queen-hook"
+        forgets = f'case "$*" in *--resume*) ;; *) {begins}; sleep 1; exit 1;; esac\n'
+        notes, rest = CLIENT.split("\n", 1)
+        team.program("claude", f"{notes}\n{forgets}{rest}")
+        ran = team.start("ui", "--agent", "claude")
+        assert ran.code == 0, ran
+        first, second = self.calls(team)
+        assert "--resume" not in first
+        assert second[second.index("--resume") + 1] == "s-1"
+        assert "x-1 in hand" in second[1]
