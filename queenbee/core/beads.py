@@ -119,6 +119,15 @@ class Issue(Record):
         return row
 
 
+def definition_of_done(row: Mapping[str, object]) -> object | None:
+    """Returns the checks that a row carries for itself, in `dod` or `metadata.dod`, usable or not;
+    None if it has none.
+    """
+    dod = row.get("dod")
+    metadata = row.get("metadata")
+    return metadata.get("dod") if dod is None and isinstance(metadata, dict) else dod
+
+
 def as_completed(issue: Issue, completed: Assignment) -> Issue:
     """Returns an issue of the tracker as its last completion leaves it: closed, unless the tracker
     has deleted it, or somebody has opened it again since.

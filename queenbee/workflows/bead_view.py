@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.checks.check import describe
 from queenbee.checks.verification import missing_evidence, recorded_results
+from queenbee.core.beads import definition_of_done
 from queenbee.documents.folders import evidence_dir
 from queenbee.documents.issue_rows import metadata_of
-from queenbee.documents.ralph.ralph_bead import bead_checks, unmet_dependencies
+from queenbee.documents.ralph.ralph_bead import bead_checks, first_error, unmet_dependencies
 from queenbee.documents.sprints.bead_rules import MERGE, WORK, is_sprint_bead, team_of
 from queenbee.documents.sprints.executions import (
     attempts_left,
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.documents.gates.phases import GateState
-    from queenbee.documents.ralph.as_issues import RalphBeads
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.services.hive import Services
 
@@ -91,13 +92,13 @@ def kind_of(issue: Issue, *, is_ralph: bool) -> Kind | None:
         return "sprint"
     if "session_task" in metadata_of(issue.fields):
         return "session"
-    return "ralph" if is_ralph else None
+    return "ralph" if is_ralph or definition_of_done(issue.fields) is not None else None
 
 
 def bead_view(
     hive: Services,
     issue: Issue,
-    beads: RalphBeads | None,
+    bead: BeadFile | None,
     *,
     waits: str | None,
     gates: Sequence[GateState],
@@ -105,14 +106,14 @@ def bead_view(
 ) -> BeadView | None:
     """Returns everything known about a bead, or None for an issue that is not one.
 
-    `waits` says why it is not ready, `gates` are those before it, and `lookup` finds the document
-    of an id that it waits for.
+    `bead` has its checks, `waits` says why it is not ready, `gates` are those before it, and
+    `lookup` finds the document of an id that it waits for.
     """
-    bead = beads.by_id.get(issue.id) if beads is not None else None
     kind = kind_of(issue, is_ralph=bead is not None)
     if kind is None:
         return None
-    valid = bead if beads is not None and bead is not None and not beads.errors_of(bead) else None
+    valid = bead if bead is not None and not first_error(bead.document) else None
+    top = os.path.realpath(hive.layout.root)  # The path from there is the same in every clone.
     holder = hive.assignments.active(issue.id)
     record = last_verification(hive, issue.id)
     return BeadView(
@@ -122,7 +123,7 @@ def bead_view(
         holder=holder.droid if holder is not None else None,
         waits=waits,
         team=team_of(issue.fields) if kind != "ralph" else None,
-        file=metadata_of(beads.issues[issue.id].fields)["bead_file"] if beads and bead else None,
+        file=os.path.relpath(os.path.realpath(bead.path), top) if bead is not None else None,
         checks=_checks(issue, bead, valid),
         waits_for=_waits_for(hive, issue, valid, lookup),
         gates=[gate.to_dict() for gate in gates],

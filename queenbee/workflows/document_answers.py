@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 
+from queenbee.core.beads import definition_of_done
 from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
-from queenbee.errors import Unreadable
+from queenbee.errors import Conflict, Unreadable
 from queenbee.services.document_questions import Documents
 
 TYPE_CHECKING = False
@@ -42,7 +43,7 @@ class HiveDocuments(Documents):
         """Returns the issues that are not ready, each with the reason.
 
         Either a gate before the issue's phase has not passed, or a sprint bead has no attempt
-        left, or a Ralph bead is not valid or waits for something.
+        left, or a Ralph bead, in a file or a row, is not valid or waits for something.
         """
         held: dict[str, str] = {}
         with_metadata = [
@@ -53,6 +54,7 @@ class HiveDocuments(Documents):
         if with_metadata:
             held.update(self._without_attempts(with_metadata))
             held.update(self._behind_gates(with_metadata))
+        held.update(self._with_unusable_checks(issues))
         beads = self.ralph_beads()
         if beads is not None:
             lookup = self._lookup_among(beads, issues)
@@ -66,7 +68,7 @@ class HiveDocuments(Documents):
         """Returns the view of an issue that is a bead, without its document; else None."""
         beads = self.ralph_beads()
         known = beads is not None and issue_id in beads.by_id
-        if issue is None or not (known or may_be_bead(issue)):
+        if issue is None or not (known or may_be_bead(issue) or has_checks(issue)):
             return None
         view = self.view(issue)
         return view.to_dict() if view is not None else None
@@ -90,7 +92,7 @@ class HiveDocuments(Documents):
         return bead_view(
             self._hive,
             issue,
-            self.ralph_beads(),
+            self._shown_bead(issue),
             waits=self.held_back({issue.id: issue}).get(issue.id),
             gates=self.gates().before(issue.fields),
             lookup=self.lookup,
@@ -108,11 +110,38 @@ class HiveDocuments(Documents):
         return self._beads[1]
 
     def find_bead(self, bead_id: str) -> BeadFile | None:
-        """Returns the Ralph bead with this id, or None.
+        """Returns the Ralph bead with this id, in its file or in the tracker's row, or None.
 
-        Raises `Conflict` if two files have the id, and `Unreadable` if a file with this name
-        cannot be read: its checks must not be skipped.
+        Raises `Conflict` if two files have the id, or the row has other checks than the file, and
+        `Unreadable` if a file with this name cannot be read: no checks must be skipped.
         """
+        in_file = self._in_file(bead_id)
+        issue = self._hive.issues.get_or_none(bead_id)
+        in_row = self._in_row(issue) if issue is not None else None
+        if in_file is None or in_row is None:
+            return in_file or in_row
+        if in_file.document.get("dod") != in_row.document["dod"]:
+            raise Conflict(
+                f"{bead_id} has two Definitions of Done: in {in_file.path}, and another in its row "
+                f"in {in_row.path}",
+                hint="remove one of them",
+                bead_id=bead_id,
+            )
+        return in_file
+
+    def _in_row(self, issue: Issue) -> BeadFile | None:
+        if not has_checks(issue):
+            return None
+        from queenbee.documents.ralph.bead_rows import bead_in_row  # noqa: PLC0415 - start-up
+
+        return bead_in_row(issue.fields, self._hive.layout.issues_path)
+
+    def _shown_bead(self, issue: Issue) -> BeadFile | None:
+        beads = self.ralph_beads()
+        bead = beads.by_id.get(issue.id) if beads is not None else None
+        return bead or self._in_row(issue)
+
+    def _in_file(self, bead_id: str) -> BeadFile | None:
         beads = self.ralph_beads()
         if beads is None:
             return None
@@ -158,6 +187,19 @@ class HiveDocuments(Documents):
 
         return lookup
 
+    def _with_unusable_checks(self, issues: Mapping[str, Issue]) -> Iterator[tuple[str, str]]:
+        for issue in issues.values():
+            bead = None if issue.done else self._in_row(issue)
+            if bead is None:
+                continue
+            from queenbee.documents.ralph.ralph_bead import first_error  # noqa: PLC0415 - start-up
+
+            error = first_error(bead.document)
+            fields = {"metadata": {"phase_gate": bead.document.get("phase_gate")}}
+            closed = [gate for gate in self.gates().before(fields) if not gate.passed]
+            if error or closed:
+                yield issue.id, error or closed[0].sentence
+
     def _behind_gates(self, issues: Sequence[Issue]) -> Iterator[tuple[str, str]]:
         if not json_stamp(gates_dir(self._hive.layout)):
             issues = [issue for issue in issues if "phase_gate" in _metadata(issue)]
@@ -180,6 +222,11 @@ class HiveDocuments(Documents):
 
                 if has_history(issue.fields) and next_step(dict(issue.fields)) == "give up":
                     yield issue.id, "it has no attempt left"
+
+
+def has_checks(issue: Issue) -> bool:
+    """Returns whether a row of the tracker carries a Definition of Done, usable or not."""
+    return definition_of_done(issue.fields) is not None
 
 
 def may_be_bead(issue: Issue) -> bool:

@@ -21,6 +21,8 @@ from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import check_plan
 from queenbee.documents.plans.source_text import read_markdown
 from queenbee.documents.ralph.bead_files import BeadFolders, update_bead
+from queenbee.documents.ralph.bead_rows import bead_in_row
+from queenbee.documents.ralph.ralph_bead import validate_bead
 from queenbee.documents.sessions.session import validate_session
 from queenbee.documents.sprints.bead_rules import check_bead, is_sprint_bead
 from queenbee.errors import QueenError
@@ -50,6 +52,7 @@ def examine(hive: Services, beads: RalphBeads | None) -> Iterator[Diagnosis]:
     yield from _cycles(hive, open_issues)
     tracked = hive.issues.tracked()
     open_beads = [issue for key, issue in open_issues.items() if key in tracked]
+    yield from _rows(hive, open_beads)
     yield from _sprint_beads(hive, open_beads)
     yield from _plans(hive, open_beads)
     yield from _sessions(hive, open_beads)
@@ -81,6 +84,16 @@ def _ralph_beads(beads: RalphBeads) -> Iterator[Diagnosis]:
             yield Diagnosis(
                 "stale_copy", bead.stale, text, hint="queen doctor --fix", severity="note"
             )
+
+
+def _rows(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
+    path = hive.layout.issues_path
+    for issue in issues:
+        bead = bead_in_row(issue.fields, path)
+        if bead is not None:
+            hint = suggested("queen bead validate", issue.id)
+            found = validate_bead(bead.document)
+            yield from _errors("bead", path, found, hint, subject=issue.id)
 
 
 def _gates(hive: Services) -> Iterator[Diagnosis]:

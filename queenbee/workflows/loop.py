@@ -55,7 +55,7 @@ def checks_of_loop(hive: Hive, name: str) -> list[str]:
 
 def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) -> RunOutcome:
     folders, waits = bead_folders(hive), waits_for(hive)
-    if os.path.dirname(bead.path) not in folders.all():
+    if not bead.in_row and os.path.dirname(bead.path) not in folders.all():
         return run_bead(bead, agent_command, runner, folders, waits_for=waits)
     refuse_completed(bead)
     checks_to_run(bead)

@@ -199,7 +199,7 @@ def _with_judgements(hive: Hive, issue_id: str) -> Issue:
     kind = "is a sprint bead and has" if is_sprint_bead(issue.fields) else "has"
     if not has_judgements(issue):
         raise InvalidInput(
-            f"{issue_id} {kind} no checks: no Ralph bead has this id, and no attempt is recorded",
+            f"{issue_id} {kind} no checks: no dod, no Ralph bead with this id, no recorded attempt",
             hint=_where_to_write_one(hive, issue_id),
             issue_id=issue_id,
         )

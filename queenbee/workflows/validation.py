@@ -9,11 +9,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.beads import newest
+from queenbee.core.beads import definition_of_done, newest
 from queenbee.documents.agents import AGENTS_DIR, DEFAULT_AGENT, list_agents
 from queenbee.documents.findings import Finding
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.json_documents import parse_json
+from queenbee.documents.ralph.bead_rows import bead_in_row
 from queenbee.documents.ralph.ralph_bead import validate_bead
 from queenbee.documents.sprints.bead_rules import MAX_BYTES, check_bead, is_sprint_bead
 from queenbee.documents.sprints.sprint_bead import objects_in
@@ -81,8 +82,8 @@ def validate_target(
 ) -> list[Validated]:
     """Returns the beads that a name refers to, validated: `-`, a file, or an id.
 
-    A `.jsonl` file is a tracker's file, of which only the sprint beads are validated, each in its
-    newest row. `hive` opens the hive, which only an id needs. Raises `NotFound`, or `Unreadable`
+    A `.jsonl` file is a tracker's file, of which only the beads are validated, each in its newest
+    row. `hive` opens the hive, which only an id needs. Raises `NotFound`, or `Unreadable`
     if it is not a file.
     """
     if name == STDIN:
@@ -140,7 +141,7 @@ def _rows(data: bytes, source: str, rules: Rules) -> Iterator[Validated]:
         if isinstance(row, Unusable):
             finding = Finding("", f"is not a usable row: {row}", line=number)
             yield Validated(place, None, None, [finding])
-        elif is_sprint_bead(row) and _counts(row, current):
+        elif _counts(row, current) and (is_sprint_bead(row) or definition_of_done(row) is not None):
             yield _validated(row, place, rules)
 
 
@@ -154,7 +155,7 @@ def _counts(row: Mapping[str, Any], current: Mapping[str, object]) -> bool:
 
 def _known(hive: Hive, bead_id: str, rules: Rules) -> Validated:
     bead = hive.documents.find_bead(bead_id) if rules.kind != "sprint" else None
-    if bead is not None:
+    if bead is not None and not bead.in_row:
         return _validated(bead.document, bead.path, rules)
     return _validated(dict(hive.issues.get(bead_id).fields), bead_id, rules)
 
@@ -172,11 +173,13 @@ def _validated(document: Any, source: str, rules: Rules) -> Validated:
     document = _shown(document)
     bead_id = document.get("id") if isinstance(document, dict) else None
     kind = rules.kind or _kind(document)
+    row = bead_in_row(document, source) if _is_row(document) else None
     if kind == "ralph":
-        found = validate_bead(document)
+        found = validate_bead(row.document if row is not None else document)
     elif kind == "sprint":
         found = check_bead(document, agents=rules.agents, strict=rules.strict)
         found += _unchecked(document, rules)
+        found += validate_bead(row.document) if row is not None else []
     else:
         text = "is neither a Ralph bead (intent, dod) nor a sprint bead (issue_type, metadata)"
         found = [Finding("", text if isinstance(document, dict) else "must be an object")]
@@ -196,9 +199,16 @@ def _unchecked(document: object, rules: Rules) -> Iterator[Finding]:
         yield Finding("metadata.dev_agent_path", message, severity, hint=hint)
 
 
+def _is_row(document: object) -> bool:
+    """Returns whether a bead is a row of the tracker, and not a document of its own."""
+    return isinstance(document, dict) and "issue_type" in document
+
+
 def _kind(document: object) -> Kind | None:
     if not isinstance(document, dict):
         return None
+    if _is_row(document) and definition_of_done(document) is not None:
+        return "sprint" if is_sprint_bead(document) else "ralph"
     if any(name in document for name in _RALPH):
         return "ralph"
     return "sprint" if any(name in document for name in _SPRINT) else None

@@ -17,6 +17,7 @@ import queenbee
 from queenbee import Hive
 from queenbee.errors import Conflict, InvalidInput, NotFound, NotYours, Unreadable
 from queenbee.workflows import completing as completion
+from queenbee.workflows import loop
 from queenbee.workflows.completing import complete
 from queenbee.workflows.running import verify
 
@@ -155,6 +156,79 @@ class TestARalphBead:
             finish(hive, unverified=True, reason="in a hurry")
         assert not (beads / "queen_verifications.jsonl").exists()
         assert finish(hive).completed
+
+
+class TestARowOfTheTracker:
+    """With a Definition of Done of its own, in `dod` or `metadata.dod`."""
+
+    @pytest.fixture(params=["dod", "metadata"])
+    def row(self, request: pytest.FixtureRequest, tracker: Path) -> dict[str, Any]:
+        """A row whose one check needs a file."""
+        dod = ralph_bead("qb-1", "test -e made")["dod"]
+        beside = {"dod": dod} if request.param == "dod" else {"metadata": {"dod": dod}}
+        row = {"id": "qb-1", "title": "x", "status": "open", "issue_type": "task", **beside}
+        write_lines(tracker, row)
+        return row
+
+    def test_is_completed_only_if_its_checks_pass(
+        self, hive: Hive, row: dict[str, Any], repo: Path, beads: Path, tracker: Path
+    ) -> None:
+        hive.assignments.claim("qb-1")
+        assert verify(hive, "qb-1", env=os.environ)["verdict"] == "failed"
+        done = finish(hive, "qb-1")
+        assert not done.completed and hive.assignments.active("qb-1") is not None
+        assert json.loads(tracker.read_text())["status"] == "open"
+        (repo / "made").touch()
+        assert finish(hive, "qb-1").completed
+        closed = json.loads(tracker.read_text())
+        assert {**closed, "status": "open"}.items() >= row.items() and closed["status"] == "closed"
+        assert [run["verdict"] for run in runs(beads)] == ["failed", "failed", "passed"]
+
+    def test_is_a_bead_wherever_beads_are_shown(self, hive: Hive, row: dict[str, Any]) -> None:
+        view = hive.documents.about("qb-1", hive.issues.get("qb-1"))
+        assert view is not None and view["kind"] == "ralph"
+        assert view["checks"] == [
+            "1. check 1: sh -c test -e made (expects exit code 0, within 300 s)"
+        ]
+        assert view["file"] == ".beads/issues.jsonl"
+
+    @pytest.mark.parametrize("dod", ["the tests pass", {}, {"verifiers": [{"command": "false"}]}])
+    def test_that_cannot_be_read_blocks_completion_by_name(
+        self, hive: Hive, tracker: Path, dod: object
+    ) -> None:
+        write_lines(tracker, {"id": "qb-1", "title": "x", "status": "open", "dod": dod})
+        assert hive.issues.ready() == []
+        hive.assignments.claim("qb-1", anyway=True)
+        for more in ({}, {"unverified": True, "reason": "by eye"}):
+            with pytest.raises(InvalidInput, match="the row of qb-1 is not a valid bead: dod"):
+                finish(hive, "qb-1", **more)
+        assert hive.assignments.active("qb-1") is not None
+
+    def test_waits_for_the_gate_that_it_names(self, hive: Hive, tracker: Path) -> None:
+        dod = ralph_bead("qb-1", "true")["dod"]
+        row = {"id": "qb-1", "title": "x", "status": "open", "dod": dod, "phase_gate": "app/1"}
+        write_lines(tracker, row)
+        assert hive.issues.ready() == []
+        hive.assignments.claim("qb-1", anyway=True)
+        with pytest.raises(Conflict, match="app/1"):
+            finish(hive, "qb-1")
+
+    def test_has_the_same_checks_as_a_file_with_its_id(
+        self, hive: Hive, tracker: Path, repo: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("qb-1", "true"))
+        row = {"id": "qb-1", "title": "x", "status": "open"}
+        write_lines(tracker, {**row, "dod": ralph_bead("qb-1", "false")["dod"]})
+        hive.assignments.claim("qb-1")
+        with pytest.raises(Conflict, match="two Definitions of Done"):
+            finish(hive, "qb-1")
+        write_lines(tracker, {**row, "dod": ralph_bead("qb-1", "true")["dod"]})
+        assert finish(hive, "qb-1").completed
+
+    def test_is_what_a_loop_can_run_over(self, hive: Hive, row: dict[str, Any], repo: Path) -> None:
+        outcome = loop.run(hive, "qb-1", "touch made", env=os.environ)
+        assert (outcome.status, outcome.attempts) == ("completed", 1)
+        assert hive.issues.get("qb-1").done
 
 
 class TestWithoutItsChecks:

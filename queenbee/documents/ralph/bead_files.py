@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -48,12 +49,21 @@ class BeadFolders:
 
 @dataclass(frozen=True)
 class BeadFile:
-    """One bead and its file; `stale` is the copy that an interrupted move left behind."""
+    """One bead and its file; `stale` is the copy that an interrupted move left behind.
+
+    `in_row` means that the file is the tracker's, where nothing is written for it.
+    """
 
     bead_id: str
     path: str
     document: dict[str, Any]
     stale: str | None = None
+    in_row: bool = False
+
+    @property
+    def place(self) -> str:
+        """What a message calls it: its file, or its id if that file has others, too."""
+        return f"the row of {self.bead_id}" if self.in_row else self.path
 
 
 def read_bead(path: str) -> BeadFile:
@@ -115,9 +125,13 @@ def update_bead(
     """Returns the bead after `change` to its document as it is on disk now, not as it was read.
 
     A bead in `active/` whose status has become `completed` moves to `completed/`, and one there
-    that is no longer completed moves back. Raises `NotFound`, `Unreadable`, `Unwritable`, or
-    `Conflict` from `find_bead`.
+    that is no longer completed moves back. One in a row changes for the caller alone. Raises
+    `NotFound`, `Unreadable`, `Unwritable`, or `Conflict` from `find_bead`.
     """
+    if bead.in_row:
+        document = deepcopy(bead.document)
+        change(document)
+        return replace(bead, document=document)
     for folder in folders.written:
         safe_open.refuse_links(os.path.abspath(folder))
     with folders.lock():

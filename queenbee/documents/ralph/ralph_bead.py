@@ -89,6 +89,12 @@ def validate_bead(document: object) -> list[Finding]:
     return found + _limit_findings(document)
 
 
+def first_error(document: object) -> str | None:
+    """Returns why a bead is not valid, by its first error, or None."""
+    errors = errors_in(validate_bead(document))
+    return f"it is not valid: {errors[0].path}: {errors[0].message}" if errors else None
+
+
 def check_bead(document: object, source: str) -> None:
     """Raises `InvalidInput`, with all `findings`, for a bead with errors."""
     findings = validate_bead(document)
@@ -96,7 +102,7 @@ def check_bead(document: object, source: str) -> None:
     if errors:
         raise InvalidInput(
             f"{source} is not a valid bead: {in_short(errors)}",
-            hint=suggested("queen bead validate", source),
+            hint=suggested("queen bead validate", source.removeprefix("the row of ")),
             findings=findings,
         )
 

@@ -145,12 +145,12 @@ def update_meta(
 
 def checks_to_run(bead: BeadFile) -> list[Check]:
     """Returns the checks of a bead. Raises `InvalidInput` if it is not valid or has none."""
-    check_bead(bead.document, bead.path)
+    check_bead(bead.document, bead.place)
     checks = bead_checks(bead.document)
     if not checks:
         raise InvalidInput(
             f"{bead.bead_id} cannot be verified: its dod.verifiers is empty",
-            hint=f"add a command that must pass to {bead.path}",
+            hint=f"add a command that must pass to {bead.place}",
             bead_id=bead.bead_id,
         )
     return checks
@@ -175,7 +175,7 @@ def refuse_completed(bead: BeadFile) -> None:
 
 def unmet_of(bead: BeadFile, folders: BeadFolders, waits_for: WaitsFor | None) -> list[Unmet]:
     """Returns what the bead still waits for. Raises `InvalidInput` if it is not valid."""
-    check_bead(bead.document, bead.path)
+    check_bead(bead.document, bead.place)
     if waits_for is not None:
         return waits_for(bead.document)
     beads, _ = list_beads(folders)
