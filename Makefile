@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 # Else each worker of the tests compiles every one of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture torture-land fuzz collisions replay mutants clean
+.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients charts picture torture torture-land fuzz collisions replay mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ bench-peers: $(STAMP)  ## the same work with other tools, in one run: QUEEN_BENC
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench.peers --agent-mail build/peers/bin/python \
 	  --json bench/results/peers.json --charts docs/charts
+
+clients: $(STAMP)  ## run coding agents from npm against a scripted model: CLIENTS=codex,gemini OLDER=1
+	$(BIN)/python -m bench.clients $(if $(CLIENTS),--only $(CLIENTS)) $(if $(OLDER),--older)
 
 charts: $(STAMP)  ## the same with a million messages, and charts into docs/charts
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

@@ -1,0 +1,14 @@
+"""Runs real coding agents against a scripted model, and writes what works into docs/agents.md.
+
+make clients                        every client, at the versions of `bench/clients/known.py`
+make clients CLIENTS=codex,gemini   some of them
+
+model     a model on 127.0.0.1 that plays scripts, in the four protocols that clients speak
+wires     those protocols
+known     the clients: packages, versions, settings, and how each names its tools
+install   npm, below build/clients
+world     an empty home, a repository with a hive, and clients that run there
+cells     what is tried, one function for each row of the table
+queue     two clients of different makers that work off six issues
+table     the table, on the screen and in the page
+"""

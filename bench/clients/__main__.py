@@ -1,0 +1,81 @@
+"""Installs the clients, runs the matrix, prints the table and writes it into docs/agents.md.
+
+    python -m bench.clients [--only codex,gemini] [--older] [--keep FOLDER] [--no-page]
+
+The exit status is 1 if a cell does not hold. A client that cannot be installed is skipped by name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.clients import cells, install, known, table
+from bench.clients.model import Model
+from bench.clients.world import World
+
+PAGE = install.ROOT / "docs" / "agents.md"
+
+
+def main() -> int:
+    """Returns the exit status."""
+    given = _arguments()
+    with tempfile.TemporaryDirectory(prefix="queenbee-clients-") as temporary:
+        folder = Path(given.keep or temporary).resolve()
+        ran = [
+            _run(client, version, folder)
+            for client in known.CLIENTS
+            if client.name in given.only
+            for version in (client.versions if given.older else client.versions[:1])
+        ]
+    text = table.text(ran, time.strftime("%Y-%m-%d", time.gmtime()))
+    print("\n" + text)
+    whole = not any(each.skipped for each in ran) and len(ran) >= len(known.CLIENTS)
+    if whole and not given.no_page:
+        PAGE.write_text(table.written(PAGE.read_text(), text))
+    return int(any(cell.held is False for each in ran for cell in each.cells.values()))
+
+
+def _arguments() -> argparse.Namespace:
+    names = [each.name for each in known.CLIENTS]
+    parser = argparse.ArgumentParser(prog="python -m bench.clients", description=__doc__)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=names)
+    parser.add_argument("--older", action="store_true", help="also an older version of each")
+    parser.add_argument("--keep", help="a folder that keeps homes, repositories and outputs")
+    parser.add_argument("--no-page", action="store_true", help="leave docs/agents.md as it is")
+    given = parser.parse_args()
+    unknown = set(given.only) - set(names)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    return given
+
+
+def _run(client: known.Client, version: str, folder: Path) -> table.Ran:
+    """Runs every sitting of a client, each on a machine of its own."""
+    print(f"{client.title} {version}", file=sys.stderr)
+    try:
+        program = install.installed(client, version)
+    except install.NotInstalled as why:
+        return table.Ran(client.title, version, {}, str(why))
+    found, model = cells.Findings(), Model()
+    begun = time.monotonic()
+    for sitting in cells.SITTINGS:
+        name = f"{client.name}-{version}-{sitting.__name__}"
+        world = World(folder / name, client, program, model)
+        try:
+            sitting(world, found)
+        except Exception as error:  # noqa: BLE001 - the table tells it
+            found.say(sitting.__name__, False, f"{type(error).__name__}: {error}")
+        cells.note_times(world, found)
+    model.close()
+    found["seconds in all"] = cells.Cell(True, f"{time.monotonic() - begun:.0f}")
+    for row, why in client.cannot.items():
+        found[row] = cells.Cell(None, why)
+    return table.Ran(client.title, version, found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

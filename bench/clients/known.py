@@ -1,0 +1,261 @@
+"""The clients that are run: their packages and versions, how they start, what their tools are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.clients.wires import Call
+
+KEY = "made-up"
+"""Clients refuse to start without a key; nobody checks it."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a client is started for."""
+
+    prompt: str
+    address: str
+    """Of the model, without `/v1`."""
+    resume: bool = False
+    """Whether the last session goes on."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client: its name is the one that `queen setup` knows."""
+
+    name: str
+    title: str
+    package: str
+    program: str
+    versions: tuple[str, str]
+    """The newest that was tried, and one some months older."""
+    command: Callable[[Start], list[str]]
+    env: Callable[[Start], dict[str, str]]
+    trust: Callable[[Path, list[Path]], None]
+    """Writes what a user's own settings say of a home, and of the folders that the user trusts."""
+    edit: Callable[[Path, str, str], list[Call]]
+    """Replaces one text in a file."""
+    shell: Callable[[str], Call]
+    mcp: Callable[[str, dict[str, Any]], Call]
+    spawn: Callable[[str], Call] | None
+    """Starts a subagent with a prompt, and waits for it if the client can."""
+    cannot: dict[str, str] = field(default_factory=dict)
+    """Rows that the client itself cannot do, each with the reason and where that is said."""
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _json(path: Path, value: Any) -> None:
+    _write(path, json.dumps(value, indent=2))
+
+
+# Claude Code
+
+
+def _claude_command(start: Start) -> list[str]:
+    allowed = "Read,Edit,Write,Bash,Agent,Task,mcp__queenbee__*"
+    words = ["-p", start.prompt, "--model", "claude-sonnet-4-5", "--allowedTools", allowed]
+    return [*words, *(["--continue"] if start.resume else [])]
+
+
+def _claude_env(start: Start) -> dict[str, str]:
+    quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+    return quiet | {"ANTHROPIC_BASE_URL": start.address, "ANTHROPIC_API_KEY": KEY}
+
+
+def _claude_trust(home: Path, folders: list[Path]) -> None:
+    known = {"hasTrustDialogAccepted": True, "enabledMcpjsonServers": ["queenbee"]}
+    _json(home / ".claude.json", {"projects": {str(each): known for each in folders}})
+
+
+def _claude_edit(path: Path, old: str, new: str) -> list[Call]:
+    change = {"file_path": str(path), "old_string": old, "new_string": new}
+    return [Call("Read", {"file_path": str(path)}), Call("Edit", change)]
+
+
+CLAUDE = Client(
+    "claude",
+    "Claude Code",
+    "@anthropic-ai/claude-code",
+    "claude",
+    ("2.1.330", "2.1.197"),
+    _claude_command,
+    _claude_env,
+    _claude_trust,
+    _claude_edit,
+    lambda command: Call("Bash", {"command": command, "description": "look"}),
+    lambda tool, args: Call(f"mcp__queenbee__{tool}", args),
+    lambda prompt: Call(
+        "Agent",
+        {"description": "part", "prompt": prompt, "subagent_type": "general-purpose"}
+        | {"run_in_background": False},
+    ),
+)
+
+
+# Codex
+
+
+def _codex_command(start: Start) -> list[str]:
+    address = f'model_providers.scripted.base_url="{start.address}"'
+    words = ["exec", "--dangerously-bypass-hook-trust", "-c", address]
+    return [*words, *(["resume", "--last"] if start.resume else []), start.prompt]
+
+
+def _codex_trust(home: Path, folders: list[Path]) -> None:
+    lines = ['model = "gpt-5.5"', 'model_provider = "scripted"', 'approval_policy = "never"']
+    lines += ['sandbox_mode = "workspace-write"', "[model_providers.scripted]"]
+    lines += ['name = "scripted"', 'base_url = "http://127.0.0.1:9"', 'wire_api = "responses"']
+    lines += ['env_key = "SCRIPTED_KEY"', "[analytics]", "enabled = false"]
+    for each in folders:
+        lines += [f"[projects.{json.dumps(str(each))}]", 'trust_level = "trusted"']
+    _write(home / ".codex" / "config.toml", "\n".join(lines) + "\n")
+
+
+def _codex_edit(path: Path, old: str, new: str) -> list[Call]:
+    patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-{old}\n+{new}\n*** End Patch"
+    return [Call("apply_patch", text=patch)]
+
+
+CODEX = Client(
+    "codex",
+    "Codex",
+    "@openai/codex",
+    "codex",
+    ("0.169.0", "0.142.3"),
+    _codex_command,
+    lambda start: {"SCRIPTED_KEY": KEY},
+    _codex_trust,
+    _codex_edit,
+    lambda command: Call("exec_command", {"cmd": command}),
+    lambda tool, args: Call(tool, args, namespace="mcp__queenbee"),
+    lambda prompt: Call("spawn_agent", {"message": prompt}, namespace="multi_agent_v1"),
+)
+
+
+# Gemini CLI
+
+
+def _gemini_command(start: Start) -> list[str]:
+    words = ["--approval-mode", "yolo", "-p", start.prompt]
+    return [*words, *(["--resume", "latest"] if start.resume else [])]
+
+
+def _gemini_trust(home: Path, folders: list[Path]) -> None:
+    settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+    settings |= {"privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}}
+    settings |= {"general": {"enableAutoUpdate": False}}
+    _json(home / ".gemini" / "settings.json", settings)
+    if folders:
+        trusted = {str(each): "TRUST_FOLDER" for each in folders}
+        _json(home / ".gemini" / "trustedFolders.json", trusted)
+
+
+GEMINI = Client(
+    "gemini",
+    "Gemini CLI",
+    "@google/gemini-cli",
+    "gemini",
+    ("0.61.0", "0.45.2"),
+    _gemini_command,
+    lambda start: {"GOOGLE_GEMINI_BASE_URL": start.address, "GEMINI_API_KEY": KEY},
+    _gemini_trust,
+    lambda path, old, new: [
+        Call(
+            "replace",
+            {"file_path": str(path), "old_string": old, "new_string": new, "instruction": "x"},
+        )
+    ],
+    lambda command: Call("run_shell_command", {"command": command, "description": "look"}),
+    lambda tool, args: Call(f"mcp_queenbee_{tool}", args),
+    None,
+)
+
+
+# OpenCode
+
+
+def _opencode_env(start: Start) -> dict[str, str]:
+    model = {"name": "scripted", "tool_call": True, "limit": {"context": 100000, "output": 8000}}
+    provider = {"npm": "@ai-sdk/openai-compatible", "name": "scripted"}
+    options = {"baseURL": start.address + "/v1", "apiKey": KEY}
+    named = {**provider, "options": options, "models": {"scripted": model}}
+    config = {"autoupdate": False, "share": "disabled", "provider": {"scripted": named}}
+    config |= {"model": "scripted/scripted", "small_model": "scripted/scripted"}
+    off = ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD")
+    return {f"OPENCODE_DISABLE_{each}": "1" for each in off} | {
+        "OPENCODE_CONFIG_CONTENT": json.dumps(config)
+    }
+
+
+OPENCODE = Client(
+    "opencode",
+    "OpenCode",
+    "opencode-ai",
+    "opencode",
+    ("1.18.33", "1.2.27"),
+    lambda start: ["run", *(["--continue"] if start.resume else []), start.prompt],
+    _opencode_env,
+    lambda home, folders: None,
+    lambda path, old, new: [
+        Call("read", {"filePath": str(path)}),
+        Call("edit", {"filePath": str(path), "oldString": old, "newString": new}),
+    ],
+    lambda command: Call("bash", {"command": command, "description": "look"}),
+    lambda tool, args: Call(f"queenbee_{tool}", args),
+    lambda prompt: Call(
+        "task", {"description": "part", "prompt": prompt, "subagent_type": "general"}
+    ),
+)
+
+
+# Copilot CLI
+
+
+def _copilot_command(start: Start) -> list[str]:
+    words = ["-p", start.prompt, "--allow-all-tools", "--disable-builtin-mcps"]
+    return [*words, *(["--continue"] if start.resume else [])]
+
+
+def _copilot_env(start: Start) -> dict[str, str]:
+    provider = {"BASE_URL": start.address, "TYPE": "anthropic", "API_KEY": KEY}
+    found = {f"COPILOT_PROVIDER_{key}": value for key, value in provider.items()}
+    found |= {"COPILOT_MODEL": "claude-sonnet-4.5", "COPILOT_OFFLINE": "true"}
+    return found | {"COPILOT_AUTO_UPDATE": "false"}
+
+
+def _copilot_trust(home: Path, folders: list[Path]) -> None:
+    trusted = [str(each) for each in folders]
+    _json(
+        home / ".copilot" / "config.json", {"trusted_folders": trusted, "trustedFolders": trusted}
+    )
+
+
+COPILOT = Client(
+    "copilot",
+    "Copilot CLI",
+    "@github/copilot",
+    "copilot",
+    ("1.0.102", "1.0.65"),
+    _copilot_command,
+    _copilot_env,
+    _copilot_trust,
+    lambda path, old, new: [Call("edit", {"path": str(path), "old_str": old, "new_str": new})],
+    lambda command: Call("bash", {"command": command, "description": "look"}),
+    lambda tool, args: Call(f"queenbee-{tool}", args),
+    lambda prompt: Call(
+        "task",
+        {"description": "part", "prompt": prompt, "agent_type": "general-purpose", "name": "part"},
+    ),
+)
+
+CLIENTS = (CODEX, CLAUDE, GEMINI, OPENCODE, COPILOT)
