@@ -16,11 +16,12 @@ from queenbee.core.records import Reservation
 from queenbee.core.text import mentioned, one_line
 from queenbee.errors import ExternalFailure, NoHive, QueenError, Unreadable
 from queenbee.git.lines import CHANGES, hunks, overlaps
+from queenbee.git.run import user_git
 from queenbee.git.unmerged import ADDED, CHANGED, DELETED, Neighbours
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import are_several
+from queenbee.store.git_files.worktrees import are_several, target_branch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -332,9 +333,21 @@ def _add_work(hive: Services, begin: Begin) -> None:
         met += [(other, each) for each in open_ if each not in begin.files][:_SHOWN]
     seen = _seen(hive, found, met)
     begin.behind = found.behind()
+    if begin.behind and not begin.again:
+        _catch_up(hive, begin)
     begin.touched_by = [each for each in seen.touches if each.path in begin.files]
     begin.changing = seen.touches
     begin.unlooked = seen.unlooked
+
+
+def _catch_up(hive: Services, begin: Begin) -> None:
+    """Moves the branch of this worktree to the main branch, by fast-forward: what the issue builds
+    on is there. Git refuses where it has commits of its own, or changes in the same files.
+    """
+    target = f"refs/heads/{target_branch(hive.layout)}"
+    merge = ("merge", "--ff-only", "--quiet", "--no-autostash", target)
+    if user_git(*merge, cwd=hive.layout.tree)[0] == 0:
+        begin.caught_up, begin.behind = begin.behind, 0
 
 
 def changed_by(layout: Layout, droids: Collection[str]) -> set[str]:

@@ -138,10 +138,7 @@ def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
 
 def _landed(hive: Hive, asked: Request) -> Answer:
     """Lands, and takes the next issue if that is asked for."""
-    from queenbee.git.landing.landed_issue import (  # noqa: PLC0415 - start-up
-        land_issue,
-        take_following,
-    )
+    from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
 
     call = invocation()
     call.in_order = True
@@ -164,5 +161,5 @@ def _landed(hive: Hive, asked: Request) -> Answer:
             value["is_shown"] = True
         terms = confirmation(hive, confirm=asked.confirm)
         with views.waiting_for("an issue", asked.wait_s):
-            value["next"] = take_following(hive, terms, asked.wait_s)
+            value["next"] = terms.take_following(asked.wait_s)
     return Answer(value, yes=done.done)

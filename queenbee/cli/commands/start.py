@@ -18,16 +18,15 @@ from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import InvalidInput, NotFound
-from queenbee.starting.team import Ended, Limits, Team, Wanted, summary
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS
 from queenbee.store.whole_files import keep, recall
-from queenbee.workflows import imports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.starting.team import Ended, Team
     from queenbee.workflows.hive import Hive
 
 _SHOW_EVERY_S = 30.0
@@ -37,6 +36,8 @@ _FOLLOW_S = 0.3
 def _show(ended: Ended | None) -> None:
     if ended is None:
         return
+    from queenbee.starting.team import summary  # noqa: PLC0415 - start-up
+
     say(printable(summary(ended)), bold=True)
     if ended.cost_usd:
         say(f"spent, as the clients report it: {ended.cost_usd:.2f} USD")
@@ -98,6 +99,8 @@ def start(  # noqa: PLR0913 - the options of a command
 
     Exit 0: everything is done. Exit 1: something is left, and the output says why.
     """
+    from queenbee.starting.team import Limits, Team, Wanted  # noqa: PLC0415 - start-up
+
     if logs is not None:
         _follow(hive, logs)
         return Answer(None, yes=True)
@@ -134,6 +137,8 @@ def _only(
     for each in found:
         hive.issues.get(each)
     if plan is not None:
+        from queenbee.workflows import imports  # noqa: PLC0415 - start-up
+
         imports.import_plan_file(hive, plan, imports.PlanImport(prefix=prefix))
         found += imports.plan_beads(hive, plan).values()
     return found or None

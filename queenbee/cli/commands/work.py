@@ -53,6 +53,9 @@ def obstacle(standing: Standing) -> str:
 
 def show_next(found: Begin | Nothing) -> None:
     """Shows an issue to begin with all that is needed, or why there is none."""
+    if found.waited_for:
+        had = [f"{key}, which {holder} had" for key, holder in found.waited_for.items()]
+        paragraph(printable(f"waited for {'; '.join(had[:_SHOWN])}"))
     if isinstance(found, work.Begin):
         _show_begin(found)
     else:
@@ -388,6 +391,9 @@ def show_status(status: Status) -> None:
         paragraph("others", bold=True)
     for member in status.others:
         _show_member(member, "  ")
+    if status.idle:
+        names = [f"{name} (seen {ago(ms, now_ms)})" for name, ms in sorted(status.idle.items())]
+        paragraph(printable(f"without an issue: {', '.join(names[:_SHOWN])}"))
     for each in status.started:
         what = printable(" ".join(filter(None, (each.state, each.issue_id))))
         since = ago(each.since_ms, now_ms)
@@ -435,6 +441,8 @@ def _show_counted(status: Status, now_ms: int) -> None:
         title = _short_title(status.titles.get(done.issue_id, ""))
         before = f"  done   {when}  {printable(done.issue_id)}  "
         entry(before, title, f"  by {printable(done.droid)}", state="done")
+    if status.done and (more := status.counts["done"] - len(status.done)) > 0:
+        paragraph(f"  … {more} more: queen assignments --status completed")
 
 
 def _short_title(title: str) -> str:

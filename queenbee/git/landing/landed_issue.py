@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,14 +14,12 @@ from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.landing import land
-from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, no_check, whole_check
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import taken
 from queenbee.services.messages import LANDED, stage
-from queenbee.services.work.taking import Begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment, Message
     from queenbee.git.landing.requests import Request
     from queenbee.git.landing.work import Landing, Offer
-    from queenbee.services.work.taking import Nothing
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
@@ -103,18 +99,6 @@ def land_issue(
         forget(hive.layout)
         _send(terms)
     return Landed(landing, work.issue_id, work.record, work.completion, work.told)
-
-
-def take_following(hive: Hive, terms: Terms, wait_s: float) -> Begin | Nothing | None:
-    """Takes the next issue after a landing, and brings the worktree to the target: what the issue
-    builds on may have landed while it waited.
-    """
-    taken = terms.take_following(wait_s)
-    if isinstance(taken, Begin):
-        with suppress(QueenError):
-            taken.caught_up = Place(hive).catch_up()
-            taken.behind = 0 if taken.caught_up else taken.behind
-    return taken
 
 
 def _send(terms: Terms) -> None:

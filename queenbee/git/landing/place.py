@@ -94,14 +94,6 @@ class Place:
         """Returns how many commits of the target this worktree does not have."""
         return int(git("rev-list", "--count", f"HEAD..{self.target_ref}", "--", cwd=self.tree))
 
-    def catch_up(self) -> int:
-        """Moves a branch that has landed to the target, by fast-forward; returns how many commits
-        came in. Nothing moves where it has commits of its own, or changes in the same files.
-        """
-        lacks = self.behind() if self.head() != self.tip() else 0
-        merge = ("merge", "--ff-only", "--quiet", "--no-autostash", self.target_ref)
-        return lacks if lacks and user_git(*merge, cwd=self.tree)[0] == 0 else 0
-
     @property
     def is_merging(self) -> bool:
         """Whether a merge is to be finished in this worktree."""

@@ -13,7 +13,7 @@ from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 READY_SHOWN = 8
 _RECENT = 5
+_HERE_MS = 3_600_000
 
 
 class Status:
@@ -34,6 +35,7 @@ class Status:
         self.me: Member | None = next((each for each in members if each.droid == self.actor), None)
         """None if the actor has neither an issue nor a lease."""
         self.others = [each for each in members if each.droid != self.actor]
+        self.idle = _idle(hive, {self.actor, *(each.droid for each in members)})
         known = self.actor is not None and is_name(self.actor)
         mail = hive.messages.inbox(unread=True, limit=MOST_UNREAD) if known else []
         self.unread = len(mail)
@@ -86,6 +88,7 @@ class Status:
             "me": self.me.to_dict() if self.me is not None else None,
             "unread": self.unread,
             "others": [each.to_dict() for each in self.others],
+            "idle": self.idle,
             "queue": [each.to_dict() for each in self.queue],
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],
@@ -93,6 +96,15 @@ class Status:
             "ready": [each.to_dict() for each in self.ready],
             "done": [each.to_dict() for each in self.done],
         }
+
+
+def _idle(hive: Services, at_work: Collection[str | None]) -> dict[str, int]:
+    """Returns the droids without an issue or a lease that acted here within the last hour, and when
+    last, in ms since 1970.
+    """
+    since_ms = hive.now_ms() - _HERE_MS
+    seen = hive.droids.seen_here().items()
+    return {name: at_ms for name, at_ms in seen if at_ms > since_ms and name not in at_work}
 
 
 def _landing(hive: Services) -> list[Lander]:

@@ -45,6 +45,8 @@ class _Answer:
         """The oldest unread messages, which are read now."""
         self.unread = 0
         """How many more there are, up to a hundred."""
+        self.waited_for: dict[str, str] = {}
+        """The issues that others had when a wait for one began, with their holders."""
 
     def take_mail(self, hive: Services) -> None:
         """Reads the actor's mail, and marks it as read: the last step, so that it is not lost
@@ -141,6 +143,7 @@ class Begin(_Answer):
             "touched_by": [each.to_dict() for each in self.touched_by],
             "messages": [each.to_dict() for each in self.mail],
             "unread": self.unread,
+            "waited_for": self.waited_for,
         }
 
 
@@ -209,6 +212,7 @@ class Nothing(_Answer):
             ],
             "messages": [each.to_dict() for each in self.mail],
             "unread": self.unread,
+            "waited_for": self.waited_for,
         }
 
 
@@ -271,7 +275,10 @@ def _wait_and_take(
             hint="queen status",
             **last.to_dict(),
         )
-    return answers[-1]
+    first, last = answers[0], answers[-1]
+    if isinstance(first, Nothing) and first is not last and wait_s > 0:
+        last.waited_for = {each.issue.id: each.holder for each in first.open if each.holder}
+    return last
 
 
 def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Nothing:
