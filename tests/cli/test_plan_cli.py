@@ -115,15 +115,25 @@ class TestCheck:
         assert done.out.endswith(f"left out: what looks like a sprint in line {line}\n")
         assert quick("plan", "check", str(plan), "--json").json["left_out"] == [line]
 
-    def test_with_strict_a_plan_that_leaves_out_a_sprint_is_not_valid(
-        self, quick: QuickQueen, plan: Path
+    @pytest.mark.parametrize("line", ["- **Sprint 2.2: Lost**", "Status: COMPLETED"])
+    def test_with_strict_a_plan_with_a_line_that_is_not_read_is_not_valid(
+        self, quick: QuickQueen, plan: Path, line: str
     ) -> None:
         assert quick("plan", "check", str(plan), "--strict").code == 0
-        plan.write_text(f"{PLAN}\n- **Sprint 2.2: Lost**\n")
+        plan.write_text(f"{PLAN}\n{line}\n")
+        assert quick("plan", "check", str(plan)).code == 0
 
         done = quick("plan", "check", str(plan), "--strict")
 
         assert (done.code, f"not valid: {plan}" in done.out) == (1, True)
+
+    def test_shows_for_each_sprint_whether_it_is_done_and_by_which_line(
+        self, quick: QuickQueen, plan: Path
+    ) -> None:
+        plan.write_text(PLAN.replace("2.1a: API", "2.1a: API ✅"))
+        done = quick("plan", "check", str(plan))
+        line = plan.read_text().split("\n").index("### Sprint 2.1a: API ✅") + 1
+        assert done.out.endswith(f"done: 2.1a, by its heading in line {line}\nopen: 1.1, 2.1b\n")
 
     def test_a_plan_that_cannot_be_read_does_not_hide_the_others(
         self, quick: QuickQueen, plan: Path

@@ -53,10 +53,24 @@ def _show_one(value: Mapping[str, Any]) -> None:
         for noun in ("phases", "sprints")
     )
     say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}")
+    _show_states(value["states"])
     if value["left_out"]:
         lines = ", ".join(str(line) for line in value["left_out"][:10])
         more = f", and {len(value['left_out']) - 10} more" if len(value["left_out"]) > 10 else ""
         say(f"left out: what looks like a sprint in line {lines}{more}", bold=True)
+
+
+def _show_states(states: Sequence[Mapping[str, str]]) -> None:
+    """Shows whether each sprint is done, and by which line; one line for those without a why."""
+    plain: dict[str, list[str]] = {}
+    for each in states:
+        if each["why"]:
+            by = "" if each["state"] == "open" else "by "
+            say(printable(f"{each['state']}: {each['sprint']}, {by}{each['why']}"))
+        else:
+            plain.setdefault(each["state"], []).append(each["sprint"])
+    for state, numbers in plain.items():
+        say(printable(f"{state}: {', '.join(numbers)}"))
 
 
 @command(
@@ -71,7 +85,7 @@ def _show_one(value: Mapping[str, Any]) -> None:
 @_source_branch
 @_branch_prefix
 @agents_dir
-@click.option("--strict", is_flag=True, help="Also refuse plans that leave out a sprint")
+@click.option("--strict", is_flag=True, help="Also refuse plans with a line that is not read")
 def check(
     call: Invocation,
     paths: tuple[str, ...],
@@ -86,8 +100,9 @@ def check(
     plans, --json prints a list; if one cannot be read, the others are still checked, and the exit
     status is the worst.
 
-    A plan is valid if something only looks like a sprint, but its last line says so; with --strict
-    it is not valid.
+    For each sprint, the last lines say whether it is done or skipped, and by which line. A plan
+    with warnings is valid; with --strict, it is not if a line that names a sprint, a status, a
+    dependency, an agent or a team is not read.
     """
     from queenbee.workflows.imports import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
@@ -113,13 +128,15 @@ def check(
 
 
 def _checked(path: str, rules: Mapping[str, Any], *, strict: bool) -> dict[str, object]:
+    from queenbee.documents.plans.grammar import Unread  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan_check import check_plan  # noqa: PLC0415 - start-up
 
     plan = parse_plan(_text(path))
     found = check_plan(plan, **rules)
     valid = not any(finding.severity == "error" for finding in found)
-    return _answer(path, plan, found, valid=valid and not (strict and plan.left_out))
+    refused = strict and any(isinstance(finding, Unread) for finding in found)
+    return _answer(path, plan, found, valid=valid and not refused)
 
 
 def _unread(path: str, error: QueenError) -> dict[str, object]:
@@ -137,6 +154,10 @@ def _answer(path: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> 
         "sprints": [sprint.number for sprint in plan.sprints],
         "skipped": [sprint.number for sprint in plan.skipped],
         "left_out": list(plan.left_out),
+        "states": [
+            {"sprint": each.number, "state": each.mark or "open", "why": each.why}
+            for each in (*plan.sprints, *plan.skipped)
+        ],
         "findings": found,
     }
 
@@ -283,6 +304,6 @@ def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
 plan = group(
     "plan",
     [check, import_, annotate, graph],
-    help="Markdown plans: check, show and import them as beads",
+    help="Markdown plans: check, graph, import and annotate them",
     example="queen plan check PLAN.md\nqueen plan import PLAN.md",
 )

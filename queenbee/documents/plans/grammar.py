@@ -8,6 +8,7 @@ Back-Annotation".
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
@@ -49,9 +50,15 @@ FIELDS = {
     }.items()
     for name in names
 }  # fmt: skip
-DONE = "done|completed?|finished"
+DONE = "done|completed?|finished|abgeschlossen|erledigt"
 SKIPPED = "skipped|cancell?ed|dropped|abandoned|obsolete|removed"
 STATE = f"{DONE}|{SKIPPED}"
+OPEN = re.compile(
+    r"[\W_]*(?:not|in[ -](?:progress|review)|open|pending|planned|to[ -]?do|wip|active|ready"
+    r"|blocked|draft|next|upcoming|current|started|ongoing|waiting|new|tbd|queued|proposed|future|deferred)\b",
+    re.IGNORECASE,
+)
+"""A status that leaves a sprint open; any other that is neither done nor skipped is told."""
 CHECK = (
     "(?:[\u2705\u2611\u2714\u2713]\ufe0f?"
     "|:(?:white_check_mark|heavy_check_mark|ballot_box_with_check):)"
@@ -93,6 +100,7 @@ OTHER_WORD = re.compile(r"(?:[^\W\d_]+[ \t]+|S)?([0-9]+[a-z]*\.[0-9]+[a-z]*)[ \t
 # Possessive, so that a line of a thousand stars costs no more than any other.
 _LABEL = r"[\s>|*_`+-]*+(?:[0-9]{1,9}[.)]\s++)?(?:\[[ xX]\]\s++)?[*_`]*+"
 _COLON = r"(?:[ \t]*+\([^()\n]{0,30}\))?[*_`]*+(?:[ \t]*+[:|]|(?<=\*\*))"
+_REFERENCE = rf"(?:sprints?[ \t]+)?{NUMBER}"
 IN_SECTIONS = {
     kind: re.compile(pattern, re.IGNORECASE)
     for kind, pattern in {
@@ -104,21 +112,42 @@ IN_SECTIONS = {
         ),
         "a status": (
             rf"{_LABEL}(?:status\b[*_`]*+[ \t]*+[:|].*?(?:{CHECK}|\b(?:{STATE})\b)"
-            rf"|(?:{DONE}){_COLON})"
+            rf"|(?<=\*\*)status[ \t]*+(?:[*_`]++[ \t]*+[:|]|:[*_`]++)(?!{OPEN.pattern})[^\w\n]*+\w"
+            rf"|(?-i:Status|STATUS):(?!{OPEN.pattern})[^\w\n]*+\w"
+            rf"|(?:{DONE}){_COLON}"
+            rf"|(?:{DONE})[*_]*+[ \t]++(?:on[ \t]++|in[ \t]++)?\(?[0-9]{{1,4}}[-./])"
             rf"|[*_ \t]*+(?:(?:{STATE})[*_ \t]*+(?:{CHECK})?|{CHECK}[*_ \t]*+[^\W_]+)[*_ \t.!]*+\Z"
         ),
-        "an agent": rf"{_LABEL}(?:dev|qa)[ _-]agents?{_COLON}",
+        "an agent": rf"{_LABEL}(?:(?:dev|qa|lead|assigned)[ _-])?agents?{_COLON}",
         "a team": rf"{_LABEL}team(?:[ _-]name)?{_COLON}",
         "a field": rf"[ \t]*+>[\s>]*+\*\*(?:{'|'.join(FIELDS)})\b[*: \t]*:",
     }.items()
 }
 """How a line under the heading of a sprint or a phase names something that is no field of it."""
+RELATION = re.compile(
+    rf"{_LABEL}[^\W\d_][^:|\n]{{0,40}}?{_COLON}[*_` \t|]*+(?P<first>{_REFERENCE})"
+    rf"(?:[*_`]*+[ \t]*+(?:[,;&+/]|and|und|et|y|-|–)[ \t]*+[*_`]*+{_REFERENCE})*+[*_` \t|.)]*+\Z",
+    re.IGNORECASE,
+)
+"""A label, in any words, whose value is sprints: "**Abhängig von:** 1.1"."""
+SAID_DONE = re.compile(
+    rf"[\[(][xX][\])]|{CHECK}|[|:(\[–—-][ \t]*+[*_`~]*+(?:{STATE})[*_`~]*+[ \t]*+(?:[|)\]]|\Z)",
+    re.IGNORECASE,
+)
+"""How a line about a sprint says that it is done or skipped."""
 IN_TITLES = re.compile(rf"{CHECK}|\b(?:{STATE.upper()})\b")
 """A state in the title of a heading: "Get it done" is a title, "Login **DONE**" names one."""
 BEAD_NAMED = re.compile(r"^[ \t>]*<!--\s*beads?[-_ ]?ralph\b", re.IGNORECASE | re.MULTILINE)
 
 _SHOWN = 80
 """Characters of a line that a message repeats."""
+
+
+@dataclass(frozen=True)
+class Unread(Finding):
+    """A line that names something and is not read as such; a strict check refuses each."""
+
+    kind: str = ""
 
 
 def unread(
@@ -130,4 +159,4 @@ def unread(
 ) -> Finding:
     """Returns the finding for a text that names something of this kind and is not read."""
     message = f"{text.strip()[:_SHOWN]!r} names {kind}, not read"
-    return Finding(path, message, severity, hint=f"write it as {FORMS[kind]}", line=line)
+    return Unread(path, message, severity, f"write it as {FORMS[kind]}", line, kind=kind)

@@ -21,7 +21,13 @@ from queenbee.documents.plans.grammar import (
     unread,
 )
 from queenbee.documents.plans.marks import read_marks, read_title_marks
-from queenbee.documents.plans.unread import named_in_heading, named_in_line, visible_lines
+from queenbee.documents.plans.unread import (
+    Line,
+    named_in_heading,
+    named_in_line,
+    said_done,
+    visible_lines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -83,13 +89,15 @@ class Section:
 class Outline:
     """The phases, each with the blocks above its first sprint, and the sections of a plan.
 
-    `left_out` are lines of sprints that are not read.
+    `left_out` are lines of sprints that are not read, `said_done` those that say that a sprint of
+    the plan is done or skipped, each with its number.
     """
 
     phases: tuple[tuple[Phase, Sequence[Block]], ...]
     sections: tuple[Section, ...]
     findings: tuple[Finding, ...] = ()
     left_out: tuple[int, ...] = ()
+    said_done: tuple[tuple[str, Line], ...] = ()
 
 
 def read_outline(text: str) -> Outline:
@@ -110,8 +118,16 @@ def read_outline(text: str) -> Outline:
         elif block.level < SPRINT_LEVEL:
             phase = None
     sections = _with_records(sections)
-    findings, left_out = _unread(blocks, {section.heading.number for section in sections})
-    return Outline(tuple(phases), tuple(sections), tuple(findings), tuple(left_out))
+    known = {section.heading.number for section in sections}
+    findings, left_out = _unread(blocks, known)
+    said = tuple(
+        (number, line)
+        for block in blocks
+        if block.kind != "heading" and not _is_verbatim(block)
+        for line in visible_lines(block)
+        if (number := said_done(line.text, known)) is not None
+    )
+    return Outline(tuple(phases), tuple(sections), tuple(findings), tuple(left_out), said)
 
 
 def read_heading(text: str, level: int) -> Heading | None:
@@ -233,8 +249,12 @@ def _in_heading(block: Block, known: Collection[str]) -> Iterator[tuple[Finding,
         yield unread(found.kind, block.text, line, severity), found.number
 
 
+def _is_verbatim(block: Block) -> bool:
+    return block.kind == "html" and _VERBATIM.match(block.text) is not None
+
+
 def _in_lines(block: Block, known: Collection[str]) -> Iterator[tuple[Finding, str | None]]:
-    if block.kind == "html" and _VERBATIM.match(block.text):
+    if _is_verbatim(block):
         return
     for line in visible_lines(block):
         found = named_in_line(line.text, known)

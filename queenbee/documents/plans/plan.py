@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.plans.grammar import ANNOTATION
+from queenbee.documents.plans.grammar import ANNOTATION, Unread, unread
 from queenbee.documents.plans.marks import read_status
 from queenbee.documents.plans.outline import Phase as Phase
 from queenbee.documents.plans.outline import read_outline
@@ -25,7 +25,7 @@ from queenbee.documents.plans.sprint_fields import (
 from queenbee.documents.plans.unread import named_in_section
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Literal, TypeVar
 
     from queenbee.documents.markdown import Block
@@ -42,7 +42,7 @@ class Sprint:
 
     `phase` is the number of the phase heading above it, `line` the line of its own heading.
     `ticked` are the indices of the tasks that are ticked; `mark` says whether the sprint is done
-    or skipped.
+    or skipped, and `why` what says so, or which words about its state were not read.
     """
 
     number: str
@@ -63,6 +63,7 @@ class Sprint:
     bead_ids: tuple[str, ...] = ()
     ticked: frozenset[int] = frozenset()
     mark: Mark | None = None
+    why: str = ""
 
     @property
     def bead_id(self) -> str | None:
@@ -111,7 +112,7 @@ def parse_plan(text: str) -> Plan:
     """Returns the plan in a Markdown document. Never raises, whatever the text."""
     outline = read_outline(text)
     findings = list(outline.findings)
-    done = {each.heading.number for each in outline.sections if each.record}
+    done = {each.heading.number: each.first + 1 for each in outline.sections if each.record}
     known = {each.heading.number for each in outline.sections}
     sprints: list[Sprint] = []
     skipped: list[Sprint] = []
@@ -125,6 +126,16 @@ def parse_plan(text: str) -> Plan:
         found = list(named_in_section(blocks, (), known, f"phases[{phase.number}]"))
         findings += [replace(each, severity="warning") for each in found]
     findings += _notes(outline, skipped)
+    marked = {each.number for each in (*sprints, *skipped) if each.mark is not None}
+    findings += [
+        unread("a status", line.source, line.number, "warning", f"sprints[{number}]")
+        for number, line in outline.said_done
+        if number not in marked
+    ]
+    numbered = {phase.number: phase for phase, _ in outline.phases}
+    sprints = [
+        _with_unread_status(each, numbered.get(each.phase or ""), findings) for each in sprints
+    ]
     findings.sort(key=lambda finding: finding.line or 0)
     phases = tuple(phase for phase, _ in outline.phases)
     return Plan(phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
@@ -147,14 +158,14 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
 
 
 def _sprint(
-    section: Section, done: Collection[str], known: Collection[str]
+    section: Section, done: Mapping[str, int], known: Collection[str]
 ) -> tuple[Sprint, list[Finding]]:
-    """Returns a sprint and what is wrong with it; records say that `done` are done."""
+    """Returns a sprint and what is wrong with it; records in lines of `done` say which are done."""
     fields = gather_fields(section.blocks)
     heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"
     read = _Reader(fields, where, line)
-    recorded: Mark | None = "done" if heading.number in done else None
+    mark, why = _state(section, read.status(), done)
     sprint = Sprint(
         number=heading.number,
         title=heading.title,
@@ -173,9 +184,40 @@ def _sprint(
         depends_on=read.needs(),
         prose=read.prose(),
         bead_ids=_annotated(section.blocks),
-        mark=section.mark or read.status() or recorded,
+        mark=mark,
+        why=why,
     )
     return sprint, [*read.findings, *named_in_section(section.blocks, fields.read, known, where)]
+
+
+def _state(
+    section: Section, status: tuple[Mark | None, int], done: Mapping[str, int]
+) -> tuple[Mark | None, str]:
+    """Returns whether a sprint is done or skipped, and what says so."""
+    heading, phase = section.heading, section.phase
+    if heading.mark is not None:
+        return heading.mark, f"its heading in line {section.first + 1}"
+    if phase is not None and phase.mark is not None:
+        return phase.mark, f"the heading of its phase in line {phase.line}"
+    if status[0] is not None:
+        return status[0], f"its status in line {status[1]}"
+    if heading.number in done:
+        return "done", f"the record in line {done[heading.number]}"
+    return None, ""
+
+
+def _with_unread_status(sprint: Sprint, phase: Phase | None, findings: Iterable[Finding]) -> Sprint:
+    """Returns an open sprint with the lines about its state that were not read."""
+    where = {f"sprints[{sprint.number}]", f"phases[{sprint.phase}]"}
+    at = {sprint.line, phase.line if phase is not None else None}
+    lines = [
+        str(each.line)
+        for each in findings
+        if isinstance(each, Unread) and each.kind == "a status"
+        if each.path in where or each.line in at
+    ]
+    told = f"not read: line {', '.join(lines)}" if lines and sprint.mark is None else ""
+    return replace(sprint, why=told or sprint.why)
 
 
 def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
@@ -201,12 +243,12 @@ class _Reader:
             self.findings.append(Finding(where, message, line=line))
         return (plain_value(values[0]) or None) if values else None
 
-    def status(self) -> Mark | None:
-        """Returns whether a `Status` field says that the sprint is done or skipped."""
+    def status(self) -> tuple[Mark | None, int]:
+        """Returns what a `Status` field says, and its line."""
         for key, values in self._fields.values.items():
             if key.lower() == "other:status" and values:
-                return read_status(values[0])
-        return None
+                return read_status(values[0]), self._at(key)[2]
+        return None, 0
 
     def priority(self) -> int | None:
         text = self.word("priority")

@@ -13,7 +13,7 @@ from queenbee.documents.agents import agent_finding, agent_path
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.plans.branches import default_prefix, shared_places
-from queenbee.documents.plans.plan_graph import plan_dependencies
+from queenbee.documents.plans.plan_graph import number_dependencies, plan_dependencies
 from queenbee.documents.sprints.numbers import (
     Natural,
     Track,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from queenbee.documents.plans.plan import Plan, Sprint
 
-MAX_SPRINTS = 1_000
-"""Every sprint of one number may wait for every sprint of the previous number."""
+MAX_WAITS = 250_000
+"""Every sprint of one number waits for every sprint of the previous number: 500 for 500."""
 
 MAX_TITLE_BYTES = 500
 """Beads refuses a longer title."""
@@ -50,9 +50,11 @@ def check_plan(
     that name none, `sprint` if it is None. `agents` are the known agents
     (`agents.list_agents`); None leaves agents' paths unchecked.
     """
-    if len(plan.sprints) > MAX_SPRINTS:
-        message = f"has {len(plan.sprints):,} sprints; at most {MAX_SPRINTS:,} are allowed"
-        return [*plan.findings, Finding("", message)]
+    waits = sum(map(len, number_dependencies(each.number for each in plan.sprints).values()))
+    if waits > MAX_WAITS:
+        message = f"its sprints wait for each other {waits:,} times; at most {MAX_WAITS:,} can be"
+        hint = "put a sprint between two numbers that have many letters"
+        return [*plan.findings, Finding("", message, hint=hint)]
     found = [*plan.findings, *_number_rules(plan), *_order_rules(plan), *_done_rules(plan)]
     prefix = branch_prefix or default_prefix(plan, source_branch)
     found += shared_places(plan, prefix)

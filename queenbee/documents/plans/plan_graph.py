@@ -68,7 +68,7 @@ def merges(dependencies: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
         # All sprints of a group wait for the same ones, so look those up once.
         if needs not in joined:
             known = [need for need in needs if need in dependencies]
-            earlier = ancestors(dependencies, known)
+            earlier = ancestors(dependencies, known) if len(known) > 1 else ()
             joined[needs] = tuple(need for need in known if need not in earlier)
     return {
         sprint: joined[tuple(needs)]

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 from queenbee.documents.agents import MODELS
 from queenbee.documents.findings import Finding
 from queenbee.documents.markdown import strip_box
-from queenbee.documents.plans.grammar import AGENT, BEAD, FIELD, FIELDS, NUMBER, unread
+from queenbee.documents.plans.grammar import (
+    AGENT,
+    BEAD,
+    FIELD,
+    FIELDS,
+    NUMBER,
+    OPEN,
+    Unread,
+    unread,
+)
 from queenbee.documents.plans.marks import read_status
 from queenbee.documents.sprints.numbers import is_sprint
 
@@ -156,7 +165,7 @@ def _parts(value: str) -> Iterator[str]:
         yield titled[1]
         return
     # A remark in brackets is none of the names: "1.1 (merged, and tested)".
-    for part in _SEPARATOR.split(re.sub(r"[ \t]\([^()]*\)", "", text)):
+    for part in _SEPARATOR.split(re.sub(r"[ \t]\((?:[^()]|\([^()]*\))*\)", "", text)):
         name = re.sub(r"^sprints?[ \t]+", "", part.strip("*_` \t."), flags=re.IGNORECASE)
         name = name.strip("*_` \t\u2705\u2714\ufe0f")
         if inner := _TITLED.fullmatch(name):
@@ -270,7 +279,9 @@ class _Gathering:
         if key is None:
             self._warn_of_misspelling(label, line)
             key = f"other:{label}"
-        if label.lower() in FIELDS or (label.lower() == "status" and read_status(value)):
+        if label.lower() in FIELDS or (
+            label.lower() == "status" and (read_status(value) or OPEN.match(value))
+        ):
             self.fields.read.add(line)
         self._begin(key, value, line)
 
@@ -290,4 +301,4 @@ class _Gathering:
         if meant:
             message = f"the field {label!r} is unknown"
             hint = f"did you mean **{meant[0].title().replace('Qa ', 'QA ')}:**?"
-            self.fields.findings.append(Finding("", message, "warning", hint=hint, line=line))
+            self.fields.findings.append(Unread("", message, "warning", hint, line))

@@ -18,6 +18,8 @@ from queenbee.documents.plans.grammar import (
     NAMED,
     OTHER_WORD,
     PHASE_LEVEL,
+    RELATION,
+    SAID_DONE,
     SPRINT_LEVEL,
     unread,
 )
@@ -65,7 +67,7 @@ def named_in_heading(text: str, level: int, known: Collection[str]) -> Naming | 
         begins, whole = _begins(found), is_sprint(number) and colon
         if not whole and level not in (PHASE_LEVEL, SPRINT_LEVEL):
             return None
-        if number in known and not begins and not colon:
+        if number in known and (found[3] is None or not (begins or colon)):
             return None
         lost = begins or (whole and number not in known)
         return Naming("a sprint", number, "error" if lost and word == "sprint" else "warning")
@@ -113,9 +115,11 @@ def named_in_section(
         for line in visible_lines(block):
             kind = None if line.number in read else _kind_in_section(line.text, known)
             if kind is not None:
-                lost = kind == "a dependency" and block.kind != "other"
-                severity: Literal["error", "warning"] = "error" if lost else "warning"
+                is_lost = kind == "a dependency" and block.kind != "other"
+                severity: Literal["error", "warning"] = "error" if is_lost else "warning"
                 yield unread(kind, line.source, line.number, severity, path)
+            elif line.number not in read and _is_relation(line.text, known):
+                yield unread("a dependency", line.source, line.number, "warning", path)
         if block.kind in ("fence", "code") or ANNOTATION.fullmatch(block.text):
             continue
         for match in BEAD_NAMED.finditer(block.text):
@@ -136,17 +140,30 @@ def visible_lines(block: Block) -> Iterator[Line]:
         if mark or fence or block.kind in ("fence", "code", "rule"):
             continue
         text = common_characters(row)
-        first, bar, _ = text.strip(" \t>").removeprefix("|").partition("|")
+        first, bar, rest = text.strip(" \t>").removeprefix("|").partition("|")
         name = first.strip(" \t*_~`")
         in_column = bool(bar) and (in_column or _COLUMN.fullmatch(name) is not None)
         if in_column and is_sprint(name.lower()):
-            text = f"| Sprint {name}:"
+            text = f"| Sprint {name}: {rest}"
         yield Line(at, text, row)
 
 
 def common_characters(text: str) -> str:
     """Returns a text with common characters for full-width ones, and without invisible ones."""
     return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+
+
+def said_done(text: str, known: Collection[str]) -> str | None:
+    """Returns the sprint of the plan that a line outside headings says is done or skipped."""
+    found = NAMED["a sprint"].search(text)
+    if found is None or not _begins(found) or found[2].lower() not in known:
+        return None
+    return found[2].lower() if SAID_DONE.search(text) else None
+
+
+def _is_relation(text: str, known: Collection[str]) -> bool:
+    found = RELATION.match(text)
+    return found is not None and found["first"].lower().split()[-1] in known
 
 
 def _begins(found: re.Match[str]) -> bool:

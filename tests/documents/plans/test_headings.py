@@ -189,7 +189,11 @@ class TestMarks:
             "**Completed:** 2025-12-09",
             "**DONE**",
             "✅ **ABGESCHLOSSEN**",
-            "**Status:** Not done",
+            "**Status:** Fast fertig",
+            "**Status:** 2025-12-09",
+            "Status: fertig",
+            "*Completed on 2025-12-09*",
+            "| **Status** | Gemacht |",
         ],
     )
     def test_a_line_that_names_a_status_and_is_not_read_is_told(self, line: str) -> None:
@@ -199,7 +203,41 @@ class TestMarks:
         assert finding.message == f"{line!r} names a status, not read"
 
     @pytest.mark.parametrize(
-        "title", ["A (COMPLETED July 2025)", "A ✅ **ABGESCHLOSSEN**", "A **DONE**", "A (Done ✅)"]
+        "line", ["**Status:** In progress", "Status: pending", "| status | string |"]
+    )
+    def test_a_status_that_leaves_a_sprint_open_is_not(self, line: str) -> None:
+        assert parse_plan(f"### Sprint 1.1: A\n{line}\n\n- a\n").findings == ()
+
+    @pytest.mark.parametrize("row", ["- [x] Sprint 1.1: Setup", "| 1.1 | Setup | ✅ Done |"])
+    def test_a_line_elsewhere_that_says_that_an_open_sprint_is_done_is_told(self, row: str) -> None:
+        table = "| Sprint | Title | Status |\n|---|---|---|\n" if row[0] == "|" else ""
+        plan = parse_plan(f"### Sprint 1.1: A\n- a\n\n## Progress\n\n{table}{row}\n")
+        (finding,) = plan.findings
+        assert finding.message == f"{row!r} names a status, not read"
+        assert plan.sprints[0].why == f"not read: line {finding.line}"
+        done = parse_plan(f"### Sprint 1.1: A ✅\n- a\n\n## Progress\n\n{table}{row}\n")
+        assert done.findings == ()
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("## Phase 1: A\n### Sprint 1.1: A ✅", "its heading in line 2"),
+            ("## Phase 1: A ✅\n### Sprint 1.1: A", "the heading of its phase in line 1"),
+            ("## Phase 1: A\n### Sprint 1.1: A\n**Status:** Done", "its status in line 3"),
+            (
+                "## Phase 1: A\n### Sprint 1.1: A\n## Log\n### Sprint 1.1: A ✅",
+                "the record in line 4",
+            ),
+            ("## Phase 1: A\n**DONE**\n### Sprint 1.1: A", "not read: line 2"),
+            ("## Phase 1: A\n### Sprint 1.1: A", ""),
+        ],
+    )
+    def test_a_sprint_says_which_line_gives_its_state(self, text: str, why: str) -> None:
+        (sprint,) = parse_plan(text).sprints
+        assert (sprint.why, sprint.mark) == (why, "done" if why and "not" not in why else None)
+
+    @pytest.mark.parametrize(
+        "title", ["A (COMPLETED July 2025)", "A ✅ **TERMINÉ**", "A **DONE**", "A (Done ✅)"]
     )
     def test_a_title_that_names_a_status_is_told(self, title: str) -> None:
         (finding,) = parse_plan(f"### Sprint 1.1: {title}\n- a\n").findings
@@ -277,7 +315,7 @@ class TestLostSprints:
 
     @pytest.mark.parametrize(
         "line",
-        ["- **Sprint 1.1: Setup** takes a day", "- ✅ Sprint 1.1: Setup", "| Sprint 1.1 | 3 |"],
+        ["- **Sprint 1.1: Setup** takes a day", "### Sprint 1.1 Summary", "| Sprint 1.1 | 3 |"],
     )
     def test_a_mention_of_a_sprint_that_the_plan_has_is_none(self, line: str) -> None:
         assert plan_with(line).findings == ()

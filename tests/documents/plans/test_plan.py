@@ -698,10 +698,37 @@ class TestCheck:
             "Agent path '.claude/agents/qa-security-scan' does not exist in .claude/agents/"
         ]
 
-    def test_more_sprints_than_anyone_plans_are_refused(self) -> None:
-        text = "".join(f"### Sprint 1.{number}: A\n" for number in range(1_001))
+    def test_sprints_have_no_limit_but_how_often_they_wait_for_each_other(self) -> None:
+        in_a_row = "".join(f"### Sprint 1.{number}: A\n- a\n" for number in range(1, 3_001))
+        assert errors(parse_plan(in_a_row)) == []
 
-        assert any("at most 1,000" in found.message for found in errors(parse_plan(text)))
+        letters = [
+            a + b for a in "abcdefghijklmnopqrstuvwxyz" for b in "abcdefghijklmnopqrstuvwxyz"
+        ]
+        wide = "".join(f"### Sprint 1.{n}{each}: A\n" for n in (1, 2) for each in letters)
+        assert any(
+            "wait for each other 456,976 times" in each.message for each in errors(parse_plan(wide))
+        )
+
+    @pytest.mark.parametrize(
+        ("line", "needs"),
+        [
+            ("**Depends On:** 1.1 (needs f(), updated g())", ("1.1",)),
+            ("**Abhängig von:** 1.1", ()),
+            ("**Voraussetzung:** Sprint 1.1, 1.0", ()),
+            ("| Nach | 1.1 |", ()),
+            ("**Goal:** 1.1 is replaced", ()),
+            ("Version: 1.5", ()),
+        ],
+    )
+    def test_a_label_whose_value_is_sprints_names_a_dependency(
+        self, line: str, needs: tuple[str, ...]
+    ) -> None:
+        plan = parse_plan(f"### Sprint 1.1: A\n- a\n### Sprint 1.2: B\n{line}\n\n- b\n")
+        told = [f.message for f in plan.findings]
+        prose = line[0] == "V" or "Goal" in line
+        assert plan.sprints[1].depends_on == needs
+        assert told == ([] if needs or prose else [f"{line!r} names a dependency, not read"])
 
     def test_findings_come_in_the_order_of_the_lines(self) -> None:
         plan = parse_plan("### Sprint 2.1: A\n### Sprint 12: B\n### Sprint 2.1: C\n")
