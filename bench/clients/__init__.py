@@ -8,7 +8,8 @@ wires     those protocols
 known     the clients: packages, versions, settings, and how each names its tools
 install   npm, below build/clients
 world     an empty home, a repository with a hive, and clients that run there
-cells     what is tried, one function for each row of the table
-queue     two clients of different makers that work off six issues
+cells     the cells of the table, and what those share who fill them
+sessions  what must work: alone, resumed, two at once, with a subagent, in a worktree
+trouble   what is missing or broken: trust, the hive, our own settings after a while
 table     the table, on the screen and in the page
 """

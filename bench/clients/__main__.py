@@ -13,10 +13,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.clients import cells, install, known, table
+from bench.clients import cells, install, known, sessions, table, trouble
 from bench.clients.model import Model
 from bench.clients.world import World
 
+SITTINGS = (
+    *(sessions.at_work, sessions.resumed, sessions.by_mcp, sessions.with_a_subagent),
+    *(sessions.two_at_once, sessions.in_a_worktree, trouble.without_trust),
+    *(trouble.broken, trouble.slow, trouble.absent, trouble.undone),
+)
 PAGE = install.ROOT / "docs" / "agents.md"
 
 
@@ -62,14 +67,15 @@ def _run(client: known.Client, version: str, folder: Path) -> table.Ran:
         return table.Ran(client.title, version, {}, str(why))
     found, model = cells.Findings(), Model()
     begun = time.monotonic()
-    for sitting in cells.SITTINGS:
+    for sitting in SITTINGS:
         name = f"{client.name}-{version}-{sitting.__name__}"
         world = World(folder / name, client, program, model)
         try:
             sitting(world, found)
         except Exception as error:  # noqa: BLE001 - the table tells it
             found.say(sitting.__name__, False, f"{type(error).__name__}: {error}")
-        cells.note_times(world, found)
+        if sitting is not trouble.slow:
+            found.note_times(world)
     model.close()
     found["seconds in all"] = cells.Cell(True, f"{time.monotonic() - begun:.0f}")
     for row, why in client.cannot.items():

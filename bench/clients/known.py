@@ -23,6 +23,8 @@ class Start:
     """Of the model, without `/v1`."""
     resume: bool = False
     """Whether the last session goes on."""
+    trusted: bool = True
+    """Whether the user has trusted the folder and reviewed its hooks."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,9 @@ CLAUDE = Client(
 
 def _codex_command(start: Start) -> list[str]:
     address = f'model_providers.scripted.base_url="{start.address}"'
-    words = ["exec", "--dangerously-bypass-hook-trust", "-c", address]
+    words = ["exec", "-c", address]
+    if start.trusted:  # As `/hooks` would be answered.
+        words.append("--dangerously-bypass-hook-trust")
     return [*words, *(["resume", "--last"] if start.resume else []), start.prompt]
 
 

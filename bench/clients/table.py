@@ -26,7 +26,8 @@ class Ran(NamedTuple):
 def text(ran: Sequence[Ran], date: str) -> str:
     """Returns the table in Markdown, with what the failing cells found below it."""
     shown = [each for each in ran if not each.skipped]
-    rows = list(dict.fromkeys(row for each in shown for row in each.cells))
+    whole = sorted((each.cells for each in shown), key=len, reverse=True)
+    rows = list(dict.fromkeys(row for cells in whole for row in cells))
     lines = ["| " + " | ".join(["", *(f"{each.title} {each.version}" for each in shown)]) + " |"]
     lines.append("|---" * (len(shown) + 1) + "|")
     notes: list[str] = []
@@ -48,7 +49,7 @@ def _cell(cell: Cell | None, title: str, row: str, notes: list[str]) -> str:
     if cell.held and not cell.remark:
         return "yes"
     if cell.held:
-        return _plain(cell.remark)
+        return cell.remark if cell.remark[0].isdigit() else f"yes ({_plain(cell.remark)})"
     note = f"- {title}, {row}: {_plain(cell.remark)}"
     if note not in notes:
         notes.append(note)

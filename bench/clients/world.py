@@ -46,9 +46,11 @@ class Hooked:
     ms: float
 
     @property
-    def kind(self) -> str:
-        """The event's name, as the client writes it."""
-        return str(self.event.get("hook_event_name") or self.event.get("hookEventName") or "?")
+    def context(self) -> str:
+        """What the answer adds to the conversation, if anything."""
+        told = json.loads(self.answer) if self.answer.startswith("{") else {}
+        told = told.get("hookSpecificOutput") or told
+        return str(told.get("additionalContext") or "")
 
 
 class Run:
@@ -99,10 +101,12 @@ class World:
         self.folder = folder
         self.home = folder / "home"
         self.repo = folder / "repo"
+        self.linked = folder / "linked"
         self.log = folder / "hooks"
         self._program = program
         self._model = model
         self._runs = 0
+        self._trusted = True
         bin_ = folder / "bin"
         for each in (self.home / "tmp", self.repo / "src", self.log, bin_):
             each.mkdir(parents=True)
@@ -129,7 +133,8 @@ class World:
             title = f"Thing {number}"
             self.queen("issue", "new", title, "--id", f"shop-{number}", droid="human")
         self.commit("begin")
-        self.client.trust(self.home, [self.repo, self.folder / "linked"] if trusted else [])
+        self._trusted = trusted
+        self.client.trust(self.home, [self.repo, self.linked] if trusted else [])
         self.queen("setup", self.client.name)
         self.commit("agents")
         return self
@@ -162,7 +167,7 @@ class World:
         self._runs += 1
         run = f"{self.folder.name}-{self._runs}"
         self._model.plays[run] = play
-        start = Start(prompt, self._model.address(run), resume)
+        start = Start(prompt, self._model.address(run), resume, self._trusted)
         output = self.folder / f"output-{self._runs}"
         with output.open("w") as out:
             process = subprocess.Popen(
@@ -187,11 +192,18 @@ class World:
             found.append(Hooked(event, path.with_suffix(".out").read_text(), ms))
         return found
 
+    def tried(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Returns what came of `queen`, whatever its exit status is."""
+        return self._started(["queen", *words])
+
     def _ran(self, words: list[str]) -> str:
-        program = shutil.which(words[0], path=self.env["PATH"]) or words[0]
-        done = subprocess.run(
-            [program, *words[1:]], cwd=self.repo, env=self.env, capture_output=True, text=True
-        )
+        done = self._started(words)
         if done.returncode:
             raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()[-300:]}")
         return done.stdout
+
+    def _started(self, words: list[str]) -> subprocess.CompletedProcess[str]:
+        program = shutil.which(words[0], path=self.env["PATH"]) or words[0]
+        return subprocess.run(
+            [program, *words[1:]], cwd=self.repo, env=self.env, capture_output=True, text=True
+        )
