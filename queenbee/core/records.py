@@ -252,6 +252,14 @@ class Reservation(Grant):
     """Grants that lost to this one, and that began after the end that it has now."""
 
     @property
+    def takes_over(self) -> Mapping[str, str]:
+        """The leases that end once this one is confirmed, by id, each with the reason."""
+        said = self.fields.get("takes_over")
+        if not isinstance(said, dict):
+            return {}
+        return {each: str(reason) for each, reason in said.items()}
+
+    @property
     def expires_ms(self) -> int:
         """When the lease ends, in ms since 1970; 0 if that is not readable."""
         return instant_ms(self.fields.get("expires_at")) or 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen
+from hives import Clock, QuickQueen
 from sync_worlds import BRANCH, HOUR_S, World
 
 from queenbee.core.records import Assignment, Reservation
@@ -455,3 +456,120 @@ class TestAnUnconfirmedGrant:
         assert queen("sync").code == 0
         for call in (["status"], ["next"], ["assignments"], ["reserved"], ["check", "a.py"]):
             assert "unconfirmed" not in queen(*call).out
+
+
+def forced(hive: Services, *patterns: str) -> list[Reservation]:
+    return hive.reservations.reserve(patterns, ttl_s=12 * HOUR_S, force=True, reason="late")
+
+
+class TestATakeover:
+    """It ends what it takes over in the commit that confirms it, and nowhere else."""
+
+    @pytest.fixture
+    def held(self, two: World) -> World:
+        reserve(two, "ada", "src/**", ttl_s=12 * HOUR_S)
+        sync(two.hive("bob"))
+        return two
+
+    def force(
+        self, world: World, name: str, pattern: str = "src/a.py", *, local_if_offline: bool = False
+    ) -> None:
+        hive = world.hive(name)
+        confirmed(hive, lambda: forced(hive, pattern), local_if_offline=local_if_offline)
+
+    def holders(self, world: World) -> list[str]:
+        """Returns who holds what, as both clones say it after an exchange."""
+        for name in ("bob", "ada", "bob"):
+            sync(world.hive(name))
+        both = [
+            [f"{each.droid} {each.pattern}" for each in world.hive(name).reservations.find()]
+            for name in ("ada", "bob")
+        ]
+        assert both[0] == both[1]
+        return both[0]
+
+    def test_that_is_confirmed_ends_the_lease_everywhere_and_tells_its_droid(
+        self, held: World
+    ) -> None:
+        self.force(held, "bob")
+        live = [line for line in held.lines() if line.get("droid") == "ada"]
+        assert live[-1]["status"] == "released"  # In the very commit.
+        assert self.holders(held) == ["bob src/a.py"]
+        (told,) = held.hive("ada").messages.inbox()
+        assert "bob took over src/a.py: late" in told.body
+        with pytest.raises(Held):
+            reserve(held, "ada", "src/a.py")
+
+    def test_that_the_remote_refuses_leaves_everything_as_it_was(
+        self, held: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(*_: object) -> bool:
+            raise Unreachable("the remote refuses to take anything", remote="origin")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Branch, "push", refused)
+            with pytest.raises(Unreachable):
+                self.force(held, "bob")
+        with pytest.raises(Held):
+            reserve(held, "bob", "src/a.py")
+        assert self.holders(held) == ["ada src/**"]
+        assert not list(held.hive("ada").messages.inbox())
+
+    def test_that_is_killed_before_the_push_is_settled_whole_by_the_next_exchange(
+        self, held: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def die(*_: object, **__: object) -> None:
+            raise SystemError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(confirming, "sync", die)
+            patch.setattr(confirming, "_take_back", die)
+            with pytest.raises(SystemError):
+                self.force(held, "bob")
+        assert self.holders(held) == ["bob src/a.py"]
+
+    def test_of_several_patterns_ends_a_lease_once(self, held: World) -> None:
+        hive = held.hive("bob")
+        several = ["src/a.py", "src/b.py"]
+        confirmed(hive, lambda: forced(hive, *several))
+        assert self.holders(held) == ["bob src/a.py", "bob src/b.py"]
+        (told,) = held.hive("ada").messages.inbox()
+        assert "src/a.py, src/b.py" in told.body
+
+    def test_without_the_remote_takes_over_here(self, held: World) -> None:
+        held.cut()
+        self.force(held, "bob", local_if_offline=True)
+        (lease,) = held.hive("bob").reservations.find()
+        assert (lease.droid, lease.unconfirmed) == ("bob", True)
+        held.heal()
+        assert self.holders(held) == ["bob src/a.py"]
+
+    def test_of_ones_own_shared_lease_leaves_it_if_it_is_refused(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hive = two.hive("ada")
+        confirmed(hive, lambda: hive.reservations.reserve(["doc/**"], exclusive=False))
+
+        def refused(*_: object) -> bool:
+            raise Unreachable("the remote refuses to take anything", remote="origin")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Branch, "push", refused)
+            with pytest.raises(Unreachable):
+                reserve(two, "ada", "doc/**")
+        (lease,) = two.hive("ada").reservations.find()
+        assert not lease.exclusive
+        reserve(two, "ada", "doc/**")
+        (lease,) = two.hive("ada").reservations.find()
+        assert lease.exclusive
+
+
+def test_a_copied_folder_is_a_clone_of_its_own(two: World) -> None:
+    """Whose clock may be another one, so that its grants count for `clock_skew` longer."""
+    reserve(two, "ada", "db/x", ttl_s=600)
+    ledger = Branch(two.hive("ada")).ref
+    assert Notes(two.hive("ada"), ledger).clone() == Notes(two.hive("ada"), ledger).clone()
+    shutil.copytree(two.folder / "ada", two.folder / "eve", symlinks=True)
+    two.clocks["eve"] = Clock(two.clocks["ada"].now_ms + 30 * 60_000)
+    with pytest.raises(Held):
+        reserve(two, "eve", "db/x")

@@ -137,8 +137,7 @@ def _confirmed(
             raise
         given = _marked(hive, notes, grant)
         _ask(notes, given)
-        tell(f"not confirmed: {error.message}; the next queen sync confirms it, or ends it")
-        return given
+        return _alone(hive, given, error, tell)
     before = _held_before(hive)
     given = _marked(hive, notes, grant)
     new = [(_kind(each), each.id) for each in given if each.id not in before]
@@ -151,8 +150,7 @@ def _confirmed(
         if not local_if_offline:
             _take_back(hive, notes, name, new)
             raise
-        tell(f"not confirmed: {error.message}; the next queen sync confirms it, or ends it")
-        return _again(hive, given)
+        return _alone(hive, given, error, tell)
     except BaseException:
         _take_back(hive, notes, name, new)
         raise
@@ -160,6 +158,16 @@ def _confirmed(
     if not all(is_live(each, hive.now_ms()) and each.token for each in settled):
         raise _lost(hive, settled)
     return settled
+
+
+def _alone(
+    hive: Services, given: Sequence[Grant], error: Unreachable, tell: Callable[[str], None]
+) -> list[Grant]:
+    """Returns grants that count here without the remote, after they took over what they are to."""
+    with hive.transaction() as tx:
+        hive.reservations.stage_takeover(tx, [x for x in given if isinstance(x, Reservation)])
+    tell(f"not confirmed: {error.message}; the next queen sync confirms it, or ends it")
+    return _again(hive, given)
 
 
 def _marked(hive: Services, notes: Notes, grant: Callable[[], Sequence[Grant]]) -> list[Grant]:

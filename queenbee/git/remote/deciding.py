@@ -63,8 +63,23 @@ def decide(hive: Services, notes: Notes, token: int) -> Decisions:
             fields = {**grant.fields, "rev": following(grant.rev), "unconfirmed": False}
             fields |= {"token": token, "clone": notes.clone()}
             decisions.lines.setdefault(kind, []).append(codec.encode(fields))
+        for kind, lines in taking_over(hive, [grant for _, grant in alive]).items():
+            decisions.lines.setdefault(kind, []).extend(lines)
         decisions.confirmed.append(name)
     return decisions
+
+
+def taking_over(hive: Services, granted: Sequence[Grant]) -> dict[str, list[bytes]]:
+    """Returns the lines that end what the grants of one request take over, without writing them:
+    like a token, they exist only in the commit that confirms the request.
+    """
+    taking = [each for each in granted if isinstance(each, Reservation) and each.takes_over]
+    if not taking:
+        return {}
+    tx = hive.transaction()
+    tx.now_ms = hive.now_ms()
+    hive.reservations.stage_takeover(tx, taking)
+    return tx.lines
 
 
 def _left_behind(
@@ -137,6 +152,8 @@ def _leases_against(
     for row in state.select({"status": "active"}):
         each = Reservation(row)
         if each.id == grant.id or not leases.stand_against(each, grant):
+            continue
+        if each.id in grant.takes_over:
             continue
         # Another machine's clock may be behind ours: its confirmed lease may go on there.
         margin_ms = skew_ms if each.token and each.clone != clone else 0

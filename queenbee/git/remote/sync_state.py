@@ -5,6 +5,7 @@ It is a cache in the state directory: without it, everything is compared once. A
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
@@ -42,6 +43,13 @@ class Known:
     def mark(self, kind: str) -> Mark:
         """Returns the mark in the journal of a kind."""
         return self.marks.get(kind, START)
+
+
+def _machine() -> bytes:
+    """Returns the id that systemd gave this machine; nothing elsewhere."""
+    with suppress(OSError, Unreadable):
+        return safe_open.read("/etc/machine-id", 4096)
+    return b""
 
 
 class Notes:
@@ -107,16 +115,25 @@ class Notes:
         self._resize(self._fetches_path, number)
 
     def clone(self) -> str:
-        """Returns the id of this clone, which its confirmed grants carry."""
-        try:
-            return safe_open.read(self._clone_path, 64).decode().strip() or self._new_clone()
-        except (OSError, Unreadable, UnicodeDecodeError):
-            return self._new_clone()
+        """Returns the id of this clone, which its confirmed grants carry.
 
-    def _new_clone(self) -> str:
-        # Its time is not used: only that no other clone has the same.
-        made = f"qc-{ulid(0, os.urandom(RANDOM_BYTES))}"
-        take_name(self._clone_path, made.encode(), durable=False)
+        A copy of the folder has another one: the id follows from what the kernel says of this very
+        file, from where it is, and from the machine. One that changes costs no grant: what the
+        clone confirmed before then counts until `clock_skew` after its end, as in all others.
+        """
+        try:
+            made = safe_open.read(self._clone_path, 64) or self._new_clone()
+        except (OSError, Unreadable):
+            made = self._new_clone()
+        status = os.stat(self._clone_path, follow_symlinks=False)
+        path = os.path.realpath(self._clone_path)
+        where = f"{path} {status.st_ino} {status.st_ctime_ns} {os.uname().nodename}"
+        mark = hashlib.sha256(b"\n".join([made, os.fsencode(where), _machine()]))
+        return f"qc-{mark.hexdigest()[:26]}"
+
+    def _new_clone(self) -> bytes:
+        made = os.urandom(16).hex().encode()
+        take_name(self._clone_path, made, durable=False)
         return made
 
     # A request that waits for its confirmation has a file, so that whoever pushes next confirms or

@@ -58,6 +58,10 @@ class Request:
         assert self.asker.droid is not None
         return self.asker.droid
 
+    def reason_for(self, holder: str) -> str:
+        """Returns why it takes over what this droid holds."""
+        return (self.relieved or {}).get(holder) or self.reason or ""
+
     @property
     def want(self) -> Want:
         """The request as others in the queue see it."""
@@ -125,6 +129,45 @@ class LeaseWriter:
             for each in lease_ids
         ]
 
+    def take_over(
+        self, taker: str, lost: Sequence[Reservation], taken: Sequence[str], reason: str
+    ) -> None:
+        """Ends leases of one droid because another one takes these patterns, and tells it."""
+        from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
+
+        changes = {"released_by": taker, "release_reason": reason}
+        self.end([lease.id for lease in lost], changes)
+        fields: dict[str, object] = {
+            "subject": f"Your reservation was taken over by {taker}",
+            "body": f"{taker} took over {', '.join(taken)}: {reason}\n"
+            f"This ended all of your reservation of {', '.join(x.pattern for x in lost)}. "
+            f"Reserve again what you still need: {leases.reserving_again(lost)}",
+            "issue_id": lost[0].issue_id,
+            "importance": "high",
+        }
+        stage(self.tx, taker, [lost[0].droid], fields)
+
+    def take_over_for(self, granted: Sequence[Reservation]) -> None:
+        """Ends what these leases of one droid take over: the remote has confirmed them, or nobody
+        waits for it.
+        """
+        by_owner: dict[str, dict[str, list[str]]] = {}
+        reasons: dict[str, str] = {}
+        for each in granted:
+            for identifier, reason in each.takes_over.items():
+                lease = self._lease(identifier)
+                if lease.status == "active" and not lease.deleted:
+                    by_owner.setdefault(lease.droid, {}).setdefault(identifier, [])
+                    by_owner[lease.droid][identifier].append(each.pattern)
+                    reasons[lease.droid] = reason
+        for owner, lost in by_owner.items():
+            if owner == granted[0].droid:
+                self.end(list(lost), {})
+                continue
+            patterns = dict.fromkeys(one for every in lost.values() for one in every)
+            theirs = [self._lease(each) for each in lost]
+            self.take_over(granted[0].droid, theirs, list(patterns), reasons[owner])
+
     def outranked(self, ends_ms: Mapping[str, int]) -> dict[str, dict[str, object]]:
         """Returns what the line that ends each of these leases at an instant must add: `outranks`,
         the grants that lost to it, if they began after that. They would count again.
@@ -167,7 +210,7 @@ class _Grant:
             ahead = self._ahead()
             if self.conflicts or ahead:
                 raise self._refused(ahead)
-        if self.conflicts:
+        if self.conflicts and not self._is_unconfirmed:
             self._take_over()
         follows = self._follows()
         return [self._granted(pattern, follows[pattern]) for pattern in self.met]
@@ -198,8 +241,23 @@ class _Grant:
             "reason": request.reason or next((x.reason for x in shared if x.reason), None),
             **request.origin,
             "follows": follows or None,
+            "takes_over": self._takes_over(pattern, shared) or None,
         }
         return Reservation(self.tx.create(KIND, fields))
+
+    @property
+    def _is_unconfirmed(self) -> bool:
+        return bool(self.request.origin.get("unconfirmed"))
+
+    def _takes_over(self, pattern: str, shared: Sequence[Reservation]) -> dict[str, str]:
+        """Returns the leases that end once the remote confirms the lease on this pattern, each
+        with the reason. Until then they stay: if it is refused, nothing has happened.
+        """
+        if not self._is_unconfirmed:
+            return {}
+        others = (lease for lease, against, _ in self.conflicts if against == pattern)
+        reasons = {lease.id: self.request.reason_for(lease.droid) for lease in others}
+        return {**reasons, **{lease.id: "" for lease in shared}}
 
     def _replaced(self, pattern: str) -> list[Reservation]:
         """Ends the shared leases that the droid has on this pattern if it now gets an exclusive
@@ -217,7 +275,7 @@ class _Grant:
             and lease.pattern == pattern
             and not lease.exclusive
         ]
-        if shared:
+        if shared and not self._is_unconfirmed:
             self.writer.end([lease.id for lease in shared], {})
         return shared
 
@@ -234,32 +292,20 @@ class _Grant:
         follows = {}
         for pattern, leased in self.met.items():
             late = [x for x in ended if overlaps(x, pattern, fold_case=fold_case)]
-            late += [x for x in leased if x.created_ms > now_ms]  # Taken over just now.
+            # Taken over, just now or once this is confirmed.
+            late += [x for x in leased if x.created_ms > now_ms or self._is_unconfirmed]
             against = [x.id for x in late if leases.stand_against(x, self.request.asker)]
             follows[pattern] = list(dict.fromkeys(against))
         return follows
 
     def _take_over(self) -> None:
         """Ends the leases in the way, recording who did it and why, and notifies their droids."""
-        from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
-
-        request = self.request
         lost = {lease.id: lease for lease, _, _ in self.conflicts}
         for owner in dict.fromkeys(lease.droid for lease in lost.values()):
-            theirs = [lease for lease in lost.values() if lease.droid == owner]
-            reason = (request.relieved or {}).get(owner) or request.reason or ""
-            changes = {"released_by": request.droid, "release_reason": reason}
-            self.writer.end([lease.id for lease in theirs], changes)
             taken = dict.fromkeys(each for lease, each, _ in self.conflicts if lease.droid == owner)
-            fields: dict[str, object] = {
-                "subject": f"Your reservation was taken over by {request.droid}",
-                "body": f"{request.droid} took over {', '.join(taken)}: {reason}\n"
-                f"This ended all of your reservation of {', '.join(x.pattern for x in theirs)}. "
-                f"Reserve again what you still need: {leases.reserving_again(theirs)}",
-                "issue_id": theirs[0].issue_id,
-                "importance": "high",
-            }
-            stage(self.tx, request.droid, [owner], fields)
+            theirs = [lease for lease in lost.values() if lease.droid == owner]
+            reason = self.request.reason_for(owner)
+            self.writer.take_over(self.request.droid, theirs, list(taken), reason)
 
     def _is_out_of_reach(self) -> bool:
         """Returns whether a takeover would end a lease of a droid that nobody may relieve."""

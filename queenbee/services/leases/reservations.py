@@ -305,6 +305,10 @@ class Reservations:
         ended = self._writer(tx).end(lease_ids, changes)
         return [lease.pattern for lease in ended]
 
+    def stage_takeover(self, tx: Transaction, granted: Sequence[Reservation]) -> None:
+        """Ends in a transaction what confirmed leases of one droid take over, and tells others."""
+        self._writer(tx).take_over_for(granted)
+
     def _tree_id(self, *, keep: bool) -> str | None:
         """Returns the id of this working tree; with `keep`, after making one if it has none."""
         found = tree_id.read_tree_id(self.store.layout)

@@ -49,7 +49,8 @@ class Transaction:
     def __init__(self, store: Written, mutex: threading.Lock) -> None:
         self._store = store
         self._mutex = mutex
-        self._lines: dict[str, list[bytes]] = {}
+        self.lines: dict[str, list[bytes]] = {}
+        """By kind, what it writes at the end of the block; nothing if it is not entered."""
         self._rows: list[Edit] = []
         self._keeps_all = False
         self._is_overtaken = False
@@ -71,7 +72,7 @@ class Transaction:
         """Adds a line, to be written at the end of the block, and returns its fields."""
         line = {name: value for name, value in fields.items() if value is not None}
         raw = codec.encode(line)
-        self._lines.setdefault(kind, []).append(raw)
+        self.lines.setdefault(kind, []).append(raw)
         if len(raw) > codec.SCANNED_LINE_BYTES and kind_of(kind).everywhere:
             self._long.append(str(line.get("id")))
         return line
@@ -99,7 +100,7 @@ class Transaction:
 
     def touch(self, kind: str) -> None:
         """Brings a ledger and its journal up to date with each other without adding a line."""
-        self._lines.setdefault(kind, [])
+        self.lines.setdefault(kind, [])
 
     def create(
         self, kind: str, fields: Mapping[str, object], *, identifier: str | None = None
@@ -139,10 +140,10 @@ class Transaction:
     def _record(self, write: Write) -> None:
         settled = self._store.settled_issues(self._rows, everything=self._keeps_all)
         if settled is None:
-            write.record(self._lines, None, self._store.state)
+            write.record(self.lines, None, self._store.state)
             return
-        self._lines.setdefault("issues", []).extend(settled.lines)
-        write.record(self._lines, settled.replace if settled.edits else None, self._store.state)
+        self.lines.setdefault("issues", []).extend(settled.lines)
+        write.record(self.lines, settled.replace if settled.edits else None, self._store.state)
         settled.note()
         self._is_overtaken = settled.is_overtaken
 
@@ -156,11 +157,11 @@ class Transaction:
             self._mutex.release()
         # After the write: waiting for the disk must not make others wait for theirs.
         self._write.settle()
-        if kind is None and self._lines:
+        if kind is None and self.lines:
             self._store.note_presence()
             self._store.long_lines += self._long
-            self._store.committed(list(self._lines))
-            if any(self._lines.values()):
+            self._store.committed(list(self.lines))
+            if any(self.lines.values()):
                 self._store.wrote()
         if kind is None and (self._is_overtaken or self._store.keeping.ask_now()):
             # What git took away is put back at once: a commit of the file as it is now would be
