@@ -32,8 +32,8 @@ _NAMES = ("amber", "birch", "cedar", "dahlia", "elm", "fern", "ginger", "hazel")
 _LEAST_MEMORY = 512 * 2**20
 _MOST_LOAD = 4.0
 """Of each core: with more, one agent more makes all slower."""
-_STUCK_S = 2.5
-"""So long after everybody has found nothing to do, they all have looked again."""
+_LOOKS = 3
+"""So often everybody finds nothing to do, one after the other, before that counts."""
 _TROUBLE_S = 5.0
 _MOST_TRIED = 2
 """So many agents try an issue before it is left to people."""
@@ -115,7 +115,7 @@ class Team:
             return self._ended(self._look_after(interrupts, on_tick))
 
     def _look_after(self, interrupts: Interrupts, on_tick: Callable[[Team], None]) -> str:
-        why, stuck_s = "", time.monotonic()
+        why = ""
         while not all(each.is_over for each in self.workers):
             if interrupts.count > 1:
                 self._stop()
@@ -129,9 +129,7 @@ class Team:
                     each.let_end()
                 self._tick(each)
             self._leave_alone()
-            if not self._is_stuck():
-                stuck_s = time.monotonic()
-            elif time.monotonic() > stuck_s + _STUCK_S and not self._wanted.until_done:
+            if not self._wanted.until_done and self._is_stuck():
                 why = why or "what is left waits for something that this team does not do"
             on_tick(self)
             time.sleep(_TICK_S)
@@ -157,8 +155,11 @@ class Team:
 
     def _is_stuck(self) -> bool:
         """Returns whether everybody waits, and for nobody of this team."""
+        if any(each.is_running for each in self.workers):
+            for each in self.workers:
+                each.looks = 0
         waits = [each for each in self.workers if not each.is_over]
-        return bool(waits) and all(each.entry.state.startswith("waits:") for each in waits)
+        return bool(waits) and all(each.looks >= _LOOKS for each in waits)
 
     def _limit(self) -> str:
         limits, spent_s = self._wanted.limits, time.monotonic() - self._begun_s

@@ -72,6 +72,8 @@ class Worker:
     """Whether the machine can bear one more process."""
     cost_usd: float = 0.0
     """What its client has reported."""
+    looks: int = 0
+    """How often it has found nothing to do since anybody was at work."""
     failures: int = 0
     """How many of its processes have ended too early."""
     gave_back: dict[str, str] = field(default_factory=dict)
@@ -169,6 +171,7 @@ class Worker:
             if taken.is_end or not taken.counts["total"]:
                 self._note("ended")
             else:
+                self.looks += 1
                 self.rest(f"waits: {taken.state.replace('_', ' ')}", _LOOK_AGAIN_S)
             return
         self._run(taken)

@@ -170,12 +170,13 @@ class Nothing(_Answer):
         blocked = "under_way" if self.counts["active"] else "blocked"
         self.state = blocked if self.open else "done"
         team = roster.looked_after(hive.layout, hive.actor_or_none)
+        self.holders = {each.issue.id: each.holder for each in self.open if each.holder}
+        """The issues that others have, with their holders."""
         self.takable = [each for each in self.open if team is None or team.may_take(each.issue.id)]
         """Those of them that the actor may take, now or later."""
         if self.open and not self.takable:
             self.state = "ending"
-        holders = {each.holder for each in self.open if each.state == "active" and each.holder}
-        silent = {each: hive.droids.silent_s(each) for each in sorted(holders)}
+        silent = {each: hive.droids.silent_s(each) for each in sorted(set(self.holders.values()))}
         self.silent = {droid: for_s for droid, for_s in silent.items() if for_s is not None}
         """The droids that have an issue and show no sign of life, and for how many seconds."""
         self.uncommitted_records: str | None = None
@@ -264,21 +265,23 @@ def _wait_and_take(
     kinds = ("assignments", "messages", ISSUES)
     watch = Watch(hive, kinds, [hive.layout.issues_path], on_progress)
     if not until(watch, look, wait_s, LOOK_AGAIN_S) and wait_s > 0:
-        last = answers[-1]
-        silent = last.silent if isinstance(last, Nothing) else {}
-        who = "; ".join(
-            f"{mentioned(droid)} has one, {silence(for_s, 0)}" for droid, for_s in silent.items()
-        )
-        raise Busy(
-            f"timed out after {format_duration(wait_s)}: no issue is ready for you"
-            f"{f' ({who})' if who else ''}",
-            hint="queen status",
-            **last.to_dict(),
-        )
-    first, last = answers[0], answers[-1]
-    if isinstance(first, Nothing) and first is not last and wait_s > 0:
-        last.waited_for = {each.issue.id: each.holder for each in first.open if each.holder}
-    return last
+        raise _timed_out(answers[-1], wait_s)
+    if isinstance(answers[0], Nothing) and wait_s > 0:
+        answers[-1].waited_for = answers[0].holders
+    return answers[-1]
+
+
+def _timed_out(last: Begin | Nothing, wait_s: float) -> Busy:
+    silent = last.silent if isinstance(last, Nothing) else {}
+    who = "; ".join(
+        f"{mentioned(droid)} has one, {silence(for_s, 0)}" for droid, for_s in silent.items()
+    )
+    return Busy(
+        f"timed out after {format_duration(wait_s)}: no issue is ready for you"
+        f"{f' ({who})' if who else ''}",
+        hint="queen status",
+        **last.to_dict(),
+    )
 
 
 def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Nothing:
