@@ -256,7 +256,7 @@ class Assignments:
         anyway: bool = False,
         place: Place | None = None,
     ) -> Assignment:
-        actor, reason = self._store.actor, said["reason"]
+        actor, reason, worktree = self._store.actor, said["reason"], said["worktree"]
         if droid == actor:  # Another droid's worktree is not known here.
             said = {**said, "worktree": said["worktree"] or self._store.layout.worktree}
         self._look(issue_id, reason, *([f"Reassigned to {droid}", "Assigned"] if reason else []))
@@ -269,7 +269,7 @@ class Assignments:
                     place.take()
                 raise
             if current is not None and current.droid == droid:
-                return current
+                return self._moved_to(tx, current, worktree)
             if not reassign:
                 self._refuse_taken(issue_id, droid, current, place)
             if current is not None:
@@ -280,6 +280,14 @@ class Assignments:
                 body = _said("Assigned", actor, reason)
                 _tell(tx, actor, droid, issue_id, f"Assigned{title}", body)
             return given
+
+    def _moved_to(self, tx: Transaction, own: Assignment, worktree: str | None) -> Assignment:
+        """Returns an assignment, which is worked on in another worktree from now on if one is
+        named.
+        """
+        if worktree in (None, own.worktree):
+            return own
+        return Assignment(tx.update(KIND, own.id, {"worktree": worktree}))
 
     def _refuse_taken(
         self, issue_id: str, droid: str, current: Assignment | None, place: Place | None

@@ -13,6 +13,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import printable, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.git.worktrees import worktree_care, worktree_making
+from queenbee.git.worktrees.bead_place import sprint_worktree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,23 +33,37 @@ def _show_made(made: worktree_making.Made) -> None:
     show=_show_made,
     example="queen worktree add ui\nqueen worktree add api qb-42 --path ../work/api",
 )
-@click.argument("name")
+@click.argument("name", required=False)
 @click.argument("issue_id", required=False, metavar="[ISSUE]")
+@click.option("--bead", metavar="ID", help="A sprint bead: on its branch, in its worktree")
 @click.option("--path", metavar="DIR", help="Where; default: beside the main worktree, REPO-NAME")
 @click.option("--new", is_flag=True, help="Also if nobody has described ISSUE")
 def add(
-    hive: Hive, name: str, issue_id: str | None, path: str | None, new: bool
+    hive: Hive,
+    name: str | None,
+    issue_id: str | None,
+    bead: str | None,
+    path: str | None,
+    new: bool,
 ) -> worktree_making.Made:
     """Make a worktree for an agent
 
     Makes a git worktree with a branch NAME from the main worktree's branch. It remembers the droid
     NAME, so that all commands in it act as that droid. With ISSUE, it claims the issue for the
     droid first; if that is refused, nothing is made. If the command was interrupted, run it again.
+
+    With --bead, it claims a sprint bead for NAME (default: you), and makes the worktree_path and
+    the branch that the bead names, from its source_branch.
     """
-    issue = hive.issue_id(issue_id) if issue_id is not None else None
-    if issue is not None and not new:
-        hive.issues.refuse_slip(issue)
-    made = worktree_making.add(hive, name, issue_id=issue, path=path)
+    if bead is not None and issue_id is None:
+        made = sprint_worktree(hive, hive.issue_id(bead), name or hive.actor, path=path)
+    elif bead is not None or name is None:
+        raise click.UsageError("Missing argument 'NAME'." if bead is None else "Two issues.")
+    else:
+        issue = hive.issue_id(issue_id) if issue_id is not None else None
+        if issue is not None and not new:
+            hive.issues.refuse_slip(issue)
+        made = worktree_making.add(hive, name, issue_id=issue, path=path)
     if not made.guarded:
         tell("no git hook refuses commits of files that others hold: queen guard install")
     return made

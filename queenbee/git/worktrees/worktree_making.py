@@ -18,6 +18,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from queenbee.core.text import suggested
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
@@ -63,15 +64,26 @@ class Made:
         }
 
 
-def add(hive: Services, name: str, *, issue_id: str | None = None, path: str | None = None) -> Made:
+def add(
+    hive: Services,
+    name: str,
+    *,
+    issue_id: str | None = None,
+    path: str | None = None,
+    branch: str | None = None,
+    base: str | None = None,
+) -> Made:
     """Makes a worktree with a branch `name` for the droid `name`, beside the main one, from the
     commit of the main branch; and claims an issue for it. Repeating it changes nothing.
 
-    Raises what a claim raises, `Conflict` if there is such a worktree, branch or folder already,
-    and `ExternalFailure` if git fails; then nothing is left of it.
+    With `branch`, on that one, which may exist, else it begins with `base`, another branch. Raises
+    what a claim raises, `Conflict` if there is such a worktree, branch or folder already, and
+    `ExternalFailure` if git fails; then nothing is left of it.
     """
     checked_droid(hive.layout, name)
     making = _Making.of(hive, name, path)
+    if branch is not None:
+        making.go_to(branch, base)
     holder = hive.actor_or_none or name
     safe_open.make_folder(making.folder)
     with LongLock(os.path.join(making.folder, "lock"), holder=holder):
@@ -92,7 +104,7 @@ def add(hive: Services, name: str, *, issue_id: str | None = None, path: str | N
             raise
         write_document(os.path.join(git_dir, "queenbee-droid"), f"{name}\n".encode())
         making.end()
-    return Made(making.path, name, name, claimed, _is_guarded(making.path))
+    return Made(making.path, making.branch, name, claimed, _is_guarded(making.path))
 
 
 class _Making:
@@ -100,12 +112,15 @@ class _Making:
 
     def __init__(self, hive: Services, name: str, top: str, path: str) -> None:
         self.name = name
+        self.branch = name
         self.path = path
         self.folder = os.path.join(hive.layout.state_dir, "making")
         self._layout = hive.layout
         self._top = top
         """Where git runs: the main worktree, or the repository if it has none."""
         self._base: str | None = None
+        """The commit to begin with; empty if the branch is not ours to make."""
+        self._from: str | None = None
         self._note = os.path.join(self.folder, f"{name}.json")
 
     @classmethod
@@ -124,6 +139,11 @@ class _Making:
         parent, folder = os.path.split(os.path.normpath(path))
         return cls(hive, name, top, os.path.join(os.path.realpath(parent), folder))
 
+    def go_to(self, branch: str, base: str | None) -> None:
+        """Has it be on a branch of its own name."""
+        self.branch, self._from = branch, base
+        self._note = os.path.join(self.folder, f"{quote(branch, safe='')}.json")
+
     def begin(self) -> None:
         """Notes what is to be made, unless a killed call has. Raises `Conflict`."""
         noted = self._noted()
@@ -136,37 +156,49 @@ class _Making:
                 )
             return
         found = self._found()
-        if found is not None and (found.branch, found.droid) == (self.name, self.name):
-            return  # It was made before.
-        if self._tip() is not None:
-            other = next((w for w in worktrees(self._layout) if w.branch == self.name), None)
+        is_own = self.branch == self.name
+        if found is not None and found.branch == self.branch:
+            if found.droid == self.name or (found.droid is None and not is_own):
+                return  # It was made before.
+            raise Conflict(f"{self.path} is {found.droid}'s", hint=suggested("cd", self.path))
+        other = next((w for w in worktrees(self._layout) if w.branch == self.branch), None)
+        has_branch = self._tip() is not None
+        if has_branch and (is_own or other is not None):
             raise Conflict(
-                f"there is a branch {self.name} already" + (f", in {other.path}" if other else ""),
+                f"there is a branch {self.branch} already"
+                + (f", in {other.path}" if other else ""),
                 hint=suggested("cd", other.path)
                 if other
                 else "choose another name, or delete the branch, which git refuses if it has "
-                f"not landed: git worktree prune && {suggested('git branch -d', self.name)}",
+                f"not landed: git worktree prune && {suggested('git branch -d', self.branch)}",
             )
         if os.path.lexists(self.path) and not _is_empty(self.path):
             raise Conflict(
                 f"{self.path} exists already",
                 hint="choose another: " + suggested("queen worktree add", self.name, path="DIR"),
             )
-        base = target_branch(self._layout) or "HEAD"
-        self._base = line("rev-parse", "--verify", base, cwd=self._top, repository={})
-        if self._base is None:
-            raise Conflict("there is no commit to begin with", hint="git commit")
+        self._base = "" if has_branch else self._commit()
         _write_note(self._note, self.path, self._base)
+
+    def _commit(self) -> str:
+        base = self._from or target_branch(self._layout) or "HEAD"
+        found = line("rev-parse", "--verify", f"{base}^{{commit}}", cwd=self._top, repository={})
+        if found is None and self._from:
+            raise NotFound(
+                f"there is no branch {base} to begin with", hint=suggested("git fetch origin", base)
+            )
+        if found is None:
+            raise Conflict("there is no commit to begin with", hint="git commit")
+        return found
 
     def make(self) -> str:
         """Makes the worktree, or what is missing of it, and returns its git directory."""
         found = self._found()
         if found is None or not self._is_complete(found):
             self._clear()
-            as_the_user(
-                *("worktree", "add", "--quiet", "-b", self.name, "--", self.path, str(self._base)),
-                cwd=self._top,
-            )
+            new = ("-b", self.branch, "--", self.path, str(self._base))
+            rest = new if self._base else ("--", self.path, self.branch)
+            as_the_user("worktree", "add", "--quiet", *rest, cwd=self._top)
             found = self._found()
             if found is None:
                 raise ExternalFailure(f"git made no worktree at {self.path}", program="git")
@@ -206,10 +238,10 @@ class _Making:
             if time.monotonic() > deadline_s:
                 return False
             time.sleep(0.05)
-        return found.branch == self.name
+        return found.branch == self.branch
 
     def _tip(self) -> str | None:
-        ref = f"refs/heads/{self.name}"
+        ref = f"refs/heads/{self.branch}"
         return line("rev-parse", "--verify", "--quiet", ref, cwd=self._top, repository={})
 
     def _clear(self) -> None:
@@ -234,10 +266,11 @@ class _Making:
             with suppress(OSError):
                 os.rmdir(self.path)
         tip = self._tip()
-        if tip is not None and tip != self._base:
-            raise Conflict(f"the branch {self.name} is somebody's by now", hint="choose another")
-        if tip is not None:
-            as_the_user("branch", "-q", "-D", "--", self.name, cwd=self._top)
+        if tip is None or not self._base:
+            return
+        if tip != self._base:
+            raise Conflict(f"the branch {self.branch} is somebody's by now", hint="choose another")
+        as_the_user("branch", "-q", "-D", "--", self.branch, cwd=self._top)
 
     def _git_dirs(self) -> list[str]:
         """Returns the git directories that say that they belong to this folder."""

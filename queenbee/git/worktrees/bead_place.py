@@ -1,0 +1,129 @@
+"""Where a sprint bead is worked on: its worktree, branch and branches to merge, as the bead says.
+`docs/sprint-beads.md`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import suggested
+from queenbee.documents.findings import errors_in, in_short
+from queenbee.documents.issue_rows import metadata_of
+from queenbee.documents.sprints.bead_rules import check_bead, is_sprint_bead
+from queenbee.documents.sprints.numbers import source_branch_fault, worktree_path
+from queenbee.errors import InvalidInput, NotFound
+from queenbee.git.run import line
+from queenbee.git.worktrees.worktree_making import add
+from queenbee.store.git_trees import git_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.core.beads import Issue
+    from queenbee.git.worktrees.worktree_making import Made
+    from queenbee.services.hive import Services
+
+_INSTEAD = "sprint"
+
+
+@dataclass(frozen=True, slots=True)
+class BeadPlace:
+    """The worktree of a sprint bead."""
+
+    path: str
+    branch: str
+    base: str
+    """The full name of the branch that it begins with."""
+    merges: Sequence[str]
+    """The branches that it merges, as git knows them; those that are gone have landed."""
+
+
+def bead_place(hive: Services, issue: Issue) -> BeadPlace:
+    """Returns where a sprint bead is worked on.
+
+    Anyone may have written it: a worktree that would not be beside the repository is made where the
+    document's rule puts it, and so is one of another machine. Git cannot have `main` and
+    `main/1-2`: that branch begins with `sprint` instead. Raises `InvalidInput` for what is not a
+    valid sprint bead, and `NotFound` for branches that are not there.
+    """
+    row = dict(issue.fields)
+    if not is_sprint_bead(row):
+        raise InvalidInput(f"{issue.id} is not a sprint bead", hint="queen bead list")
+    errors = errors_in(check_bead(row))
+    source = str(metadata_of(row).get("source_branch"))
+    fault = source_branch_fault(source)
+    if errors or fault:
+        said = in_short(errors) if errors else f"source_branch {fault}"
+        hint = suggested("queen bead validate", issue.id)
+        raise InvalidInput(f"{issue.id} is not a valid sprint bead: {said}", hint=hint)
+    here = git_tree(hive.layout.tree)
+    if here is None:
+        raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")
+    top, said_of = here.main_tree or here.common_dir, metadata_of(row)
+    branch = _branch(str(said_of["branch"]), top)
+    base = _ref(source, top)
+    if base is None:
+        raise NotFound(
+            f"{issue.id} begins with the branch {source}, which is not there",
+            hint=suggested("git fetch origin", source),
+        )
+    written = str(said_of["worktree_path"])
+    path = written if _is_beside(written, top) else worktree_path(top, branch)
+    return BeadPlace(path, branch, base, _merges(hive, said_of.get("branches_to_merge"), top))
+
+
+def sprint_worktree(hive: Services, bead_id: str, droid: str, *, path: str | None = None) -> Made:
+    """Claims a sprint bead for a droid, and makes its worktree. Raises as `bead_place` and
+    `worktree_making.add` do.
+    """
+    place = bead_place(hive, hive.issues.get(bead_id))
+    where, branch = path or place.path, place.branch
+    return add(hive, droid, issue_id=bead_id, path=where, branch=branch, base=place.base)
+
+
+def _merges(hive: Services, names: object, top: str) -> list[str]:
+    """Returns the branches that are there; of the others, their beads must be done."""
+    found = []
+    for name in names if isinstance(names, list) else ():
+        ref = _ref(_branch(str(name), top), top)
+        if ref is not None:
+            found.append(ref.removeprefix("refs/heads/").removeprefix("refs/remotes/"))
+        elif not any(
+            each.done and metadata_of(each.fields).get("branch") == name
+            for each in hive.issues.all().values()
+        ):
+            raise NotFound(
+                f"the branch {name}, which is to be merged, is not there",
+                hint=suggested("git fetch origin", str(name)),
+            )
+    return found
+
+
+def _branch(written: str, top: str) -> str:
+    """Returns a branch as it is called here: as written, if git can have it."""
+    parts = written.split("/")
+    for count in range(1, len(parts)):
+        if _ref("/".join(parts[:count]), top, remote=False) is not None:
+            return "/".join([_INSTEAD, *parts[count:]])
+    return written
+
+
+def _ref(branch: str, top: str, *, remote: bool = True) -> str | None:
+    """Returns the full name of a branch, which may be one of `origin`; None if there is none."""
+    for ref in (f"refs/heads/{branch}", *([f"refs/remotes/origin/{branch}"] if remote else [])):
+        if line("rev-parse", "--verify", "--quiet", ref, cwd=top, repository={}):
+            return ref
+    return None
+
+
+def _is_beside(path: str, top: str) -> bool:
+    """Returns whether a worktree may be there: in the folder that has the repository, outside of
+    that, and in no hidden folder.
+    """
+    if not os.path.isabs(path):
+        return False
+    parent = os.path.dirname(os.path.realpath(top))
+    below = os.path.relpath(os.path.realpath(path), parent).split(os.sep)
+    return below[0] != os.path.basename(top) and not any(each.startswith(".") for each in below)

@@ -1,0 +1,122 @@
+"""Where a sprint bead is worked on: as it says, unless that is elsewhere or git cannot have it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import QuickQueen, git, write_lines
+
+from queenbee import Hive
+from queenbee.errors import InvalidInput, NotFound
+from queenbee.git.worktrees.bead_place import BeadPlace, bead_place, sprint_worktree
+
+FIXTURES = Path(__file__).parents[1] / "documents" / "fixtures" / "sprint"
+
+
+def row(repo: Path, **metadata: Any) -> dict[str, Any]:
+    """Returns the work bead of the document, with the worktree of its rule here."""
+    found: dict[str, Any] = json.loads((FIXTURES / "work-bead.json").read_text())
+    found |= {"id": "bd-1", "dependencies": []}
+    where = f"{repo.parent}/repo-worktrees/sprint/1-2-auth-api"
+    found["metadata"] |= {"branch": "sprint/1-2-auth-api", "worktree_path": where, **metadata}
+    return found
+
+
+def beads(repo: Path, *rows: dict[str, Any]) -> Hive:
+    git(repo, "commit", "-q", "--allow-empty", "-m", "begin")
+    write_lines(repo / ".beads" / "issues.jsonl", *rows)
+    return Hive.open(repo, droid="ui", env={})
+
+
+def place(repo: Path, **metadata: Any) -> BeadPlace:
+    hive = beads(repo, row(repo, **metadata))
+    return bead_place(hive, hive.issues.get("bd-1"))
+
+
+def test_its_worktree_and_branch_are_made_as_written_from_the_source_branch(repo: Path) -> None:
+    hive = beads(repo, row(repo, source_branch="develop"))
+    git(repo, "branch", "develop")
+    git(repo, "commit", "-q", "--allow-empty", "-m", "later")
+    made = sprint_worktree(hive, "bd-1", "ui")
+    assert made.path == f"{repo.parent}/repo-worktrees/sprint/1-2-auth-api"
+    where = Path(made.path)
+    assert git(where, "branch", "--show-current").strip() == "sprint/1-2-auth-api"
+    assert git(where, "rev-parse", "HEAD") == git(repo, "rev-parse", "develop")
+    assert Hive.open(where, env={}).actor == "ui"
+    assert made.assignment is not None
+    assert made.assignment.worktree == "1-2-auth-api"
+    assert sprint_worktree(hive, "bd-1", "ui").path == made.path
+
+
+def test_the_command_makes_it_for_whoever_asks(repo: Path) -> None:
+    beads(repo, row(repo))
+    queen = QuickQueen(repo)
+    ran = queen("worktree", "add", "--bead", "bd-1", as_="ui")
+    assert ran.code == 0, ran
+    assert "on branch sprint/1-2-auth-api" in ran.out
+    assert queen("worktree", "add", as_="ui").code == 2
+    assert queen("worktree", "add", "--bead", "bd-1", as_="api").code == 5
+
+
+def test_one_that_has_a_home_works_on_its_bead_elsewhere(repo: Path) -> None:
+    hive = beads(repo, row(repo))
+    assert QuickQueen(repo)("worktree", "add", "ui", "bd-1", as_="lead").code == 0
+    made = sprint_worktree(hive, "bd-1", "ui")
+    assert made.assignment is not None
+    assert made.assignment.worktree == "1-2-auth-api"
+
+
+def test_an_existing_branch_is_gone_on_with(repo: Path) -> None:
+    hive = beads(repo, row(repo))
+    git(repo, "branch", "sprint/1-2-auth-api")
+    git(repo, "commit", "-q", "--allow-empty", "-m", "later")
+    made = sprint_worktree(hive, "bd-1", "ui")
+    assert git(Path(made.path), "rev-parse", "HEAD") == git(repo, "rev-parse", "HEAD~1")
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["/etc/cron.d/x", "{parent}/.config/autostart", "{repo}/.git/hooks", "{repo}/x", "C:\\x"],
+)
+def test_a_worktree_that_is_not_beside_the_repository_is_made_by_the_rule(
+    repo: Path, written: str
+) -> None:
+    where = written.format(parent=repo.parent, repo=repo)
+    expected = f"{repo.parent}/repo-worktrees/sprint/1-2-auth-api"
+    assert place(repo, worktree_path=where).path == expected
+
+
+def test_a_link_to_elsewhere_is_not_beside_the_repository(repo: Path, tmp_path: Path) -> None:
+    (repo.parent / "other").symlink_to("/etc")
+    where = f"{repo.parent}/other/x"
+    assert place(repo, worktree_path=where).path.endswith("repo-worktrees/sprint/1-2-auth-api")
+
+
+def test_a_branch_below_another_one_begins_with_sprint(repo: Path) -> None:
+    assert place(repo, branch="main/1-2-auth-api").branch == "sprint/1-2-auth-api"
+
+
+def test_the_branches_to_merge_are_found_if_they_have_not_landed(repo: Path) -> None:
+    names = ["main/1-2a-api", "sprint/1-2b-page"]
+    merge = row(repo, branches_to_merge=names) | {"issue_type": "beads-ralph-merge"}
+    done = row(repo, branch="sprint/1-2b-page") | {"id": "bd-2", "status": "closed"}
+    hive = beads(repo, merge, done)
+    git(repo, "branch", "sprint/1-2a-api")
+    assert bead_place(hive, hive.issues.get("bd-1")).merges == ["sprint/1-2a-api"]
+    git(repo, "branch", "-D", "sprint/1-2a-api")
+    with pytest.raises(NotFound, match="main/1-2a-api"):
+        bead_place(hive, hive.issues.get("bd-1"))
+
+
+def test_without_its_source_branch_it_is_refused(repo: Path) -> None:
+    with pytest.raises(NotFound, match="begins with the branch elsewhere"):
+        place(repo, source_branch="elsewhere")
+
+
+@pytest.mark.parametrize("field", [{"source_branch": "--all"}, {"branch": "a b"}])
+def test_one_that_is_not_valid_is_refused(repo: Path, field: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="is not a valid sprint bead"):
+        place(repo, **field)
