@@ -6,7 +6,9 @@ The tests are in `tests/mcp_surface`: a folder `tests/mcp` would be found in pla
 from __future__ import annotations
 
 import json
+import math
 import os
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,8 +19,10 @@ import mcp_types as types
 from hives import COMMAND
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.shared.message import SessionMessage
 
-from queenbee.mcp.server import server_of
+from queenbee.mcp.server import Server
+from queenbee.mcp.wire import Wire
 from queenbee.mcp.workspace import Workspace
 
 ERAS = ("legacy", "auto")
@@ -34,13 +38,45 @@ def inside(
         env = {"QUEEN_DURABILITY": "buffered", **more.pop("env", {})}
         workspace = Workspace(env, str(tree), **more.pop("given", {}))
         info = types.Implementation(name=name, version="1")
-        try:
-            async with Client(server_of(workspace), client_info=info, **more) as client:
-                return await act(client)
-        finally:
-            workspace.close()
+        async with Client(_over_pipes(workspace), client_info=info, **more) as client:  # type: ignore[arg-type]
+            return await act(client)
 
     return anyio.run(run)
+
+
+@asynccontextmanager
+async def _over_pipes(workspace: Workspace) -> AsyncIterator[Any]:
+    """The two streams of a client of a server that runs in a thread."""
+    ends = [os.pipe(), os.pipe()]
+    incoming, outgoing = os.fdopen(ends[0][0], "rb"), os.fdopen(ends[1][1], "wb")
+    to_server, to_client = os.fdopen(ends[0][1], "wb"), os.fdopen(ends[1][0], "rb")
+    served = threading.Thread(target=Server(lambda: workspace, Wire(incoming, outgoing)).serve)
+    served.start()
+    send, received = anyio.create_memory_object_stream[SessionMessage | Exception](math.inf)
+    sent, receive = anyio.create_memory_object_stream[SessionMessage](math.inf)
+
+    async def up() -> None:
+        async for message in receive:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            to_server.write(text.encode() + b"\n")
+            to_server.flush()
+
+    async def down() -> None:
+        while line := await anyio.to_thread.run_sync(to_client.readline):
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            await send.send(SessionMessage(message))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(up)
+        group.start_soon(down)
+        yield received, sent
+        to_server.close()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(served.join)
+            outgoing.close()
+        group.cancel_scope.cancel()
+    for each in (incoming, to_client, send, received, sent, receive):
+        each.close()
 
 
 @asynccontextmanager

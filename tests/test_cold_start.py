@@ -190,3 +190,10 @@ def test_a_module_that_is_loaded_in_vain_is_noticed(small: Path) -> None:
     for name in ("pathlib", "asyncio.events", "queenbee.store.index.search"):
         modules = loaded(small, f"import {name}; {QUEEN}", "msg", "inbox")
         assert name in needless(modules, OF_PYTHON | RARE)
+
+
+def test_the_first_answer_to_a_client_of_tools_loads_no_hive(small: Path) -> None:
+    modules = loaded(small, "import queenbee.mcp.server")
+    assert "queenbee.mcp.wire" in modules
+    unused = {"mcp", "anyio", "pydantic", "asyncio", "queenbee.services", "queenbee.store"}
+    assert needless(modules, OF_OTHERS | unused) == set()

@@ -129,6 +129,7 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     yield from hook_runs(small, outside)
     for use in LIBRARY:
         yield loaded(small, use)
+    yield loaded(small, "import queenbee.mcp.server")  # A client gets its first answer from that.
     for line in ("prompt", "prompt --json"):
         yield loaded(small, QUICK, *line.split(" "))
     yield loaded(small, QUICK, "guard", "check", "--staged")

@@ -25,8 +25,8 @@ class Place:
     """The top of the working tree; None for all repositories of the user."""
     hook: str
     """The shell command that runs the hook."""
-    mcp: Sequence[str] | None
-    """The program and arguments of the MCP server, or None if it is not installed."""
+    mcp: Sequence[str]
+    """The program and arguments of the MCP server."""
     roots: Sequence[str]
     """The folders of the hive's records, for an agent in a sandbox."""
     home: str = field(default_factory=lambda: os.path.expanduser("~"))

@@ -48,7 +48,7 @@ def parts(place: Place) -> list[Part]:
     """Returns what Claude Code's files get."""
     settings = place.at(SETTINGS, ".claude/settings.json", "CLAUDE_CONFIG_DIR")
     found: list[Part] = [HookEntries(settings, groups(place.hook))]
-    if place.mcp is not None and place.tree is not None:
+    if place.tree is not None:
         # The user's servers are in ~/.claude.json, which Claude Code itself rewrites all the time.
         program, *arguments = place.mcp
         server: dict[str, object] = {"command": program, "args": arguments}

@@ -46,12 +46,11 @@ def parts(place: Place) -> list[Part]:
     """Returns what Codex's files get."""
     hooks = place.at(".codex/hooks.json", ".codex/hooks.json", _HOME)
     found: list[Part] = [HookEntries(hooks, groups(place.hook))]
-    if place.mcp is not None:
-        path = place.at(".codex/config.toml", ".codex/config.toml", _HOME)
-        program, *arguments = (json.dumps(word) for word in place.mcp)
-        table = f"[mcp_servers.queenbee]\ncommand = {program}\nargs = [{', '.join(arguments)}]"
-        begin, end = (f"# {three} queenbee: MCP server {three}" for three in (">>>", "<<<"))
-        found.append(MarkedToml(path, "MCP server", begin, table, end))
+    path = place.at(".codex/config.toml", ".codex/config.toml", _HOME)
+    program, *arguments = (json.dumps(word) for word in place.mcp)
+    table = f"[mcp_servers.queenbee]\ncommand = {program}\nargs = [{', '.join(arguments)}]"
+    begin, end = (f"# {three} queenbee: MCP server {three}" for three in (">>>", "<<<"))
+    found.append(MarkedToml(path, "MCP server", begin, table, end))
     if place.roots:
         found.append(WritableRoots(place.in_home(".codex/config.toml", _HOME), place.roots))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]

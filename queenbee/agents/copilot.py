@@ -31,13 +31,12 @@ def parts(place: Place) -> list[Part]:
     """Returns what Copilot CLI's files get."""
     hooks = place.at(".github/hooks/queenbee.json", ".copilot/hooks/queenbee.json", _HOME)
     found: list[Part] = [HookEntries(hooks, groups(place.hook), versioned=True)]
-    if place.mcp is not None:
-        program, *arguments = place.mcp
-        server: dict[str, object] = {"command": program, "args": arguments}
-        if place.tree is None:
-            server = {"type": "local", "tools": ["*"], **server}
-        path = place.at(".mcp.json", ".copilot/mcp-config.json", _HOME)
-        found.append(JsonMember(path, "mcpServers", server))
+    program, *arguments = place.mcp
+    server: dict[str, object] = {"command": program, "args": arguments}
+    if place.tree is None:
+        server = {"type": "local", "tools": ["*"], **server}
+    path = place.at(".mcp.json", ".copilot/mcp-config.json", _HOME)
+    found.append(JsonMember(path, "mcpServers", server))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
 
 

@@ -41,11 +41,10 @@ def parts(place: Place) -> list[Part]:
     found: list[Part] = [
         HookEntries(hooks, groups(place.hook), comments=True, versioned=True),
     ]
-    if place.mcp is not None:
-        program, *arguments = place.mcp
-        server: dict[str, object] = {"command": program, "args": arguments}
-        path = place.at(".cursor/mcp.json", ".cursor/mcp.json")
-        found.append(JsonMember(path, "mcpServers", server, comments=True))
+    program, *arguments = place.mcp
+    server: dict[str, object] = {"command": program, "args": arguments}
+    path = place.at(".cursor/mcp.json", ".cursor/mcp.json")
+    found.append(JsonMember(path, "mcpServers", server, comments=True))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
 
 

@@ -42,10 +42,9 @@ def parts(place: Place) -> list[Part]:
     """Returns what Gemini CLI's files get."""
     settings = place.at(".gemini/settings.json", ".gemini/settings.json")
     found: list[Part] = [HookEntries(settings, groups(place.hook), comments=True)]
-    if place.mcp is not None:
-        program, *arguments = place.mcp
-        server: dict[str, object] = {"command": program, "args": arguments}
-        found.append(JsonMember(settings, "mcpServers", server, comments=True))
+    program, *arguments = place.mcp
+    server: dict[str, object] = {"command": program, "args": arguments}
+    found.append(JsonMember(settings, "mcpServers", server, comments=True))
     return [*found, *instructions(place, "GEMINI.md"), *skill(place, ".agents/skills")]
 
 

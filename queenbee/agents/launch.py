@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from importlib.util import find_spec
 
 from queenbee.core.text import shell_quoted
 
@@ -28,12 +27,9 @@ def hook_command() -> str:
     return f"{shell_quoted(sys.executable)}{_ALONE} -m queenbee.hook.main"
 
 
-def mcp_command() -> list[str] | None:
-    """Returns the program and arguments of the MCP server, or None if it is not installed."""
-    if find_spec("queenbee.mcp") is None or find_spec("mcp") is None:
-        return None
-    program = "queen" if shutil.which("queen") else _script("queen")
-    return [program, "mcp"] if program is not None else None
+def mcp_command() -> list[str]:
+    """Returns the program and arguments of the MCP server."""
+    return ["queen" if shutil.which("queen") else _script("queen") or "queen", "mcp"]
 
 
 def guarded(run: str, otherwise: str | None = None) -> str:

@@ -28,9 +28,8 @@ def parts(place: Place) -> list[Part]:
     """Returns what OpenCode's files get."""
     path = _at(place, ".opencode/plugins/queenbee.js", "plugins/queenbee.js")
     found: list[Part] = [OwnFile(path, "hook", plugin(), _MARK)]
-    if place.mcp is not None:
-        server: dict[str, object] = {"type": "local", "command": place.mcp, "enabled": True}
-        found.append(JsonMember(_config(place), "mcp", server, comments=True))
+    server: dict[str, object] = {"type": "local", "command": place.mcp, "enabled": True}
+    found.append(JsonMember(_config(place), "mcp", server, comments=True))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
 
 

@@ -60,7 +60,7 @@ def _has(agent: Agent, tree: str | None, env: Mapping[str, str]) -> bool:
 
 
 def _place(tree: str | None, env: Mapping[str, str]) -> Place:
-    return Place(env, tree=tree, hook="queen-hook", mcp=None, roots=[])
+    return Place(env, tree=tree, hook="queen-hook", mcp=["queen", "mcp"], roots=[])
 
 
 def _has_guard(tree: str) -> bool:

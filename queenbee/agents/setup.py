@@ -125,12 +125,7 @@ class Setup:
         if self.undo or not self.agents:
             return []
         notes = [note for agent in self.agents for note in agent.notes]
-        if self.place.mcp is None:
-            notes.append(
-                "the MCP server is not installed, so no agent gets it: "
-                "pip install 'queenbee-hive[mcp]', then run it again"
-            )
-        elif self.place.tree is None and claude.AGENT in self.agents:
+        if self.place.tree is None and claude.AGENT in self.agents:
             server = " ".join(self.place.mcp)
             notes.append(
                 "for the MCP server in all repositories: "

@@ -131,7 +131,12 @@ def _size(given: Mapping[str, object]) -> int:
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise _wrong(name, "a string", value)
-    return value
+    # Half an emoji, as a model may cut it, is no text.
+    return (
+        value
+        if value.isascii()
+        else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
 
 
 def _word(name: str, value: object) -> str:

@@ -1,330 +1,246 @@
-"""The server: the SDK's end of the tools, on standard input and output.
+"""The server: one client on standard input and output, answered before anything heavy is imported.
 
-Everything that touches files runs in a thread, so that no client waits for another call. Short
-calls run one after the other on one open hive; a call that may take long has a hive of its own.
+Each request says by itself which form of the protocol it is in: from 2026 on, it has the version in
+its `_meta`; before, the client has said it once, in `initialize`. Both are served on one
+connection, in any order, because clients try one and then the other. ADR 0028.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import queue
 import signal
+import threading
+import traceback
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-import anyio
-import mcp_types as types
-from anyio import CapacityLimiter, from_thread, to_thread
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
-
-from queenbee.core.plain_json import error_document
-from queenbee.core.text import printable, shortened
-from queenbee.errors import Bug, Busy, InvalidInput, NotFound, QueenError
-from queenbee.mcp import arguments, resources
-from queenbee.mcp.incoming import mend
-from queenbee.mcp.resources import INSTRUCTIONS, LOOP
-from queenbee.mcp.results import answered, document_of, refused
-from queenbee.mcp.tools import TOOLS, Call
-from queenbee.store.droids.presence import Beat
-from queenbee.version import __version__
+from queenbee.core.text import printable
+from queenbee.errors import Bug
+from queenbee.mcp.guide import INSTRUCTIONS, LOOP
+from queenbee.mcp.request import OF_HIVE, SERVER, Cancelled, Request
+from queenbee.mcp.wire import INVALID_PARAMS, METHOD_NOT_FOUND, Refusal, Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
-    from mcp.server.context import ServerRequestContext
+    from queenbee.mcp.calls import Calls
+    from queenbee.mcp.request import Result, Run
+    from queenbee.mcp.wire import Id
+    from queenbee.mcp.workspace import Workspace
 
-    from queenbee.mcp.results import Answer
-    from queenbee.mcp.tools import Tool
-    from queenbee.mcp.workspace import Session, Workspace
 
-    Context = ServerRequestContext[Any, Any]
-
-MOST_LONG_CALLS = 16
-"""How many calls of one client may wait, or run checks, at the same time."""
+STATEFUL = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The versions that a client agrees on by `initialize`, the newest last."""
+STATELESS = ("2026-07-28",)
+"""Those that each request says of itself."""
+_UNSUPPORTED_VERSION, _INTERNAL_ERROR = -32022, -32603
 _PATIENCE_S = 5.0
-"""How long a client may take to say which folders it works in, or to take a report."""
-_RESOURCE_NOT_FOUND = -32002
-_ROOT = "root"
+"""How long a client may take to say which folders it works in."""
+_ENDING_S = 10.0
+"""How long calls may take to notice that their client is gone: they look about once a second."""
+_ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_CAPABILITIES: Result = {
+    "tools": {"listChanged": False},
+    "resources": {"listChanged": False, "subscribe": False},
+    "prompts": {"listChanged": False},
+}
+_PROMPT: Result = {"name": "loop", "description": "How to take, do and complete issues here"}
+_ALWAYS_THE_SAME: dict[str, Result] = {
+    "ping": {},
+    "server/discover": {
+        "supportedVersions": list(STATELESS),
+        "capabilities": _CAPABILITIES,
+        "instructions": INSTRUCTIONS,
+    },
+    "prompts/list": {"prompts": [_PROMPT]},
+    "prompts/get": {"messages": [{"role": "user", "content": {"type": "text", "text": LOOP}}]},
+}
 
 
-def serve(workspace: Workspace) -> None:
+class Server:
+    """One client's server. `open_workspace` is called once, when something needs the hive."""
+
+    def __init__(self, open_workspace: Callable[[], Workspace], wire: Wire) -> None:
+        self._open_workspace = open_workspace
+        self.wire = wire
+        self._client: dict[str, Any] = {}
+        """What the client said of itself in `initialize`."""
+        self._uris: list[str] | None = None
+        """The folders of the client; None if it has not been asked yet."""
+        self._calls: Calls | None = None
+        self._live: dict[Id, Request] = {}
+        self._waiting: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._ended = False
+
+    def serve(self) -> None:
+        """Answers the client until it closes its end, or a signal raises `Cancelled`."""
+        self._start(self._work)
+        try:
+            for message in self.wire.messages():
+                self._take(message)
+        except Cancelled:
+            for request in list(self._live.values()):
+                request.over.set()
+        finally:
+            self._end()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        method, params = message["method"], message["params"]
+        if "id" not in message:
+            if method == "notifications/cancelled":
+                asked = params.get("requestId")
+                live = self._live.get(asked) if isinstance(asked, str | int) else None
+                if live is not None:
+                    live.over.set()
+            elif method == "notifications/roots/list_changed":
+                self._uris = None
+            return
+        request = Request(message, self._client)
+        try:
+            result = self._at_once(request)
+        except Refusal as refusal:
+            self.wire.refuse(request.identifier, refusal)
+            return
+        if result is not None:
+            self.wire.answer(request.identifier, request.shaped(result))
+        else:
+            self._live[request.identifier] = request
+            self._waiting.put(request)
+
+    def _at_once(self, request: Request) -> Result | None:
+        """Returns the result of what needs no hive, or None for the rest. Raises `Refusal`."""
+        if request.method == "initialize":
+            return self._initialized(request)
+        if request.version is not None and request.version not in STATELESS:
+            data = {"supported": list(STATELESS), "requested": request.version}
+            raise Refusal(_UNSUPPORTED_VERSION, "this version is not supported", data)
+        if request.method in OF_HIVE:
+            return None
+        if request.method not in _ALWAYS_THE_SAME:
+            raise Refusal(METHOD_NOT_FOUND, "Method not found", printable(request.method[:80]))
+        if request.method == "server/discover":
+            request.version = STATELESS[-1]
+        if request.method == "prompts/get" and request.params.get("name") != _PROMPT["name"]:
+            raise Refusal(INVALID_PARAMS, "there is no such prompt; there is: loop")
+        return _ALWAYS_THE_SAME[request.method]
+
+    def _initialized(self, request: Request) -> Result:
+        request.version, self._client, self._uris = None, request.params, None
+        wanted = request.params.get("protocolVersion")
+        return {
+            "protocolVersion": wanted if wanted in STATEFUL else STATEFUL[-1],
+            "capabilities": _CAPABILITIES,
+            "serverInfo": SERVER,
+            "instructions": INSTRUCTIONS,
+        }
+
+    def _work(self) -> None:
+        """Answers what needs the hive, one request after the other, but what may take long."""
+        with suppress(Exception):  # Else the first request says what is wrong.
+            self._opened()
+        while (request := self._waiting.get()) is not None:
+            later = None
+            if not request.over.is_set():
+                later = self._answer(request, self._first)
+            if later is not None:
+                self._start(partial(self._answer, request, later))
+
+    def _first(self, request: Request) -> Result | Run:
+        return self._opened().answer(request)
+
+    def _opened(self) -> Calls:
+        from queenbee.mcp.calls import Calls  # noqa: PLC0415 - start-up
+
+        if self._calls is None:
+            self._calls = Calls(self._open_workspace(), self._folders, self._tell)
+        return self._calls
+
+    def _answer(self, request: Request, run: Run) -> Run | None:
+        """Sends what `run` returns for a request; if that is a function, returns it for later."""
+        try:
+            result = run(request)
+            if callable(result):
+                return result
+            if not request.over.is_set():
+                self.wire.answer(request.identifier, request.shaped(result))
+        except Refusal as refusal:
+            self.wire.refuse(request.identifier, refusal)
+        except Cancelled:
+            pass
+        except Exception as error:  # noqa: BLE001 - nothing that one call does ends the server
+            if os.environ.get("QUEEN_DEBUG"):
+                traceback.print_exc()
+            self.wire.refuse(request.identifier, Refusal(_INTERNAL_ERROR, Bug.of(error).message))
+        self._live.pop(request.identifier, None)
+        return None
+
+    def _folders(self, request: Request) -> list[str]:
+        """Returns the addresses of the folders that the client works in, if it says."""
+        able = self._client.get("capabilities")
+        if request.version is not None or not isinstance(able, dict) or able.get("roots") is None:
+            return []
+        if self._uris is None:
+            found = self.wire.ask("roots/list", _PATIENCE_S)
+            roots = found.get("roots") if isinstance(found, dict) else None
+            uris = [each.get("uri") for each in roots or () if isinstance(each, dict)]
+            self._uris = [each for each in uris if isinstance(each, str)]
+        return self._uris
+
+    def _tell(self, request: Request, done: float, total: float | None, message: str) -> None:
+        """Reports the progress of a call, if the client asked for it. Raises `Cancelled` if it no
+        longer wants the answer.
+        """
+        if self._ended or request.over.is_set():
+            raise Cancelled
+        token = request.meta.get("progressToken")
+        if isinstance(token, str | int):
+            params = {"progressToken": token, "progress": done, "message": printable(message)}
+            more = {"total": total} if total is not None else {}
+            self.wire.notify("notifications/progress", {**params, **more})
+
+    def _start(self, run: Callable[[], object]) -> None:
+        self._threads = [each for each in self._threads if each.is_alive()]
+        self._threads.append(threading.Thread(target=run, daemon=True))
+        self._threads[-1].start()
+
+    def _end(self) -> None:
+        """Waits for what is being written, and for the places in line to be given up."""
+        self._waiting.put(None)
+        self.wire.forsake()
+        for thread in self._threads[:1]:
+            thread.join(_ENDING_S)
+        self._ended = True
+        for thread in self._threads:
+            thread.join(_ENDING_S)
+        if self._calls is not None:
+            self._calls.close()
+
+
+def serve(open_workspace: Callable[[], Workspace]) -> None:
     """Serves one client until it closes standard input, or sends a signal to end."""
     gc.enable()  # `queen` does without it: its other commands live for milliseconds.
-    anyio.run(_serve, workspace)
 
+    def end(number: int, frame: object) -> None:
+        for each in _ENDS:
+            signal.signal(each, signal.SIG_IGN)
+        raise Cancelled
 
-async def _serve(workspace: Workspace) -> None:
-    async with anyio.create_task_group() as group, stdio_server() as (incoming, outgoing):
-        server = server_of(workspace)
-        stop = anyio.CancelScope()
-        group.start_soon(_cancel_at_signal, stop)
-        mended, read = anyio.create_memory_object_stream[SessionMessage | Exception]()
-        group.start_soon(mend, incoming, outgoing, mended)
-        with stop:
-            await server.run(read, outgoing, server.create_initialization_options())
-        workspace.close()
-        if stop.cancel_called:
-            # The thread that reads standard input would wait for its end, and we with it.
-            os._exit(0)
-        group.cancel_scope.cancel()
-
-
-async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
-    ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    with anyio.open_signal_receiver(*ends) as signals:
-        async for _ in signals:
-            scope.cancel()
-
-
-def server_of(workspace: Workspace) -> Server[Any]:
-    """Returns the server of one client's workspace, to be run on any transport."""
-    handlers = _Handlers(workspace)
-    server: Server[Any] = Server(
-        "queenbee",
-        version=__version__,
-        instructions=INSTRUCTIONS,
-        on_list_tools=handlers.list_tools,
-        on_call_tool=handlers.call_tool,
-        on_list_resources=handlers.list_resources,
-        on_list_resource_templates=handlers.list_resource_templates,
-        on_read_resource=handlers.read_resource,
-        on_list_prompts=handlers.list_prompts,
-        on_get_prompt=handlers.get_prompt,
-    )
-    server.middleware.clear()  # It would report every call to a tracing service, if there is one.
-    server.add_notification_handler(
-        "notifications/roots/list_changed", types.NotificationParams, handlers.roots_changed
-    )
-    return server
-
-
-def declared(tool: Tool, roots: Sequence[str]) -> types.Tool:
-    """Returns a tool as clients list it; with several roots, it takes one of them."""
-    schema = arguments.schema_of(tool.arguments)
-    if len(roots) > 1:
-        properties = {**schema.get("properties", {}), _ROOT: {"enum": list(roots)}}  # type: ignore[dict-item]
-        required = [*schema.get("required", []), _ROOT]  # type: ignore[misc]
-        schema = {**schema, "properties": properties, "required": required}
-    hints = types.ToolAnnotations(read_only_hint=True) if tool.reads_only else None
-    return types.Tool(
-        name=tool.name, description=tool.about, input_schema=schema, annotations=hints
-    )
-
-
-class _Place(NamedTuple):
-    """Where a call works: the folders of the client, the one that it names, and its session."""
-
-    uris: list[str]
-    root: str | None
-    session: Session
-
-
-class _Handlers:
-    """What the server does at each request of its client."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._short = CapacityLimiter(1)
-        self._long = CapacityLimiter(MOST_LONG_CALLS)
-        self._long_calls = 0
-        self._asking = anyio.Lock()
-        self._uris: list[str] | None = None
-        """The roots that the client named; None if it has not been asked yet."""
-
-    async def list_tools(self, ctx: Context, params: object) -> types.ListToolsResult:
-        roots = await self._in_short(self._workspace.roots, await self._roots_of(ctx))
-        return types.ListToolsResult(tools=[declared(each, roots) for each in TOOLS.values()])
-
-    async def call_tool(
-        self, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        uris, session = await self._roots_of(ctx), self._session(ctx)
-        answer = await self._answer(ctx, params.name, params.arguments or {}, uris, session)
-        return types.CallToolResult(
-            content=[types.TextContent(text=each) for each in answer.texts],
-            structured_content=answer.structured,
-            is_error=answer.refused,
-        )
-
-    async def _answer(
-        self,
-        ctx: Context,
-        name: str,
-        given: Mapping[str, object],
-        uris: list[str],
-        session: Session,
-    ) -> Answer:
-        try:
-            tool = TOOLS.get(name)
-            if tool is None:
-                known = f"the tools are {', '.join(TOOLS)}"
-                raise NotFound(f"there is no tool {shortened(name)!r}", hint=known)
-            given = dict(given)
-            root = given.pop(_ROOT, None)
-            if root is not None and not isinstance(root, str):
-                raise InvalidInput("root is a string")
-            values = arguments.read(name, tool.arguments, given)
-            is_long = tool.is_long(values)
-            if is_long and self._long_calls == MOST_LONG_CALLS:
-                raise Busy(f"{MOST_LONG_CALLS} calls of this client wait already", hint="try later")
-        except QueenError as error:
-            return refused(error, [])
-        run = self._prepared(ctx, tool, values, _Place(uris, root, session), own=is_long)
-        if not is_long:
-            return await to_thread.run_sync(run, limiter=self._short)
-        self._long_calls += 1
-        try:
-            return await to_thread.run_sync(run, limiter=self._long)
-        finally:
-            self._long_calls -= 1
-
-    def _prepared(
-        self, ctx: Context, tool: Tool, values: Mapping[str, Any], place: _Place, *, own: bool
-    ) -> Callable[[], Answer]:
-        """Returns the function that a thread calls for the answer of a tool."""
-
-        async def report(done: float, total: float | None, message: str) -> None:
-            with anyio.move_on_after(_PATIENCE_S):
-                await ctx.session.report_progress(done, total, message)
-
-        def tell_progress(done: float, total: float | None, message: str) -> None:
-            from_thread.check_cancelled()
-            from_thread.run(report, done, total, printable(message))
-
-        def run() -> Answer:
-            call = None
-            try:
-                call = self._call(values, place, own=own, tell_progress=tell_progress)
-                with Beat(call.arrive):
-                    value = tool.run(call)
-                call.arrive()
-                call.send()
-                return answered(value, _notices(tool, call))
-            except QueenError as error:
-                return refused(error, _notices(tool, call))
-            except Exception as error:
-                if self._workspace.env.get("QUEEN_DEBUG"):
-                    raise
-                return refused(Bug.of(error), _notices(tool, call))
-            finally:
-                if own and call is not None and call.opened is not None:
-                    call.opened.close()
-
-        return run
-
-    def _call(
-        self,
-        values: Mapping[str, Any],
-        place: _Place,
-        *,
-        own: bool,
-        tell_progress: Callable[[float, float | None, str], None],
-    ) -> Call:
-        workspace = self._workspace
-        root = workspace.chosen(workspace.roots(place.uris), place.root)
-        opened = workspace.own_hive if own else workspace.hive
-        return Call(
-            lambda: opened(place.session, root),
-            values,
-            env=workspace.env,
-            root=root,
-            beads_dir=workspace.beads_dir,
-            droid=workspace.name(place.session, None),
-            tell_progress=tell_progress,
-        )
-
-    async def list_resources(self, ctx: Context, params: object) -> types.ListResourcesResult:
-        about = "Your messages, newest first"
-        inbox = types.Resource(
-            name="inbox", uri=resources.INBOX, description=about, mime_type="application/json"
-        )
-        return types.ListResourcesResult(resources=[inbox])
-
-    async def list_resource_templates(
-        self, ctx: Context, params: object
-    ) -> types.ListResourceTemplatesResult:
-        issue = types.ResourceTemplate(
-            name="issue",
-            uri_template=resources.ISSUE,
-            description="An issue with its holder, reserved files and thread",
-            mime_type="application/json",
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[issue])
-
-    async def read_resource(
-        self, ctx: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        uris, session, uri = await self._roots_of(ctx), self._session(ctx), str(params.uri)
-
-        def read() -> str:
-            workspace = self._workspace
-            place = workspace.chosen(workspace.roots(uris), resources.root_of(uri))
-            return document_of(resources.read(workspace.hive(session, place), uri))
-
-        try:
-            text = await self._in_short(read)
-        except QueenError as error:
-            code = _RESOURCE_NOT_FOUND if isinstance(error, NotFound) else types.INVALID_PARAMS
-            data = error_document(error)
-            raise MCPError(code, printable(error.message), data) from error
-        content = types.TextResourceContents(uri=uri, text=text, mime_type="application/json")
-        return types.ReadResourceResult(contents=[content])
-
-    async def list_prompts(self, ctx: Context, params: object) -> types.ListPromptsResult:
-        loop = types.Prompt(name="loop", description="How to take, do and complete issues here")
-        return types.ListPromptsResult(prompts=[loop])
-
-    async def get_prompt(
-        self, ctx: Context, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult:
-        if params.name != "loop":
-            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {shortened(params.name)!r}")
-        message = types.PromptMessage(role="user", content=types.TextContent(text=LOOP))
-        return types.GetPromptResult(messages=[message])
-
-    async def roots_changed(self, ctx: Context, params: object) -> None:
-        self._uris = None
-
-    def _session(self, ctx: Context) -> Session:
-        client = ctx.session.client_params
-        name = client.client_info.name if client is not None else None
-        return self._workspace.session(name, ctx.meta)
-
-    async def _in_short(self, function: Callable[..., Any], *given: object) -> Any:
-        return await to_thread.run_sync(function, *given, limiter=self._short)
-
-    async def _roots_of(self, ctx: Context) -> list[str]:
-        """Returns the addresses of the folders that the client works in, if it says."""
-        async with self._asking:
-            if self._uris is None:
-                self._uris = await _asked(ctx)
-            return self._uris
-
-
-async def _asked(ctx: Context) -> list[str]:
-    able = ctx.session.client_capabilities
-    if able is None or able.roots is None or not ctx.session.can_send_request:
-        return []
+    # What code here or a program that it runs prints, or reads, is none of the protocol's.
+    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
     try:
-        found = await ctx.session.send_request(
-            types.ListRootsRequest(),
-            types.ListRootsResult,
-            request_read_timeout_seconds=_PATIENCE_S,
-        )
-    except (MCPError, ValueError):
-        return []
-    return [str(each.uri) for each in found.roots]
-
-
-def _notices(tool: Tool, call: Call | None) -> list[str]:
-    """Returns what the command would tell besides its answer."""
-    if call is None:
-        return []
-    told = list(call.notices)
-    if call.opened is not None:
-        with suppress(QueenError):
-            told += call.opened.notes(mail=tool.name not in ("inbox", "next", "wait"))
-    return told
+        os.dup2(2, 1)
+    except OSError:  # Standard error is closed.
+        os.dup2(nothing, 1)
+    server = Server(open_workspace, Wire(incoming, outgoing))
+    with suppress(Cancelled):
+        for each in _ENDS:
+            signal.signal(each, end)
+        server.serve()
+    # A thread that does not end would be waited for.
+    os._exit(0)

@@ -53,6 +53,8 @@ class Call:
     tell_progress: Callable[[float, float | None, str], None]
     """Reports the seconds so far, those there are at most, and what goes on; raises if the client
     no longer wants the answer."""
+    own: bool
+    """Whether the hive is this call's alone."""
     notices: list[str] = field(default_factory=list)
     opened: Hive | None = None
     """The hive, if it was used."""

@@ -131,7 +131,10 @@ def test_the_page_says_when_the_model_can_be_told_something(
 def spoken(agent: str) -> list[str]:
     names = []
     for name, event, _, answer in recorded_opportunities(agent):
-        if not event.was_kept and (answer["context"] is not None or answer["hold"] is not None):
+        of_subagent = event.subagent is not None and event.kind == events.STOP
+        if not (event.was_kept or of_subagent) and (
+            answer["context"] is not None or answer["hold"] is not None
+        ):
             names.append(name)
     # Copilot CLI's stop is recorded when it was kept already.
     return [*names, "copilot/claude-names-stop"] if agent == "copilot" else names

@@ -51,7 +51,7 @@ def paths(agent: str, tree: Path, home: Path) -> list[Path]:
 
 def foreign_settings(agent: str) -> dict[str, Any]:
     """Returns settings with somebody's hook before the same event as ours."""
-    place = Place({}, tree="/t", hook="queen-hook", mcp=None, roots=[])
+    place = Place({}, tree="/t", hook="queen-hook", mcp=["queen", "mcp"], roots=[])
     hook = AGENTS[agent].parts(place)[0]
     event = next(iter(getattr(hook, "wanted", {"PreToolUse": None})))
     handler = {"type": "command", "command": "check.sh"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -134,15 +133,3 @@ def test_on_a_machine_without_the_hook_every_command_succeeds_and_stops_nothing(
 
 def test_the_plugin_comes_with_the_package_and_calls_the_hook() -> None:
     assert "queen-hook" in opencode.plugin()
-
-
-def test_the_server_is_left_out_where_it_is_not_installed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(launch, "find_spec", lambda name: None)
-    assert launch.mcp_command() is None
-    monkeypatch.setattr(launch, "find_spec", lambda name: object())
-    command = launch.mcp_command()
-    assert command is not None
-    assert command[-1] == "mcp"
-    assert os.path.dirname(command[0]) == os.path.dirname(sys.executable)

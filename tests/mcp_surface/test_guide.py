@@ -14,7 +14,7 @@ from mcp_clients import inside, result_of
 from queenbee.cli.app import Invocation
 from queenbee.cli.main import queen
 from queenbee.errors import Held
-from queenbee.mcp.resources import INSTRUCTIONS, LOOP
+from queenbee.mcp.guide import INSTRUCTIONS, LOOP
 from queenbee.mcp.tools import TOOLS
 
 STATES = {"yours", "under_way", "done", "blocked"}

@@ -18,10 +18,14 @@ from hives import COMMAND, QuickQueen, write_lines
 from mcp_clients import ERAS, error_of, over_stdio, result_of
 
 from queenbee import Hive
-from queenbee.mcp.server import MOST_LONG_CALLS
+from queenbee.mcp.calls import MOST_LONG_CALLS
+from queenbee.mcp.server import STATEFUL
+from queenbee.mcp.wire import MOST_LINE_BYTES
 
 pytestmark = pytest.mark.slow
 
+META = "io.modelcontextprotocol/"
+CLIENTS = sorted((Path(__file__).parent / "recorded").glob("*.jsonl"))
 INITIALIZE = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},
@@ -189,12 +193,27 @@ def test_what_a_model_may_write_is_refused_and_the_server_goes_on(raw: Raw) -> N
 
 
 def test_a_line_that_is_no_request_is_answered_or_mended(raw: Raw) -> None:
-    for line in (b"not json", b"[" * 100_000, b"\xff\xfe"):
+    deep = b"[" * 100_000
+    # Longer than any message: only its end is looked for.
+    for line in (
+        b"not json",
+        deep,
+        b"\xff\xfe",
+        b"1" * 5_000,
+        b" " * (MOST_LINE_BYTES + 9) + b"{}",
+    ):
         raw.send(line)
         assert raw.receive()["error"]["code"] == -32700
+    for line in (b"[]", b"7", b'{"id":{}}', b'{"jsonrpc":"2.0","id":true,"method":"ping"}'):
+        raw.send(line)
+        assert raw.receive()["error"]["code"] == -32600
     raw.send(b'{"jsonrpc":"2.0","id":77}')
     answer = raw.receive()
     assert (answer["id"], answer["error"]["code"]) == (77, -32600)
+    raw.send(b'{"jsonrpc":"2.0","id":79,"method":"ping","params":[]}')
+    assert raw.receive()["error"]["code"] == -32602
+    for odd in (b'"notifications/cancelled","params":{"requestId":[1]}', b'"nothing"'):
+        raw.send(b'{"jsonrpc":"2.0","method":' + odd + b"}")
     # Half an emoji, as a model may cut it.
     half = b'{"jsonrpc":"2.0","id":78,"method":"tools/call","params":{"name":"send","arguments":'
     raw.send(half + b'{"to":"human","body":"fine \\ud83d"}}}')
@@ -204,6 +223,107 @@ def test_a_line_that_is_no_request_is_answered_or_mended(raw: Raw) -> None:
     for uri in ("queen://issues/../../etc", "file:///etc/passwd", "queen://", "queen://issues/"):
         assert raw.ask("resources/read", {"uri": uri})["error"]["data"]["error"]["code"]
     assert not raw.call("status", {})["result"]["isError"]
+
+
+@pytest.mark.parametrize("depth", [100, 500, 900, 5_000])
+def test_what_is_nested_deep_is_refused_and_no_end(raw: Raw, depth: int) -> None:
+    nested = b"[" * depth + b"]" * depth
+    head = b'{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"check","arguments":'
+    for arguments in (
+        b'{"paths":' + nested + b"}",
+        nested,
+        b'{"paths":["\\ud83d"],"x":' + nested + b"}",
+    ):
+        raw.send(head + arguments + b"}}")
+        answer = raw.receive()
+        assert answer.get("error") or answer["result"]["isError"]
+    assert not raw.call("status", {})["result"]["isError"]
+
+
+@pytest.mark.parametrize("version", [*STATEFUL, "2020-01-01", 7, None])
+def test_every_version_is_agreed_on_by_initialize(raw: Raw, version: object) -> None:
+    answer = raw.ask("initialize", {**INITIALIZE, "protocolVersion": version})["result"]
+    assert answer["protocolVersion"] == (version if version in STATEFUL else STATEFUL[-1])
+
+
+def test_initialize_is_answered_whatever_it_says_of_itself(raw: Raw) -> None:
+    """It belongs to the older form, whatever is in its `_meta`."""
+    meta = {"_meta": {f"{META}protocolVersion": "2030-01-01"}}
+    assert "resultType" not in raw.ask("initialize", {**INITIALIZE, **meta})["result"]
+
+
+def test_both_forms_of_the_protocol_are_served_in_any_order(repo: Path) -> None:
+    server = Raw(repo)
+    envelope = {"_meta": {f"{META}protocolVersion": "2026-07-28", f"{META}clientCapabilities": {}}}
+    for _ in range(2):
+        found = server.ask("server/discover", envelope)["result"]
+        assert (found["resultType"], found["supportedVersions"]) == ("complete", ["2026-07-28"])
+        assert server.ask("initialize", INITIALIZE)["result"]["protocolVersion"] == "2025-06-18"
+        assert "resultType" not in server.ask("tools/list", {})["result"]
+        assert server.ask("tools/list", envelope)["result"]["resultType"] == "complete"
+        given = {**envelope, "name": "status"}
+        assert server.ask("tools/call", given)["result"]["resultType"] == "complete"
+    other = {"_meta": {f"{META}protocolVersion": "2030-01-01"}}
+    error = server.ask("tools/list", other)["error"]
+    assert (error["code"], error["data"]["supported"]) == (-32022, ["2026-07-28"])
+    server.close()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_a_real_client_sends_is_answered(repo: Path, client: Path) -> None:
+    """Recorded in front of the server, until its model had called two tools."""
+    text = client.read_text(encoding="utf-8").replace("@TREE@", str(repo))
+    wanted, got = [], []
+    server = Raw(repo)
+    for line in text.splitlines():
+        message = json.loads(line)
+        if "method" not in message:
+            continue  # The answer to what the server asked, which `receive` below gives.
+        server.send(line.encode())
+        if "id" in message:
+            wanted.append(message["id"])
+            answer = server.receive()
+            while answer.get("method") == "roots/list":
+                roots = {"roots": [{"uri": repo.as_uri()}]}
+                server.send({"jsonrpc": "2.0", "id": answer["id"], "result": roots})
+                answer = server.receive()
+            assert not answer["result"].get("isError"), answer
+            got.append(answer["id"])
+    assert got == wanted
+    server.close()
+
+
+def test_a_client_is_answered_before_anything_heavy_is_there(repo: Path, tmp_path: Path) -> None:
+    """A busy machine takes seconds to import it, and some clients wait for ten."""
+    os.mkfifo(gate := tmp_path / "gate")
+    slow = (
+        "import sys\n"
+        "class Slow:\n"
+        "    def find_spec(name, *more):\n"
+        "        if name == 'queenbee.mcp.calls':\n"
+        f"            open({str(gate)!r}).read()\n"
+        f"sys.meta_path.insert(0, Slow)\n{COMMAND[2]}"
+    )
+    server = Raw(repo, start=slow)
+    assert server.ask("server/discover", {})["result"]["instructions"]
+    assert server.ask("initialize", INITIALIZE)["result"]["serverInfo"]["name"] == "queenbee"
+    wanted = server.begin("tools/list", {})
+    assert server.ask("ping", {})["result"] == {}
+    gate.write_text("")
+    answer = server.receive()
+    assert answer["id"] == wanted
+    assert len(answer["result"]["tools"]) == 10
+    server.close()
+
+
+def test_the_library_of_the_protocol_is_not_needed(repo: Path) -> None:
+    lacking = (
+        "import sys; sys.modules.update(dict.fromkeys(('mcp', 'mcp_types', 'anyio', 'pydantic')))"
+    )
+    server = Raw(repo, start=f"{lacking}; {COMMAND[2]}")
+    server.ask("initialize", INITIALIZE)
+    assert not server.call("status", {})["result"]["isError"]
+    server.close()
 
 
 def test_what_code_prints_never_reaches_the_client(repo: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mcp_clients import ERAS, inside
 from tokens import tokens
 
-from queenbee.mcp.resources import INSTRUCTIONS
+from queenbee.mcp.guide import INSTRUCTIONS
 
 SNAPSHOT = Path(__file__).parent / "tools.json"
 MOST_TOKENS = 1500
@@ -49,6 +49,14 @@ def test_there_are_ten_tools_and_each_says_what_it_is_for() -> None:
     tools = json.loads(SNAPSHOT.read_text())
     assert [each["name"] for each in tools] == NAMES
     assert all(each["description"] for each in tools)
+
+
+def test_each_tool_says_that_it_destroys_nothing_and_reaches_nobody_outside() -> None:
+    """Codex refuses every other tool, unless its user approves each call."""
+    for each in json.loads(SNAPSHOT.read_text()):
+        reads = each["name"] in ("status", "check", "wait")
+        hints = {"destructiveHint": False, "openWorldHint": False}
+        assert each["annotations"] == {"readOnlyHint": reads, **hints}
 
 
 def test_the_list_and_the_instructions_cost_few_tokens(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,6 +56,7 @@ ELSEWHERE = {
     ("git/hooks.py", "os.chmod"): "of a hook that was just written",
     ("git/hooks.py", "os.link"): "by the handle of the folder",
     ("git/hooks.py", "os.replace"): "by the handle of the folder",
+    ("mcp/server.py", "os.open"): "/dev/null",
     ("report/page.py", "open"): "reads a file of this package",
     ("tui/web.py", "open"): "reads files of this package",
     ("services/waiting/landing_steps.py", "os.rename"): "sets aside what is no file there",

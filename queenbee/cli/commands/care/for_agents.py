@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -12,13 +11,13 @@ from queenbee.cli.app import Invocation, command
 from queenbee.cli.terminal import say
 from queenbee.core.names import checked_name
 from queenbee.core.text import printable
-from queenbee.errors import MissingPackage
 from queenbee.services.telling import briefing
 from queenbee.store.layout import working_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from queenbee.mcp.workspace import Workspace
     from queenbee.workflows.hive import Hive
 
 
@@ -64,16 +63,17 @@ def mcp(call: Invocation) -> None:
     """Serve the hive as tools to an agent (MCP)
 
     Agents start this command themselves and speak to it on standard input and output; to set one
-    up, see docs/mcp.md. It ends when the agent does. Needs: pip install 'queenbee-hive[mcp]'
+    up, see docs/mcp.md. It ends when the agent does.
     """
-    if find_spec("mcp") is None or find_spec("mcp_types") is None:
-        raise MissingPackage.of("queen mcp", "mcp 2.0 or later", "mcp")
     from queenbee.mcp.server import serve  # noqa: PLC0415 - start-up
-    from queenbee.mcp.workspace import Workspace  # noqa: PLC0415 - start-up
 
     if call.actor is not None:
         checked_name(call.actor)  # Whoever wrote it into a configuration wants to know at once.
     given = {"droid": call.actor, "beads_dir": call.beads_dir}
-    serve(Workspace(os.environ, working_directory(), **given))
-    # Standard output was the protocol's: no answer follows, not even under --json.
-    raise click.exceptions.Exit(0)
+
+    def opened() -> Workspace:
+        from queenbee.mcp.workspace import Workspace  # noqa: PLC0415 - start-up
+
+        return Workspace(os.environ, working_directory(), **given)
+
+    serve(opened)
