@@ -111,11 +111,17 @@ class TestRequest:
         assert request.tools == ["a", "b", "hive.next"]
 
 
+def found(**cells: Cell) -> Findings:
+    made = Findings()
+    made.update(cells)
+    return made
+
+
 class TestTable:
     RAN = (
-        table.Ran("One", "1.0", {"edit": Cell(True), "mail": Cell(False, "a | b\n<c>")}),
-        table.Ran("Two", "2.0", {"edit": Cell(None, "its page says so"), "ms": Cell(True, "12")}),
-        table.Ran("Three", "3.0", {}, "npm is not on the PATH"),
+        table.Ran("One", "1.0", found(edit=Cell(True), mail=Cell(False, "a | b\n<c>"))),
+        table.Ran("Two", "2.0", found(edit=Cell(None, "its page says so"), ms=Cell(True, "12"))),
+        table.Ran("Three", "3.0", found(), "npm is not on the PATH"),
     )
 
     def test_has_a_row_for_each_thing_tried_and_a_column_for_each_client(self) -> None:

@@ -11,5 +11,6 @@ world     an empty home, a repository with a hive, and clients that run there
 cells     the cells of the table, and what those share who fill them
 sessions  what must work: alone, resumed, two at once, with a subagent, in a worktree
 trouble   what is missing or broken: trust, the hive, our own settings after a while
+queue     two clients of different makers that work off six issues
 table     the table, on the screen and in the page
 """

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from bench.clients import cells, install, known, sessions, table, trouble
 from bench.clients.model import Model
+from bench.clients.queue import together
 from bench.clients.world import World
 
 SITTINGS = (
@@ -28,17 +29,18 @@ PAGE = install.ROOT / "docs" / "agents.md"
 def main() -> int:
     """Returns the exit status."""
     given = _arguments()
+    chosen = [each for each in known.CLIENTS if each.name in given.only]
     with tempfile.TemporaryDirectory(prefix="queenbee-clients-") as temporary:
         folder = Path(given.keep or temporary).resolve()
         ran = [
             _run(client, version, folder)
-            for client in known.CLIENTS
-            if client.name in given.only
+            for client in chosen
             for version in (client.versions if given.older else client.versions[:1])
         ]
+        _in_pairs(chosen, ran, folder)
     text = table.text(ran, time.strftime("%Y-%m-%d", time.gmtime()))
     print("\n" + text)
-    whole = not any(each.skipped for each in ran) and len(ran) >= len(known.CLIENTS)
+    whole = chosen == list(known.CLIENTS) and not any(each.skipped for each in ran)
     if whole and not given.no_page:
         PAGE.write_text(table.written(PAGE.read_text(), text))
     return int(any(cell.held is False for each in ran for cell in each.cells.values()))
@@ -64,7 +66,7 @@ def _run(client: known.Client, version: str, folder: Path) -> table.Ran:
     try:
         program = install.installed(client, version)
     except install.NotInstalled as why:
-        return table.Ran(client.title, version, {}, str(why))
+        return table.Ran(client.title, version, cells.Findings(), str(why))
     found, model = cells.Findings(), Model()
     begun = time.monotonic()
     for sitting in SITTINGS:
@@ -81,6 +83,25 @@ def _run(client: known.Client, version: str, folder: Path) -> table.Ran:
     for row, why in client.cannot.items():
         found[row] = cells.Cell(None, why)
     return table.Ran(client.title, version, found)
+
+
+def _in_pairs(chosen: list[known.Client], ran: list[table.Ran], folder: Path) -> None:
+    """Lets each client work off a queue with the next one, at their newest versions."""
+    newest = {client.title: client.versions[0] for client in chosen}
+    found = {each.title: each.cells for each in ran if each.version == newest[each.title]}
+    able = [client for client in chosen if found[client.title]]
+    for one, other in zip(able, able[1:] + able[:1], strict=True):
+        if one is other:
+            return
+        print(f"{one.title} and {other.title}", file=sys.stderr)
+        model = Model()
+        worlds = [
+            World(folder / f"{one.name}-{other.name}" / each.name, each, program, model)
+            for each in (one, other)
+            for program in [install.installed(each, each.versions[0])]
+        ]
+        together(*worlds, found[one.title])
+        model.close()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ class Start:
     """Whether the last session goes on."""
     trusted: bool = True
     """Whether the user has trusted the folder and reviewed its hooks."""
+    lands: bool = False
+    """Whether it is to land, for which Codex must be let out of its sandbox."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,8 @@ def _codex_command(start: Start) -> list[str]:
     words = ["exec", "-c", address]
     if start.trusted:  # As `/hooks` would be answered.
         words.append("--dangerously-bypass-hook-trust")
+    if start.lands:  # As `queen start` lets it; in the sandbox, git cannot commit.
+        words.append("--dangerously-bypass-approvals-and-sandbox")
     return [*words, *(["resume", "--last"] if start.resume else []), start.prompt]
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from bench.clients.cells import Cell
+from bench.clients.cells import Cell, Findings
 
 BEGIN = "<!-- clients: begin (`make clients` writes what follows) -->"
 END = "<!-- clients: end -->"
 NOT_RUN = "–"
-
-Column = Mapping[str, Cell]
 
 
 class Ran(NamedTuple):
@@ -19,7 +17,7 @@ class Ran(NamedTuple):
 
     title: str
     version: str
-    cells: Column
+    cells: Findings
     skipped: str = ""
 
 

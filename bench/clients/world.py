@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ cat "$at.out"
 exit $status
 """
 _LIMIT_S = 150
+ISSUES = tuple(f"Thing {number}" for number in range(1, 7))
 
 
 @dataclass(frozen=True)
@@ -121,23 +123,28 @@ class World:
         # Codex runs a login shell, which makes a PATH of its own.
         (self.home / ".bash_profile").write_text(f"export PATH='{path}'\n")
 
-    def furnish(self, *, trusted: bool = True) -> World:
+    def furnish(self, *, trusted: bool = True, issues: Sequence[str] = ISSUES) -> World:
         """Makes the repository with its hive and `queen setup`; returns itself."""
         self.git("init", "-q", "-b", "main")
         self.git("config", "user.name", "Bench")
         self.git("config", "user.email", "bench@example.invalid")
         for name in "abcdef":
             (self.repo / "src" / f"{name}.py").write_text(f"{name} = 1\n")
+        (self.repo / "src" / "shared.py").write_text("x = 1\n" + "\n" * 20 + "y = 1\n")
         self.queen("init")
-        for number in range(1, 7):
-            title = f"Thing {number}"
+        self.queen("config", "set", "land.check", "grep -q = src/shared.py")
+        for number, title in enumerate(issues, 1):
             self.queen("issue", "new", title, "--id", f"shop-{number}", droid="human")
         self.commit("begin")
-        self._trusted = trusted
-        self.client.trust(self.home, [self.repo, self.linked] if trusted else [])
+        self.join(self.repo, trusted=trusted)
+        return self
+
+    def join(self, repo: Path, *, trusted: bool = True) -> None:
+        """Connects the client to a repository that has a hive."""
+        self.repo, self._trusted = repo, trusted
+        self.client.trust(self.home, [repo, self.linked] if trusted else [])
         self.queen("setup", self.client.name)
         self.commit("agents")
-        return self
 
     def git(self, *words: str) -> str:
         """Runs git in the repository and returns its output."""
@@ -160,14 +167,12 @@ class World:
         """Returns who has reserved what: droids by patterns."""
         return {each["pattern"]: each["droid"] for each in self.asked("reserved")}
 
-    def start(
-        self, play: Play, prompt: str, *, cwd: Path | None = None, resume: bool = False
-    ) -> Run:
-        """Starts the client with a prompt, against a model that plays."""
+    def start(self, play: Play, prompt: str, *, cwd: Path | None = None, **more: bool) -> Run:
+        """Starts the client with a prompt, against a model that plays; `more` is for `Start`."""
         self._runs += 1
         run = f"{self.folder.name}-{self._runs}"
         self._model.plays[run] = play
-        start = Start(prompt, self._model.address(run), resume, self._trusted)
+        start = Start(prompt, self._model.address(run), trusted=self._trusted, **more)
         output = self.folder / f"output-{self._runs}"
         with output.open("w") as out:
             process = subprocess.Popen(

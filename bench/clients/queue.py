@@ -1,0 +1,94 @@
+"""Two clients of different makers in one repository, which work off six issues to the end.
+
+Their model knows nothing but what it is told: it takes the commands from the briefing and from the
+answers, and what to change from the issue. Two of the issues change the same file.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import threading
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+from bench.clients.cells import MAIN, Findings, Playing
+from bench.clients.model import Play, Script
+from bench.clients.wires import Request
+from bench.clients.world import Run, World
+
+_TASKS = {name: f"src/{name}.py" for name in "abcd"} | dict.fromkeys("xy", "src/shared.py")
+"""What each issue sets, and where."""
+_PROMPT = f"The task {MAIN}: work until nothing is left to do."
+_TURNS = 60
+_LIMIT_S = 300
+
+
+def together(one: World, other: World, found: Findings) -> None:
+    """Says of the first client what both did: all landed, and no issue twice."""
+    row = "six issues, two clients"
+    one.furnish(issues=[f"Set {name} to 2 in {path}" for name, path in _TASKS.items()])
+    other.join(one.repo)
+    trees = [one.folder / "tree-1", one.folder / "tree-2"]
+    for tree in trees:
+        one.git("worktree", "add", "-q", str(tree))
+    pairs = list(zip((one, other), trees, strict=True))
+    for world, tree in pairs:
+        world.client.trust(world.home, [world.repo, tree])
+    both = threading.Barrier(2)
+    plays = [Play(**{MAIN: _worker(world, tree, both)}) for world, tree in pairs]
+    runs = [
+        world.start(play, _PROMPT, cwd=tree, lands=True)
+        for play, (world, tree) in zip(plays, pairs, strict=True)
+    ]
+    for run in runs:
+        found.showed(run.wait(_LIMIT_S), (row,))
+    _judged(one, runs, found, row)
+    found.say(row, True, "", f"with {other.client.title}")
+
+
+def _judged(world: World, runs: list[Run], found: Findings, row: str) -> None:
+    landed = {path: world.git("show", f"main:{path}") for path in _TASKS.values()}
+    left = [name for name, path in _TASKS.items() if f"{name} = 2" not in landed[path]]
+    found.say(row, not left, f"not landed: {', '.join(left)}")
+    issues = [json.loads(line) for line in (world.repo / ".beads/issues.jsonl").open()]
+    open_ = [each["id"] for each in issues if each["status"] != "closed"]
+    found.say(row, not open_, f"not closed: {', '.join(open_)}")
+    talks = [run.play.requests[-1].talk for run in runs if run.play.requests]
+    done = [re.findall(r"(shop-\d+) was completed by", talk) for talk in talks]
+    twice = {issue for issue, times in Counter(itertools.chain(*done)).items() if times > 1}
+    found.say(row, not twice, f"twice: {', '.join(sorted(twice))}")
+    shares = " + ".join(str(len(each)) for each in done)
+    found.say(row, all(done), f"not shared: {shares}", shares)
+
+
+def _worker(world: World, tree: Path, both: threading.Barrier) -> Script:
+    """Returns a model that does what it reads, once the other client is there, too."""
+
+    def script(request: Request) -> Playing:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(_LIMIT_S / 3)
+        first = re.search(r"`(queen next)`", request.talk)
+        mine = re.search(r"add (--as \S+) to each command", request.talk)
+        name = f" {mine[1].rstrip('.')}" if mine else ""
+        command = first[1] if first else "the briefing names no command"
+        for _ in range(_TURNS):
+            request = yield world.client.shell(command + (name if "--as" not in command else ""))
+            task = re.search(r"yours: Set (\w) to (\d) in (\S+?\.py)", request.last)
+            done = re.search(r"done: (queen land [^\n\"\\]*)", request.last)
+            if task is None or done is None:
+                advice = re.search(r"try: (queen [^;\n\"\\]+)", request.last)
+                if advice is None:
+                    break
+                command = advice[1]
+                continue
+            old, new = f"{task[1]} = 1", f"{task[1]} = {task[2]}"
+            for call in world.client.edit(tree / task[3], old, new):
+                request = yield call
+            command = done[1].replace("WHAT YOU DID", f"{task[1]} is {task[2]}")
+        yield "Everything is done."
+        yield "I stop."
+
+    return script
