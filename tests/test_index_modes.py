@@ -156,6 +156,7 @@ writer: unreserve other.py
 reviewer: unreserve --id {lease}
 ui-engineer: unreserve --all
 tester: bead record result bd-1 {{"status":"pass","message":"ok"}}
+tester: bead edit bd-1 --set metadata.rig=other
 tester: verify gt-1 --dry-run
 tester: verify gt-1
 tester: run gt-2 --dry-run

@@ -8,6 +8,7 @@ from queenbee.core.readiness import blockers_of
 from queenbee.core.text import suggested
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.sprints.bead_rules import group_by_team, team_of
+from queenbee.documents.sprints.editing import edit_metadata
 from queenbee.documents.sprints.executions import (
     record_dev_execution,
     record_pull_request,
@@ -19,7 +20,7 @@ from queenbee.workflows.bead_view import BeadView, kind_of
 from queenbee.workflows.tracking.owner import Owner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, Literal
 
     from queenbee.core.beads import Issue
@@ -93,10 +94,29 @@ def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
     """
     entry = _entry(what, text)
     hive.look({"entry": entry})
+    return _rewritten(hive, bead_id, lambda row, now_ms: _changed(row, what, entry, now_ms))
+
+
+def set_metadata(hive: Hive, bead_id: str, settings: Sequence[str]) -> Row:
+    """Sets fields of a sprint bead's metadata, each given as `metadata.NAME=VALUE`; returns its
+    row. Raises `NotFound` or `InvalidInput`; nothing is written then.
+    """
+    changes = {}
+    for each in settings:
+        name, equals, value = each.partition("=")
+        if not equals or not name.startswith("metadata."):
+            hint = "such as --set metadata.max_retry_attempts=5"
+            raise InvalidInput(f"{each[:80]!r} is not metadata.NAME=VALUE", hint=hint)
+        changes[name.removeprefix("metadata.")] = value
+    hive.look({"metadata": changes})
+    return _rewritten(hive, bead_id, lambda row, now_ms: edit_metadata(row, changes, now_ms=now_ms))
+
+
+def _rewritten(hive: Hive, bead_id: str, change: Callable[[Row, int], Row]) -> Row:
+    row = _row(hive, bead_id)
     # Before the lock: loading the models takes longer than everything under it, and matching the
     # patterns of an `output_schema`, which anyone may write, can take forever.
-    row = _row(hive, bead_id)
-    changed = _changed(row, what, entry, hive.now_ms())
+    changed = change(row, hive.now_ms())
     owner = Owner.of(hive.layout)
     if owner is not None:
         if changed != row:
@@ -105,7 +125,7 @@ def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
     with hive.transaction() as tx:
         current = _row(hive, bead_id)
         if current != row:
-            changed = _changed(current, what, entry, tx.now_ms)
+            changed = change(current, tx.now_ms)
         if changed != current:
             hive.issues.put(tx, changed)
     return changed

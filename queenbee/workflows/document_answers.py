@@ -214,14 +214,18 @@ class HiveDocuments(Documents):
     def _without_attempts(self, issues: Iterable[Issue]) -> Iterator[tuple[str, str]]:
         for issue in issues:
             metadata = _metadata(issue)
-            if metadata.get("dev_agent_executions") or metadata.get("qa_agent_executions"):
+            if any(map(metadata.get, _HISTORY)):
                 from queenbee.documents.sprints.executions import (  # noqa: PLC0415 - start-up
                     has_history,
                     next_step,
                 )
 
                 if has_history(issue.fields) and next_step(dict(issue.fields)) == "give up":
-                    yield issue.id, "it has no attempt left"
+                    fatal = (metadata.get("scrum_result") or {}).get("fatal")
+                    yield issue.id, "its result is fatal" if fatal else "it has no attempt left"
+
+
+_HISTORY = ("dev_agent_executions", "qa_agent_executions", "scrum_result")
 
 
 def has_checks(issue: Issue) -> bool:

@@ -162,7 +162,7 @@ def _known(hive: Hive, bead_id: str, rules: Rules) -> Validated:
 
 def _shown(document: Any) -> Any:
     """Returns the bead in what `queen show --json` or `queen bead show --json` prints."""
-    if isinstance(document, dict) and _kind(document) is None:
+    if isinstance(document, dict) and (_kind(document) is None or "issue_id" in document):
         for name in ("document", "issue"):
             if isinstance(document.get(name), dict):
                 return document[name]

@@ -441,10 +441,82 @@ class TestRecord:
         assert quick("bead", "ready", "--json").json == []
         assert quick("bead", "show", "bd-1", "--json").json["waits"] == "it has no attempt left"
 
+    def test_a_fatal_result_ends_the_bead(self, quick: QuickQueen, tracker: Path) -> None:
+        result = {
+            "bead_id": "bd-1", "success": False, "bead_updated": True, "attempt_count": 0,
+            "fatal": True, "error": "the API is gone",
+        }  # fmt: skip
+        done = quick("bead", "record", "result", "bd-1", json.dumps(result))
+        assert done.out == "recorded; bd-1: next step: give up, 0 attempts left\n"
+        refused = quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT), "--json")
+        assert refused.error["message"] == "its result is fatal: bd-1 is not retried"
+        assert quick("ready", "--json").json == []
+        quick("claim", "bd-1", "--anyway", as_="ui")
+        assert quick("complete", "bd-1", as_="ui").code == 1
+        again = {**result, "fatal": False}
+        assert quick("bead", "record", "result", "bd-1", json.dumps(again)).code == 0
+        assert quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT)).code == 0
+
+    def test_what_agents_did_and_said_is_in_the_comments(
+        self, quick: QuickQueen, tracker: Path
+    ) -> None:
+        for what, entry in (("dev", ATTEMPT), ("qa", JUDGEMENT), ("qa", JUDGEMENT)):
+            quick("bead", "record", what, "bd-1", json.dumps(entry))
+        (row,) = records(tracker)
+        assert [(one["author"], one["text"]) for one in row["comments"]] == [
+            ("claude", "attempt 1: completed"), ("claude", "attempt 1: pass: all pass"),
+        ]  # fmt: skip
+        assert len({one["id"] for one in row["comments"]}) == 2
+        assert all(type(one["id"]) is int and one["issue_id"] == "bd-1" for one in row["comments"])
+
     def test_a_ralph_bead_keeps_its_own_history(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
         refused = quick("bead", "record", "dev", "gt-1", json.dumps(ATTEMPT), "--json")
         assert (refused.code, refused.error["hint"]) == (2, "queen verify gt-1")
+
+
+class TestEdit:
+    @pytest.fixture(autouse=True)
+    def bead(self, tracker: Path) -> None:
+        write_lines(tracker, sprint_row())
+
+    @pytest.mark.parametrize(
+        ("setting", "value"),
+        [
+            ("max_retry_attempts=5", 5),
+            ("agent_type=docs", "docs"),
+            ("sprint=1.3", "1.3"),
+            ("scrum_master_session_id=null", None),
+            ("docker_image=python:3", "python:3"),
+        ],
+    )
+    def test_a_field_of_the_metadata_is_set_as_its_schema_has_it(
+        self, quick: QuickQueen, tracker: Path, setting: str, value: object
+    ) -> None:
+        assert quick("bead", "edit", "bd-1", "--set", f"metadata.{setting}").code == 0
+        (row,) = records(tracker)
+        assert row["metadata"][setting.partition("=")[0]] == value
+        shown = quick("show", "bd-1", "--json").json
+        assert shown["metadata"] == row["metadata"]
+
+    @pytest.mark.parametrize(
+        ("setting", "words"),
+        [
+            ("metadata.max_retry_attempts=0", "metadata.max_retry_attempts"),
+            ("metadata.agent_type=cook", "metadata.agent_type"),
+            ("metadata.sprint=2.1", "sprint"),
+            ("metadata.max_retry_attemps=5", "is not a field"),
+            ("metadata.attempt_count=0", "is not set, but recorded"),
+            ("max_retry_attempts=5", "is not metadata.NAME=VALUE"),
+        ],
+    )
+    def test_what_its_schema_refuses_is_refused_and_nothing_changes(
+        self, quick: QuickQueen, tracker: Path, setting: str, words: str
+    ) -> None:
+        before = tracker.read_bytes()
+        done = quick("bead", "edit", "bd-1", "--set", "metadata.rig=x", "--set", setting, "--json")
+        assert (done.code, words in done.error["message"]) == (2, True)
+        assert tracker.read_bytes() == before
 
 
 class TestVerify:

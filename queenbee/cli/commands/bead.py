@@ -268,9 +268,32 @@ def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object
     return {**view.to_dict(), "document": view.document}
 
 
+@command(
+    "edit",
+    show=lambda bead: say(f"changed {printable(bead['id'])}"),
+    example="queen bead edit bd-a1b2c3 --set metadata.max_retry_attempts=5",
+)
+@click.argument("bead_id", metavar="BEAD")
+@click.option(
+    "--set", "settings", multiple=True, required=True, metavar="metadata.NAME=VALUE",
+    help="The new value: JSON, or a text; repeat it for more",
+)  # fmt: skip
+def edit(hive: Hive, bead_id: str, settings: tuple[str, ...]) -> dict[str, object]:
+    """Set fields of a sprint bead's metadata
+
+    A value that the schema refuses is refused, and so is what queen bead record writes.
+    """
+    from queenbee.workflows.beads import require_view, set_metadata  # noqa: PLC0415 - start-up
+
+    bead_id = hive.issue_id(bead_id, recorded=True)
+    set_metadata(hive, bead_id, settings)
+    view = require_view(hive, bead_id)
+    return {**view.to_dict(), "document": view.document}
+
+
 bead = group(
     "bead",
-    [validate, schema, show, list_beads, ready, record],
+    [validate, schema, show, list_beads, ready, record, edit],
     help="Units of work with a definition of done",
     example="queen bead list\nqueen bead validate .ralph/beads/gt-1.json",
 )

@@ -6,7 +6,7 @@ a fault becomes a finding with its line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
@@ -15,10 +15,12 @@ from queenbee.documents.plans.marks import read_status
 from queenbee.documents.plans.outline import Phase as Phase
 from queenbee.documents.plans.outline import read_outline
 from queenbee.documents.plans.sprint_fields import (
+    METADATA,
     AgentRef,
     gather_fields,
     plain_value,
     read_agents,
+    read_metadata,
     read_needs,
     read_priority,
 )
@@ -42,7 +44,8 @@ class Sprint:
 
     `phase` is the number of the phase heading above it, `line` the line of its own heading.
     `ticked` are the indices of the tasks that are ticked; `mark` says whether the sprint is done
-    or skipped, and `why` what says so, or which words about its state were not read.
+    or skipped, and `why` what says so, or which words about its state were not read. `metadata`
+    are fields for the bead's own.
     """
 
     number: str
@@ -64,6 +67,7 @@ class Sprint:
     ticked: frozenset[int] = frozenset()
     mark: Mark | None = None
     why: str = ""
+    metadata: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def bead_id(self) -> str | None:
@@ -186,6 +190,7 @@ def _sprint(
         bead_ids=_annotated(section.blocks),
         mark=mark,
         why=why,
+        metadata=read.metadata(),
     )
     return sprint, [*read.findings, *named_in_section(section.blocks, fields.read, known, where)]
 
@@ -253,6 +258,16 @@ class _Reader:
     def priority(self) -> int | None:
         text = self.word("priority")
         return None if text is None else self._kept(read_priority(text, *self._at("priority")[1:]))
+
+    def metadata(self) -> dict[str, object]:
+        """Returns the fields that go into the bead's metadata as they are."""
+        texts = {name: self.word(name) for name in METADATA}
+        return {
+            key: value
+            for name, text in texts.items()
+            if text is not None
+            for key, value in self._kept(read_metadata(name, text, *self._at(name)[1:])).items()
+        }
 
     def agents(self, key: str) -> tuple[AgentRef, ...]:
         return tuple(self._kept(read_agents(*self._at(key))))

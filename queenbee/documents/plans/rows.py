@@ -211,7 +211,12 @@ def _metadata(context: SprintContext, had: dict[str, Any]) -> dict[str, Any]:
             {"agent_path": agent_path(agent.name), "model": agent.model, "prompt": agent.prompt}
             for agent in sprint.dev_agents[1:]
         ]
-    begun = {key: value for key, value in deepcopy(_BEGINNINGS).items() if key not in had}
+    stated |= sprint.metadata
+    begun = {
+        key: value
+        for key, value in deepcopy(_BEGINNINGS).items()
+        if key not in had and key not in stated
+    }
     return {**stated, **begun, **{key: value for key, value in had.items() if key not in stated}}
 
 

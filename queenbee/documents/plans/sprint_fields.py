@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -25,13 +25,16 @@ from queenbee.documents.plans.grammar import (
 )
 from queenbee.documents.plans.marks import read_status
 from queenbee.documents.sprints.numbers import is_sprint
+from queenbee.documents.sprints.sprint_bead import metadata_findings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from queenbee.documents.markdown import Block, Item
 
-_WORDS = frozenset({"worktree", "branch", "source_branch", "team", "priority"})
+METADATA = ("agent_type", "dev_model", "max_retry_attempts")
+"""Fields that go into the bead's metadata as they are."""
+_WORDS = frozenset({"worktree", "branch", "source_branch", "team", "priority", *METADATA})
 _AGENTS = frozenset({"dev_agents", "qa_agents"})
 
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
@@ -128,6 +131,15 @@ def read_agents(
                 model = None
             agents.append(AgentRef(quoted or plain, model, (prompt or "").strip() or None))
     return agents, findings
+
+
+def read_metadata(
+    name: str, text: str, where: str, line: int
+) -> tuple[dict[str, object], list[Finding]]:
+    """Returns a field of the bead's metadata, or what its schema has against it."""
+    value = int(text) if re.fullmatch("[0-9]{1,9}", text) else text.lower()
+    found = [replace(each, path=where, line=line) for each in metadata_findings(name, value)]
+    return ({} if found else {name: value}), found
 
 
 def read_priority(text: str, where: str, line: int) -> tuple[int | None, list[Finding]]:

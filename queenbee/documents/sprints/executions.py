@@ -6,6 +6,9 @@ the document on sprint beads, "Agent Execution Tracking" and "Output Tracking".
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import re
 from copy import deepcopy
 from typing import TYPE_CHECKING
@@ -13,7 +16,6 @@ from typing import TYPE_CHECKING
 from queenbee.core.row_edits import later_than
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.findings import Finding, errors_in, in_short
-from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.sprints.bead_rules import MERGE, WORK
 from queenbee.documents.sprints.reports import report_findings
 from queenbee.documents.sprints.sprint_bead import SprintBead, part_findings
@@ -66,6 +68,7 @@ def record_dev_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int
     changed, metadata = _opened(bead, now_ms)
     metadata["dev_agent_executions"] = [*read.dev_executions, record]
     metadata["attempt_count"] = number
+    _comment(changed, record, f"attempt {number}: {record['status']}")
     # As in the document's example, the first session is kept: it can be asked about the work.
     if not metadata.get("dev_agent_session_id"):
         metadata["dev_agent_session_id"] = record["session_id"]
@@ -98,6 +101,8 @@ def record_qa_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int)
     _refuse(_check_report(_report_of(record, agent), agent), "report")
     changed, metadata = _opened(bead, now_ms)
     metadata["qa_agent_executions"] = [*read.qa_executions, record]
+    said = f"attempt {record['attempt']}: {record['status']}: {record['message']}"
+    _comment(changed, record, said)
     return changed
 
 
@@ -151,7 +156,7 @@ def next_step(bead: Row) -> Literal["develop", "judge", "finish", "give up"]:
     worked = bool(read.dev_executions) and read.dev_executions[-1].get("status") == "completed"
     verdicts = {path: str(one.get("status")) for path, one in read.judgements().items()}
     agents = {str(agent.get("agent_path")) for agent in read.qa_agents}
-    if "stop" in verdicts.values():
+    if read.fatal or "stop" in verdicts.values():
         return "give up"
     if worked and set(verdicts.values()) <= {"pass"}:
         return "finish" if agents <= set(verdicts) else "judge"
@@ -170,10 +175,10 @@ def feedback(bead: Row) -> str | None:
 
 
 def has_history(row: Mapping[str, Any]) -> bool:
-    """Returns whether a sprint bead has a recorded attempt or judgement."""
-    metadata = metadata_of(row)
+    """Returns whether a sprint bead has a recorded attempt, judgement or fatal result."""
+    read = SprintBead(row)
     return row.get("issue_type") in (WORK, MERGE) and bool(
-        metadata.get("dev_agent_executions") or metadata.get("qa_agent_executions")
+        read.dev_executions or read.qa_executions or read.fatal
     )
 
 
@@ -249,6 +254,21 @@ def _opened(bead: Row, now_ms: int) -> tuple[Row, dict[str, Any]]:
     return changed, changed["metadata"]
 
 
+def _comment(bead: Row, record: Mapping[str, Any], text: str) -> None:
+    """Adds what an agent did or said to the bead's comments, which trackers show."""
+    had = bead.get("comments")
+    kept = [each for each in had if isinstance(each, dict)] if isinstance(had, list) else []
+    comment = {
+        "issue_id": bead.get("id"),
+        "author": os.path.basename(record["agent_path"]),
+        "text": text,
+        "created_at": record["completed_at"] or bead["updated_at"],
+    }
+    # Some trackers read numbers only, and one number must not be two comments of one tracker.
+    digest = hashlib.sha256(json.dumps([comment, record["session_id"]]).encode()).hexdigest()
+    bead["comments"] = [*kept, {"id": int(digest[:13], 16), **comment}]
+
+
 def _set_pull_request(bead: Row, url: str | None, number: int | None) -> None:
     if url is None:
         return
@@ -291,7 +311,8 @@ def _refuse_attempt(read: SprintBead, attempt: int) -> None:
     bead_id, limit = read.row.get("id"), read.max_attempts
     if read.stopped:
         raise NoAttemptLeft(
-            f"a QA agent said to stop: {bead_id} is not retried",
+            f"{'its result is fatal' if read.fatal else 'a QA agent said to stop'}: "
+            f"{bead_id} is not retried",
             hint="ask a person to look at it",
         )
     if attempt > limit:

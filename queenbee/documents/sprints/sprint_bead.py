@@ -18,7 +18,7 @@ from queenbee.documents.schema import schema_findings
 from queenbee.documents.sprints.numbers import branch_fault, is_absolute
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any, Literal
 
     from queenbee.documents.findings import Finding
@@ -95,6 +95,18 @@ def field_findings(bead: object) -> list[Finding]:
     return schema_findings(bead, _schema(), formats=_FORMATS, exact=True)
 
 
+def metadata_fields() -> Collection[str]:
+    """Returns the names of the fields of the metadata."""
+    fields: dict[str, Any] = _schema()["$defs"]["SprintMetadata"]["properties"]
+    return fields
+
+
+def metadata_findings(name: str, value: object) -> list[Finding]:
+    """Returns what is wrong with one field of the metadata."""
+    schema = {"$ref": f"#/$defs/SprintMetadata/properties/{name}", "$defs": _schema()["$defs"]}
+    return schema_findings(value, schema, formats=_FORMATS, exact=True)
+
+
 def part_findings(part: Part, value: object) -> list[Finding]:
     """Returns everything that is wrong with the fields of one part of a bead."""
     schema = {"$ref": f"#/$defs/{part}", "$defs": _schema()["$defs"]}
@@ -141,8 +153,14 @@ class SprintBead:
 
     @property
     def stopped(self) -> bool:
-        """Whether a QA agent said to stop."""
-        return any(execution.get("status") == "stop" for execution in self.qa_executions)
+        """Whether a QA agent said to stop, or the scrum master that nothing helps."""
+        return self.fatal or any(one.get("status") == "stop" for one in self.qa_executions)
+
+    @property
+    def fatal(self) -> bool:
+        """Whether the scrum master's result ends the bead."""
+        result = self.metadata.get("scrum_result")
+        return isinstance(result, dict) and result.get("fatal") is True
 
     def judgements(self) -> dict[str, dict[str, Any]]:
         """Returns each QA agent's latest judgement of the last attempt, by the agent's path."""

@@ -46,9 +46,12 @@ class Overview:
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
+        metadata = self.issue.fields.get("metadata") if self.issue else None
         return {
             "issue_id": self.issue_id,
             "issue": self.issue.to_dict() if self.issue else None,
+            # Where `bd show --json` has it.
+            **({"metadata": metadata} if metadata is not None else {}),
             **({"deleted": self.deleted.to_dict()} if self.deleted else {}),
             "blocked_by": self.blockers,
             "assignments": [each.to_dict() for each in self.assignments],

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from queenbee.core.beads import read_rows
 from queenbee.core.readiness import standings, startable
 from queenbee.core.timestamps import instant_ms, parse_ms
+from queenbee.documents.findings import errors_in
 from queenbee.documents.issue_rows import (
     RowImport,
     blocked_by,
@@ -386,6 +387,22 @@ class TestSecondImport:
 
         assert again.ids == first.ids
         assert set(kinds(again)) == {"update"}
+
+    def test_metadata_that_the_plan_states_is_checked_and_kept(self) -> None:
+        fields = (
+            "**Agent Type:** docs\n**Max Retry Attempts:** 5\n**Dev Model:** `opus`\n\n- do it\n"
+        )
+        stated = SMALL.replace("### Sprint 1.1: Setup\n", f"### Sprint 1.1: Setup\n{fields}")
+        rows = imported(stated).rows
+        metadata = rows[0]["metadata"]
+        assert (metadata["agent_type"], metadata["max_retry_attempts"]) == ("docs", 5)
+        assert metadata["dev_model"] == "opus" and "5" not in rows[0]["description"]
+        assert imported(SMALL, rows).rows[0]["metadata"]["max_retry_attempts"] == 5
+        wrong = stated.replace("docs", "cook").replace("5\n", "0\n")
+        found = errors_in(parse_plan(wrong).findings)
+        assert [each.path for each in found] == [
+            "sprints[1.1].agent_type", "sprints[1.1].max_retry_attempts",
+        ]  # fmt: skip
 
     def test_a_second_plan_with_the_same_numbers_has_its_own_beads(self) -> None:
         first = imported()
