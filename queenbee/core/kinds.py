@@ -38,6 +38,8 @@ class Kind:
     """The fields that an index can query; a change needs a new `VERSION` of its tables."""
     indexes: tuple[tuple[str, ...], ...] = ()
     """The columns of each SQL index; a change needs a new `VERSION` of its tables, too."""
+    holds = ""
+    """Of grants, the column that says what an active one holds."""
     exported: Mapping[str, str] = {}
     """The groups of `queen index export`, each with its field."""
     droids: tuple[str, ...] = ()
@@ -112,6 +114,7 @@ class _Assignments(Kind):
     listed_by = "queen assignments"
     aliases = _WRITTEN_BY_GO
     columns = ("issue_id", "droid", "status")
+    holds = "issue_id"
     indexes = (("issue_id", "created_ms"), ("droid", "created_ms"), ("status", "created_ms"))
     exported = _BY_DROID
     droids = ("droid",)
@@ -132,6 +135,7 @@ class _Reservations(Kind):
     listed_by = "queen reserved"
     aliases = _WRITTEN_BY_GO
     columns = ("droid", "status", "issue_id", "pattern", "expires_at", "released_at")
+    holds = "pattern"
     indexes = (
         ("droid", "created_ms"),
         ("status", "pattern", "id"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.ids import KEY_LENGTH
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
-from queenbee.store.index.tables import birth
+from queenbee.store.index.tables import birth, checked, sum_of
 from queenbee.store.ledger.codec import (
     decode,
     decode_records,
@@ -51,12 +53,13 @@ class Taker:
         self.positional = bool(tables.meta("positional"))
         """Whether any line so far had no `rev`: then the order of lines counts."""
         self._seq = tables.last_change()
+        self._in_effect = int(tables.meta("in effect") or 0)
         [[greatest]] = tables.ask("SELECT max(id) FROM records")
         self._greatest = str(greatest or "")
         """No id in the index sorts after this one: new ids of ours do, and need no looking up."""
         # What `value_of` makes of a field, without a call for each.
         self._otherwise = [(name, "active" if name == "status" else None) for name in self._columns]
-        marks = ", ".join("?" * (8 + len(self._columns)))
+        marks = ", ".join("?" * (9 + len(self._columns)))
         self._insert = f"INSERT INTO records VALUES ({marks})"  # noqa: S608
 
     def take(self, lines: list[bytes], *, once: bool) -> Taken:
@@ -111,6 +114,7 @@ class Taker:
         """Saves what is known about all lines together."""
         if self.positional:
             self._tables.put_meta("positional", 1)
+        self._tables.put_meta("in effect", self._in_effect)
 
     def _known(self, ids: Collection[str]) -> Table:
         """Returns a table with the lines that the index has for these ids."""
@@ -118,15 +122,14 @@ class Taker:
         for some in _batches(sorted(ids)):
             marks = ", ".join("?" * len(some))
             many = []
-            query = f"SELECT id, count, body FROM records WHERE id IN ({marks})"  # noqa: S608
-            for identifier, count, body in self._db.execute(query, some):
+            query = f"SELECT id, count, body, sum FROM records WHERE id IN ({marks})"  # noqa: S608
+            for identifier, count, body, checksum in self._db.execute(query, some):
                 if count == 1:
-                    table.add(body, decode(body))
+                    table.add(checked(body, checksum), decode(body))
                 else:
                     many.append(identifier)
             for identifier in many:
-                query = "SELECT raw FROM lines WHERE id = ? ORDER BY at"
-                for (raw,) in self._db.execute(query, (identifier,)):
+                for raw in self._tables.raws(identifier):
                     table.add(raw, decode(raw))
         return table
 
@@ -142,18 +145,32 @@ class Taker:
                 rows.append(self._row(identifier, arrived, fields))
                 self._greatest = max(self._greatest, identifier)
                 if len(arrived) > 1:
-                    lines += ((identifier, n, raw) for n, raw in enumerate(arrived))
+                    lines += ((identifier, n, raw, crc32(raw)) for n, raw in enumerate(arrived))
                 self._store_marks(identifier, fields)
         # A record that changes gets a new number, which is the key of its row.
-        changed = ((str(row[1]),) for row in rows if row[1] in known)
-        self._db.executemany("DELETE FROM records WHERE id = ?", changed)
+        changed = [str(row[1]) for row in rows if row[1] in known]
+        self._count(changed, -1)
+        self._db.executemany("DELETE FROM records WHERE id = ?", ((each,) for each in changed))
         self._db.executemany(self._insert, rows)
-        self._db.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", lines)
+        self._db.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?, ?)", lines)
+        self._count([str(row[1]) for row in rows], 1)
         return fresh
+
+    def _count(self, ids: Sequence[str], sign: int) -> None:
+        """Adds those of these records that are active grants to the sum of what is in effect."""
+        if not (column := kind_of(self._kind).holds):
+            return
+        for some in _batches(ids):
+            query = (
+                f"SELECT id, \"{column}\" FROM records WHERE status = 'active' "  # noqa: S608
+                f"AND id IN ({', '.join('?' * len(some))})"
+            )
+            self._in_effect += sign * sum_of(self._db.execute(query, some))
 
     def _row(self, identifier: str, arrived: Sequence[bytes], fields: Fields) -> tuple[object, ...]:
         self._seq += 1
         value = fields.get
+        body = arrived[0] if len(arrived) == 1 else pack(fields)
         return (
             self._seq,
             identifier,
@@ -162,7 +179,8 @@ class Taker:
             value("read") is True,
             value("deleted") is True,
             identifier[: -KEY_LENGTH - 1 : -1],  # `end_key`, without a call for each.
-            arrived[0] if len(arrived) == 1 else pack(fields),
+            body,
+            crc32(body),
             *[
                 text if isinstance(text := value(name), str) else otherwise
                 for name, otherwise in self._otherwise
@@ -178,6 +196,7 @@ class Taker:
     def _remove(self, identifier: str) -> None:
         """Removes a record."""
         self._seq += 1
+        self._count([identifier], -1)
         self._db.execute("DELETE FROM records WHERE id = ?", (identifier,))
         self._db.execute("DELETE FROM marks WHERE id = ?", (identifier,))
         # Followers read everything again: no row shows the removal.

@@ -129,12 +129,14 @@ class Index:
         self.tables = tables
         self.caught_up = CaughtUp(Position(), all_agreed=False, unrecorded=False)
         self._stamp: tuple[object, ...] | None = None
+        self._in_effect: dict[str, str] = {}
         self._intake = Intake(tables, ledger, progress)
 
     def start_over(self) -> None:
         """Deletes a damaged index, and builds another."""
         self.tables.start_over()
-        self.caught_up = self._intake.catch_up()
+        self._stamp = None
+        self.refresh()
 
     def agree(self, agreed: Position) -> None:
         """Remembers this position, also for later processes if they would not find it."""
@@ -161,11 +163,14 @@ class Index:
         stamp = self.ledger.stamp()
         if stamp != self._stamp:
             self.caught_up = self._intake.catch_up()
+            self._in_effect = self.tables.in_effect()
             self._stamp = stamp
 
     def get(self, identifier: str) -> Fields | None:
-        for count, body in self._ask("SELECT count, body FROM records WHERE id = ?", identifier):
-            return self.tables.fields(count, body)
+        for row in self._ask("SELECT count, body, sum FROM records WHERE id = ?", identifier):
+            return self.tables.fields(*row)
+        if identifier in self._in_effect:
+            raise sqlite.DatabaseError("the index does not find a grant that it has")
         return None
 
     def exact(self, identifier: str) -> Fields | None:
@@ -251,13 +256,29 @@ class Index:
             values.append(lacks)
         way = "DESC" if newest_first else "ASC"
         query = (
-            f"SELECT count, body FROM records WHERE {where} "  # noqa: S608 - names of our own
+            f"SELECT count, body, sum FROM records WHERE {where} "  # noqa: S608 - names of our own
             f"ORDER BY created_ms {way}, id {way} LIMIT {-1 if limit is None else int(limit)}"
         )
-        return [self.tables.fields(*row) for row in self._ask(query, *values)]
+        found = [self.tables.fields(*row) for row in self._ask(query, *values)]
+        self._check(equals, found)
+        return found
+
+    def _check(self, equals: Mapping[str, object], found: Sequence[Fields]) -> None:
+        """Raises `DatabaseError` if an active grant is missing in an answer about what it holds."""
+        held = equals.get(kind_of(self.kind).holds)
+        if held is None or len(equals) > 1:
+            return
+        ids = {fields["id"] for fields in found}
+        for identifier, what in self._in_effect.items():
+            if what == held and identifier not in ids:
+                fields = self.get(identifier) or {}
+                if not fields.get("deleted"):
+                    raise sqlite.DatabaseError("the index does not find a grant that it has")
 
     def everything(self) -> list[Fields]:
-        return [self.tables.fields(*row) for row in self._ask("SELECT count, body FROM records")]
+        return [
+            self.tables.fields(*row) for row in self._ask("SELECT count, body, sum FROM records")
+        ]
 
     def project(
         self,
@@ -267,7 +288,7 @@ class Index:
         known = {"id", *self.tables.columns}
         where, values = self._where(equals)
         if not known.issuperset(columns):
-            query = f"SELECT count, body FROM records WHERE {where}"  # noqa: S608
+            query = f"SELECT count, body, sum FROM records WHERE {where}"  # noqa: S608
             rows = (self.tables.fields(*row) for row in self._ask(query, *values))
             return [tuple(value_of(fields, name) for name in columns) for fields in rows]
         names = ", ".join(f'"{column}"' for column in columns)

@@ -6,6 +6,7 @@ Disposable like the whole index: `docs/format.md`, "Index"; ADR 0006.
 from __future__ import annotations
 
 import os
+import zlib
 from _thread import RLock
 
 from queenbee._light import suppress
@@ -20,9 +21,11 @@ from queenbee.store.ledger.codec import unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from queenbee.core.fold import Fields
 
-VERSION = 15
+VERSION = 16
 """Of the tables below; an index of another version is rebuilt."""
 
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
@@ -103,21 +106,41 @@ class Tables:
         assert isinstance(last, int)
         return max(last, int(self.meta("removed_at") or 0))
 
-    def fields(self, count: object, body: object) -> Fields:
-        """Returns the fields of a record, from its row."""
-        assert isinstance(body, bytes)
-        fields = unpack(body)
+    def fields(self, count: object, body: object, checksum: object) -> Fields:
+        """Returns the fields of a record, from its row. Raises `DatabaseError`."""
+        raw = checked(body, checksum)
+        fields = unpack(raw)
         if count == 1:  # The line itself, as the ledger has it.
             table = Table(kind_of(self.kind).aliases)
-            return table.get(table.add(body, fields)) or {}
+            return table.get(table.add(raw, fields)) or {}
         return fields
 
     def raws(self, identifier: str) -> list[bytes]:
         """Returns the lines of a record in the order they were read."""
-        rows = self.ask("SELECT raw FROM lines WHERE id = ? ORDER BY at", identifier)
+        rows = self.ask("SELECT raw, sum FROM lines WHERE id = ? ORDER BY at", identifier)
         if not rows:
-            rows = self.ask("SELECT body FROM records WHERE id = ?", identifier)
-        return [raw for (raw,) in rows if isinstance(raw, bytes)]
+            rows = self.ask("SELECT body, sum FROM records WHERE id = ?", identifier)
+        return [checked(raw, checksum) for raw, checksum in rows]
+
+    # A changed bit may hide a grant from every question. So what is in effect has a sum of its own,
+    # which each change of a record keeps.
+
+    def in_effect(self) -> dict[str, str]:
+        """Returns what active grants hold, by their ids; nothing for other kinds. Raises
+        `DatabaseError` if these are not the ones that were written.
+        """
+        column = kind_of(self.kind).holds
+        if not column:
+            return {}
+        # In one query, so that no other process writes in between.
+        rows = self.ask(
+            f'SELECT id, "{column}", value FROM meta LEFT JOIN records '  # noqa: S608
+            "ON status = 'active' WHERE key = 'in effect'"
+        )
+        found = {str(each): str(held) for each, held, _ in rows if each is not None}
+        if rows and rows[0][2] != sum_of(found.items()):
+            raise sqlite.DatabaseError("the index has other grants than were written to it")
+        return found
 
     def transaction(self) -> _Transaction:
         """Commits everything done inside, or nothing. Nobody else can write in the meantime."""
@@ -239,6 +262,18 @@ class _Transaction:
             self._tables.shorten_log()
 
 
+def checked(raw: object, checksum: object) -> bytes:
+    """Returns bytes from the index. Raises `DatabaseError` if others were written."""
+    if not isinstance(raw, bytes) or zlib.crc32(raw) != checksum:
+        raise sqlite.DatabaseError("the index has other bytes than were written to it")
+    return raw
+
+
+def sum_of(grants: Iterable[tuple[object, ...]]) -> int:
+    """Returns a number that follows from the ids of some grants, and what each holds."""
+    return sum(zlib.crc32(f"{each}\n{held}".encode(errors="replace")) for each, held in grants)
+
+
 def is_damage(error: Exception) -> bool:
     """Returns whether an error comes from the content, not from a lock, disk or permissions."""
     if isinstance(error, sqlite.OperationalError):
@@ -256,9 +291,12 @@ def _create(db: sqlite.Connection, kind: str) -> None:
     db.execute(
         "CREATE TABLE records (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, "
         "count INTEGER NOT NULL, created_ms INTEGER NOT NULL, read INTEGER NOT NULL, "
-        f"deleted INTEGER NOT NULL, end_key TEXT NOT NULL, body BLOB NOT NULL{named})"
+        f"deleted INTEGER NOT NULL, end_key TEXT NOT NULL, body BLOB NOT NULL, "
+        f"sum INTEGER NOT NULL{named})"
     )
-    db.execute("CREATE TABLE lines (id TEXT, at INTEGER, raw BLOB, PRIMARY KEY (id, at))")
+    db.execute(
+        "CREATE TABLE lines (id TEXT, at INTEGER, raw BLOB, sum INTEGER, PRIMARY KEY (id, at))"
+    )
     db.execute("CREATE TABLE marks (id TEXT, name TEXT, PRIMARY KEY (id, name)) WITHOUT ROWID")
     db.execute("CREATE TABLE loose (raw BLOB PRIMARY KEY)")
     db.execute("CREATE TABLE migrations (at INTEGER PRIMARY KEY, raw BLOB UNIQUE)")

@@ -6,17 +6,20 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 from extent import examples
-from hives import is_open
+from hives import git, is_open
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raw_files import content
 
-from queenbee.errors import Unreadable
+from queenbee import Hive
+from queenbee.errors import Held, Taken, Unreadable
 from queenbee.store.engines import opening
 from queenbee.store.index import intake as index_intake
 from queenbee.store.index import tables as index_tables
@@ -749,3 +752,33 @@ def test_a_question_that_no_index_can_answer_is_refused(files):
     assert found.get("qm-00000")["from"] == "alice"
     assert found._folded is None
     found.close()
+
+
+@pytest.mark.parametrize("kind", ["reservations", "assignments"])
+@pytest.mark.parametrize("of", [0, 2, 5])
+def test_a_changed_bit_gives_nobody_what_another_holds(tmp_path, monkeypatch, kind, of):
+    """Neither in what a grant holds nor in its status, its line, or the SQL indexes."""
+    monkeypatch.setattr(opening, "INDEX_FROM_BYTES", 0)
+    git(tmp_path, "init", "-q")
+    (tmp_path / ".beads").mkdir()
+    ada = Hive.open(tmp_path, droid="ada", env={})
+    ada.reservations.reserve(["src/a.py", "src/held.py", "src/z.py"])
+    for issue_id in ("shop-1", "shop-held", "shop-9"):
+        ada.assignments.claim(issue_id)
+    assert len(ada.reservations.find()) == len(ada.assignments.find()) == 3
+    path = Path(ada.layout.index_path(kind))
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    whole = path.read_bytes()
+    for found in list(re.finditer(rb"active|src/held\.py|shop-held", whole)):
+        changed = bytearray(whole)
+        changed[found.start() + of % len(found[0])] ^= 1 << of
+        remove(str(path))
+        path.write_bytes(changed)
+        bob = Hive.open(tmp_path, droid="bob", env={})
+        with pytest.raises((Held, Taken)):
+            if kind == "reservations":
+                bob.reservations.reserve(["src/held.py"])
+            else:
+                bob.assignments.claim("shop-held")
