@@ -5,7 +5,7 @@
 //
 // OpenCode 1 calls `server` and reads the hooks that it returns; OpenCode 2 calls `setup`. Only the
 // default is exported: OpenCode 1 takes every other export for a plugin of its own.
-import { spawn } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 
 const TIMEOUT_MS = 10_000
 const READING = new Set([
@@ -13,6 +13,9 @@ const READING = new Set([
   "task", "todoread", "todowrite", "webfetch", "websearch",
 ]) // Tools of OpenCode that change no file, or whose files cannot be seen: not worth a process.
 const LONG = new Set(["bash", "shell", "subagent", "task"]) // After these, a process costs little.
+
+/** Whether this is `opencode run`, which ends as soon as its session is idle. */
+const endsWhenIdle = () => process.argv.slice(2).find((word) => !word.startsWith("-")) === "run"
 
 /** Asks the hook about one event; whatever goes wrong with it never stops the agent. */
 const ask = (event) =>
@@ -42,7 +45,7 @@ const ask = (event) =>
 const watch = (directory) => {
   const parents = new Map() // A subagent's session, and the session that started it.
   const names = new Map() // The name that a session acts under, if the hook gave it one.
-  const started = new Map() // What a session was told at its start, until its first prompt.
+  const started = new Map() // A promise of what a session is told at its start, until its first prompt.
   const held = new Set() // Sessions that were kept from stopping since the user last spoke.
   const goingOn = new Set() // Those whose next prompt is ours.
 
@@ -65,14 +68,18 @@ const watch = (directory) => {
       ...more,
     })
 
-  const begin = async (session) => {
-    if (!session || started.has(session)) return started.get(session)
-    started.set(session, undefined)
+  const start = async (session) => {
     const answer = await send(parents.has(session) ? "SubagentStart" : "SessionStart", session, {
       source: "startup",
     })
     if (answer.env?.QUEEN_DROID) names.set(session, answer.env.QUEEN_DROID)
-    started.set(session, answer.hookSpecificOutput?.additionalContext)
+    return answer.hookSpecificOutput?.additionalContext
+  }
+
+  /** Starts a session once; whoever comes meanwhile waits for the same answer. */
+  const begin = (session) => {
+    if (session && !started.has(session)) started.set(session, start(session))
+    return started.get(session)
   }
 
   return {
@@ -100,8 +107,7 @@ const watch = (directory) => {
     prompted: async (session, prompt) => {
       if (goingOn.delete(session)) return []
       held.delete(session)
-      await begin(session)
-      const told = started.get(session)
+      const told = await begin(session)
       started.set(session, undefined)
       const news = (await send("UserPromptSubmit", session, { prompt })).hookSpecificOutput
         ?.additionalContext
@@ -111,6 +117,13 @@ const watch = (directory) => {
     stops: async (session) => {
       if (parents.has(session)) {
         await send("SubagentStop", session, {})
+        return undefined
+      }
+      if (endsWhenIdle()) {
+        // It would not live to hear an answer, and its model never sees one.
+        const end = { hook_event_name: "SessionEnd", session_id: session, reason: "exit" }
+        const input = JSON.stringify({ agent: "opencode", cwd: directory, ...end })
+        spawnSync("queen-hook", { input, timeout: TIMEOUT_MS })
         return undefined
       }
       const answer = await send("Stop", session, { stop_hook_active: held.has(session) })
@@ -129,18 +142,36 @@ const watch = (directory) => {
 /** OpenCode 1. */
 const server = async ({ directory, client }) => {
   const sessions = watch(directory)
+  const owed = new Map() // What a session is to be told at its next request, or after a tool.
+  const said = new Map() // What was put into each message: OpenCode keeps it without.
+  const take = (session) => {
+    const told = owed.get(session)
+    owed.delete(session)
+    return told
+  }
   return {
     "tool.execute.before": (input, output) => sessions.before(input.sessionID, input.tool, output.args),
     "tool.execute.after": async (input, output) => {
       if (!input.args) return // Versions that do not say what the tool was given.
-      const told = await sessions.after(input.sessionID, input.tool, input.args)
+      const news = await sessions.after(input.sessionID, input.tool, input.args)
+      const told = [take(input.sessionID), news].filter(Boolean).join("\n")
       if (told && typeof output?.output === "string") output.output += `\n\n${told}`
     },
     "chat.message": async (input, output) => {
       const text = output.parts.filter((part) => part.type === "text")
       const prompt = text.map((part) => part.text).join("\n")
-      const told = await sessions.prompted(input.sessionID, prompt)
-      if (told.length && text.length) text[0].text += `\n\n${told.join("\n")}`
+      const told = [owed.get(input.sessionID), ...(await sessions.prompted(input.sessionID, prompt))]
+      owed.set(input.sessionID, told.filter(Boolean).join("\n"))
+    },
+    // Only in the requests of the conversation: what is in a prompt would also be in that for a title.
+    "experimental.chat.messages.transform": async (_, output) => {
+      const last = output.messages.findLast((message) => message.info.role === "user")
+      const told = take(last?.info.sessionID)
+      if (told) said.set(last.info.id, [said.get(last.info.id), told].filter(Boolean).join("\n"))
+      for (const { info, parts } of output.messages) {
+        const text = said.get(info.id)
+        if (text && !parts.some((part) => part.text === text)) parts.push({ type: "text", text })
+      }
     },
     "shell.env": async (input, output) => {
       const name = input.sessionID && (await sessions.nameOf(input.sessionID))

@@ -99,6 +99,15 @@ def end(layout: Layout, env: Mapping[str, str], event: Event) -> str | None:
     return actor.name
 
 
+def ended(layout: Layout) -> set[str]:
+    """Returns the names that were made for sessions whose agents have ended without a word."""
+    over = agent_sessions.take_ended(layout)
+    names = [name_of(layout, each.agent, each.part, first=each.first) for each in over]
+    return {name for name, made in names if name is not None and made} - {
+        identity.remembered(layout) or ""
+    }
+
+
 def _session(layout: Layout, event: Event) -> agent_sessions.Session | None:
     part = part_of(event.session)
     if not event.session or not part:

@@ -85,7 +85,7 @@ def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | Plain | N
     event = None
     try:
         event = events.read_event(data, cwd)
-        return _answer(event, env)
+        return None if _is_asked_twice(event, env) else _answer(event, env)
     except NoHive:
         return None
     except QueenError as error:
@@ -100,6 +100,17 @@ def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | Plain | N
             raise
         _report(event, env, cwd, f"{type(error).__name__}: {error}")
         return None
+
+
+def _is_asked_twice(event: Event, env: Mapping[str, str]) -> bool:
+    """Returns whether this is Claude Code's hook in Copilot CLI, which runs those of its settings,
+    too, while it also has ours of its own. Of these alone, it says where they are.
+    """
+    if event.agent != events.COPILOT or "COPILOT_CLI" not in env or "COPILOT_HOOK_DIR" in env:
+        return False
+    home = env.get("COPILOT_HOME") or os.path.expanduser("~/.copilot")
+    folders = (os.path.join(env.get("COPILOT_PROJECT_DIR") or event.cwd, ".github"), home)
+    return any(os.path.exists(os.path.join(each, "hooks/queenbee.json")) for each in folders)
 
 
 def _unguarded(event: Event, env: Mapping[str, str], error: QueenError) -> Answer | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
+from queenbee.errors import QueenError
 from queenbee.git import let_ask
 from queenbee.hook import acting_names, answers
 from queenbee.hook.acting_names import find_actor
+from queenbee.hook.events import CLAUDE, GEMINI
+from queenbee.store import safe_open
 from queenbee.store.droids import presence
 from queenbee.store.layout import discover
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
@@ -19,6 +24,9 @@ if TYPE_CHECKING:
 
 MOST_CHARS = 80
 """Limit of other people's text, which is data and not an instruction to the agent."""
+_AGENTS = "AGENTS.md"
+_INSTRUCTIONS = {CLAUDE: "CLAUDE.md", GEMINI: "GEMINI.md"}
+_MOST_BYTES = 1 << 18
 _LOCK_TIMEOUT_S = 2.0
 """For a busy hive: longer than any write takes, shorter than an agent's timeout."""
 
@@ -28,15 +36,33 @@ def begin(event: Event, env: Mapping[str, str]) -> Answer:
     from queenbee.services.telling import briefing, news  # noqa: PLC0415 - start-up
 
     layout = discover(event.cwd, env)
+    ended = acting_names.ended(layout)
     actor = find_actor(layout, env, event)
+    if ended - {actor.name}:
+        _end_leases(layout, (), ended - {actor.name})
     hive = open_as(layout, actor.name)
     hive.note_presence()
     hive.messages.drop_merged()
-    text = briefing.prime(hive, name_in_shell=not actor.pass_as)
+    instructions = _instructions(layout, event.agent)
+    text = briefing.beside(hive, instructions, name_in_shell=not actor.pass_as)
     if actor.name is not None:
         news.told_of_mail(hive)
         text += news.take(hive, pass_as=actor.pass_as)
     return answers.with_name(event, answers.context(event, text), actor.name)
+
+
+def _instructions(layout: Layout, agent: str) -> str:
+    """Returns what an agent reads at its start, where `queen setup` adds the section."""
+    name = _INSTRUCTIONS.get(agent, _AGENTS)
+    text = _text_of(layout, name)
+    return text + _text_of(layout, _AGENTS) if f"@{_AGENTS}" in text.split() else text
+
+
+def _text_of(layout: Layout, name: str) -> str:
+    try:
+        return safe_open.read(os.path.join(layout.tree, name), _MOST_BYTES).decode(errors="replace")
+    except (OSError, QueenError):
+        return ""
 
 
 def begin_subagent(event: Event, env: Mapping[str, str]) -> Answer | None:
@@ -60,16 +86,19 @@ def end(event: Event, env: Mapping[str, str]) -> None:
     for it, nobody has that again: then all of its leases end, and its issues are free to be taken
     over.
     """
-    from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
-
     layout = discover(event.cwd, env)
     if not event.session:
         return
     actor = acting_names.end(layout, env, event)
-    leases = open_as(layout, None).reservations.find()
+    _end_leases(layout, {event.session}, {actor} - {None})
+
+
+def _end_leases(layout: Layout, sessions: Collection[str], droids: Collection[str | None]) -> None:
+    from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
+
     held: dict[str, list[str]] = {}
-    for lease in leases:
-        if lease.session == event.session or (actor and lease.droid == actor):
+    for lease in open_as(layout, None).reservations.find():
+        if lease.session in sessions or lease.droid in droids:
             held.setdefault(lease.droid, []).append(lease.id)
     for droid, ids in held.items():
         edits.end(open_as(layout, droid).reservations, ids)

@@ -205,6 +205,7 @@ def test_as_set_up_the_plugin_brings_each_message_once(
         import plugin from "./queenbee.mjs"
         const [tree, python, script] = process.argv.slice(2)
         const kept = []
+        let asked = 0
         const client = { session: { prompt: async (what) => { kept.push(what) } } }
         const hooks = await plugin.server({ directory: tree, client })
         const send = (subject) => execFileSync(python, ["-P", script, tree, subject])
@@ -217,7 +218,9 @@ def test_as_set_up_the_plugin_brings_each_message_once(
         const prompt = async () => {
           const output = { message: {}, parts: [{ type: "text", text: "Go on" }] }
           await hooks["chat.message"]({ sessionID }, output)
-          return output.parts[0].text
+          const messages = [{ info: { id: `${++asked}`, role: "user", sessionID }, ...output }]
+          await hooks["experimental.chat.messages.transform"]({}, { messages })
+          return output.parts.map((part) => part.text).join(" ")
         }
         const stop = async () => {
           await hooks.event({ event: { type: "session.idle", properties: { sessionID } } })

@@ -20,6 +20,7 @@ from agent_inputs import (
     SESSION,
     edit_of,
     recorded,
+    shaped,
 )
 from hives import git, records, snapshot, without_override, write_lines
 from start_up import edit_event
@@ -719,3 +720,15 @@ def test_a_held_name_with_a_control_character_is_denied(tmp_path: Path) -> None:
     answer = hook.respond(json.dumps(event).encode(), {}, str(repo))
     assert answer is not None
     assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_copilot_is_answered_once_although_it_runs_claudes_hooks_too(ask: Ask, tree: Path) -> None:
+    start = shaped("copilot/claude-names-session-start", tree)
+    of_claude = {"COPILOT_CLI": "1", "COPILOT_PROJECT_DIR": str(tree)}
+    assert ask(start, **of_claude) is not None  # It has no hook of its own here.
+    hooks = tree / ".github" / "hooks"
+    hooks.mkdir(parents=True)
+    (hooks / "queenbee.json").write_text("{}")
+    assert ask(start, **of_claude) is None
+    assert ask(start, **of_claude, COPILOT_HOOK_DIR=str(hooks)) is not None
+    assert ask(recorded("claude/session-start", tree), **of_claude) is not None

@@ -118,6 +118,11 @@ class Client:
         asked = {"name": name, "arguments": given or {}, "_meta": meta}
         return self._ask("tool", asked, env)["result"]["structuredContent"]
 
+    def kill(self) -> None:
+        """Ends the client without a word to its hooks."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
         """Ends the client and what it started."""
         self._process.communicate(timeout=20)
@@ -284,6 +289,19 @@ def test_what_a_session_had_ends_with_it_or_is_told_to_the_next_one(
     start = {"hook_event_name": "SessionStart", "source": "startup", "cwd": str(tree)}
     answer = clients["claude"].hook({**start, "session_id": IDS["claude"]})
     assert f"{NAMES['opencode']} has qb-1, silent for" in json.dumps(answer)
+
+
+def test_what_a_client_had_that_was_killed_ends_when_the_next_session_begins(
+    clients: dict[str, Client], tree: Path
+) -> None:
+    for agent in ("opencode", "gemini"):
+        clients[agent].start()
+        clients[agent].tool("reserve", {"patterns": [f"{agent}/**"]})
+    clients["opencode"].kill()
+
+    clients["claude"].start()
+
+    assert holders(tree) == {"gemini/**": NAMES["gemini"]}
 
 
 def test_what_is_reserved_under_the_worktrees_name_stays_for_the_next_session(

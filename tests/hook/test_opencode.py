@@ -38,7 +38,16 @@ const happens = (type, properties) => hooks.event({ event: { type, properties } 
 const asks = async (sessionID, text) => {
   const output = { message: {}, parts: [{ type: "text", text }] }
   await hooks["chat.message"]({ sessionID }, output)
-  return output.parts[0].text
+  if (output.parts[0].text !== text) throw new Error("what is kept has changed")
+  history.push({ id: `msg_${history.length}`, role: "user", sessionID, text })
+  return request(sessionID)
+}
+const history = []
+const request = async (sessionID) => {
+  const found = history.filter((each) => each.sessionID === sessionID)
+  const messages = found.map((info) => ({ info, parts: [{ type: "text", text: info.text }] }))
+  await hooks["experimental.chat.messages.transform"]({}, { messages })
+  return messages.at(-1).parts.map((part) => part.text).join("\\n")
 }
 const shell = async (sessionID) => {
   const output = { env: {} }
@@ -183,6 +192,47 @@ def test_a_session_is_told_who_it_is_with_its_first_prompt(
     assert "You are opencode-sesfirst." in first
     # What OpenCode 1 is told stays in the conversation; OpenCode 2 makes each request anew.
     assert ("You are opencode-sesfirst." in second) is (version is TWO)
+
+
+def test_what_a_session_is_told_waits_for_its_start_and_stays_in_each_request(
+    tree: Path, path_with_hook: str
+) -> None:
+    """OpenCode 1 does not wait until its plugin has heard of a session."""
+    steps = """
+    const created = happens("session.created", { info: { id: "ses_first" } })
+    const first = await asks("ses_first", "Go on")
+    await created
+    const again = await request("ses_first")
+    console.log(JSON.stringify([first, again, await asks("ses_first", "And on")]))
+    """
+    first, again, second = run(tree, ONE, steps, path_with_hook)
+    assert first.count("You are opencode-sesfirst.") == 1
+    assert first == again
+    assert second == "And on"
+
+
+def test_what_no_request_took_along_comes_after_a_tool(tree: Path, path_with_hook: str) -> None:
+    """In versions of OpenCode 1 that do not ask for each request."""
+    steps = """
+    await hooks["chat.message"]({ sessionID: "ses_first" }, { parts: [] })
+    console.log(JSON.stringify(
+      [await edited("ses_first", "src/app.py"), await edited("ses_first", "src/app.py")]))
+    """
+    first, second = run(tree, ONE, steps, path_with_hook)
+    assert "You are opencode-sesfirst." in first
+    assert second == "done"
+
+
+def test_a_run_that_ends_when_it_is_idle_ends_its_session(tree: Path, path_with_hook: str) -> None:
+    steps = """
+    await edit("ses_first", "src/app.py")
+    process.argv.splice(2, 0, "--print-logs", "run")
+    await happens("session.idle", { sessionID: "ses_first" })
+    console.log(JSON.stringify(prompts))
+    """
+    Hive.open(tree, droid="opencode-sesfirst", env={}).assignments.claim("qb-1")
+    assert run(tree, ONE, steps, path_with_hook) == []
+    assert holders(tree) == {}
 
 
 def test_the_shell_of_a_session_has_its_name(tree: Path, path_with_hook: str) -> None:

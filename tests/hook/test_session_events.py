@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_inputs import NAME, OTHER_SESSION, SESSION, recorded
+from agent_inputs import NAME, OTHER_SESSION, SESSION, recorded, shaped
+from tokens import tokens
 
 from queenbee import Hive
 from queenbee.core.names import session_name
@@ -122,6 +123,35 @@ def test_other_agents_are_told_in_the_field_that_they_read(
     assert answer is not None
     text = answer[key] if key else answer["hookSpecificOutput"]["additionalContext"]
     assert text.startswith("## QueenBee\n\nSeveral agents share this repository.")
+
+
+@pytest.mark.parametrize(
+    ("shape", "name"),
+    [
+        ("claude/session-start", "CLAUDE.md"),
+        ("gemini/session-start", "GEMINI.md"),
+        ("codex/session-start", "AGENTS.md"),
+        ("copilot/claude-names-session-start", "AGENTS.md"),
+        ("opencode/session-start", "AGENTS.md"),
+    ],
+)
+def test_what_its_instructions_say_a_session_is_not_told_again(
+    ask: Ask, tree: Path, shape: str, name: str
+) -> None:
+    start = shaped(shape, tree)
+    assert briefing.section().splitlines()[2] in str(ask(start))
+    (tree / name).write_text(f"# Ours\n\n<!-- x -->\n{briefing.section()}<!-- y -->\n")
+    answer = ask(start)
+    assert answer is not None
+    text = answer["hookSpecificOutput"]["additionalContext"]
+    assert text.startswith("QueenBee: You are ")
+    assert tokens(text + briefing.section()) <= 350
+
+
+def test_instructions_that_take_in_others_are_read_with_them(ask: Ask, tree: Path) -> None:
+    (tree / "CLAUDE.md").write_text("See below.\n@AGENTS.md\n")
+    (tree / "AGENTS.md").write_text(briefing.section())
+    assert told(ask(recorded("claude/session-start", tree)))[0] == f"QueenBee: You are {NAME}."
 
 
 def test_a_session_that_is_cleared_keeps_its_name(ask: Ask, tree: Path) -> None:

@@ -83,6 +83,13 @@ def prime(hive: Services, *, name_in_shell: bool = True) -> str:
     return f"{_SECTION}\n{_present(hive, name_in_shell=name_in_shell)}\n"
 
 
+def beside(hive: Services, instructions: str, *, name_in_shell: bool = True) -> str:
+    """Returns `prime`, without the section if that is in what the agent reads anyway."""
+    if _SECTION.strip() not in instructions:
+        return prime(hive, name_in_shell=name_in_shell)
+    return f"QueenBee: {_present(hive, name_in_shell=name_in_shell)}\n"
+
+
 def reference(hive: Services, commands: Iterable[str]) -> str:
     """Returns `prime` with the rules, and the lines about all commands."""
     return "\n".join([prime(hive), _RULES, "## Commands", "", *commands, ""])

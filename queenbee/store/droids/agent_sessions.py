@@ -121,6 +121,19 @@ def newest(layout: Layout) -> str:
     return os.path.relpath(last.path, folder) if last is not None else ""
 
 
+def take_ended(layout: Layout) -> list[Session]:
+    """Returns the sessions of this worktree whose agent has ended without a word, once each."""
+    try:
+        beside = _all_beside(_path(layout, ""))
+    except OSError:
+        return []
+    ended = [each for each in beside if each.process and is_running(each.process) is False]
+    for each in ended:
+        with suppress(OSError, Unreadable):
+            safe_open.unlink(each.path)
+    return ended
+
+
 def begin(
     layout: Layout, session_id: str, part: str, *, agent: str, source: str, now_ms: int
 ) -> Session | None:
