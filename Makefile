@@ -87,8 +87,8 @@ bench-peers: $(STAMP)  ## the same work with other tools, in one run: QUEEN_BENC
 	$(BIN)/python -m bench.peers --agent-mail build/peers/bin/python \
 	  --json bench/results/peers.json --charts docs/charts
 
-clients: $(STAMP)  ## run coding agents from npm against a scripted model: CLIENTS=codex,gemini OLDER=1
-	$(BIN)/python -m bench.clients $(if $(CLIENTS),--only $(CLIENTS)) $(if $(OLDER),--older)
+clients: $(STAMP)  ## run coding agents from npm against a scripted model: CLIENTS=codex,gemini NEWEST=1
+	$(BIN)/python -m bench.clients $(if $(CLIENTS),--only $(CLIENTS)) $(if $(NEWEST),--newest)
 
 charts: $(STAMP)  ## the same with a million messages, and charts into docs/charts
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

@@ -135,9 +135,16 @@ class TestTable:
 
     def test_says_what_failed_and_what_was_skipped(self) -> None:
         text = table.text(self.RAN, "2026-11-24")
-        assert "- One, mail: a / b ‹c›\n" in text
-        assert "- Two, edit: its page says so\n" in text
+        assert "- One 1.0, mail: a / b ‹c›\n" in text
+        assert "- Two 2.0, edit: its page says so\n" in text
         assert "Three 3.0 was skipped: npm is not on the PATH." in text
+
+    def test_an_older_version_is_in_a_table_of_its_own(self) -> None:
+        older = table.Ran("One", "0.9", found(edit=Cell(False, "in /tmp/any/where/repo/src")))
+        text = table.text([self.RAN[0], older, self.RAN[1]], "2026-11-24")
+        assert "|  | One 1.0 | Two 2.0 |" in text
+        assert "|  | One 0.9 |\n|---|---|\n| edit | **no** |\n" in text
+        assert "- One 0.9, edit: in repo/src\n" in text
 
     def test_every_other_byte_of_the_page_stays(self) -> None:
         page = f"before\n{table.BEGIN}\nold\n{table.END}\nafter"

@@ -1,6 +1,6 @@
 """Runs real coding agents against a scripted model, and writes what works into docs/agents.md.
 
-make clients                        every client, at the versions of `bench/clients/known.py`
+make clients                        every client, at the two versions of `known`
 make clients CLIENTS=codex,gemini   some of them
 
 model     a model on 127.0.0.1 that plays scripts, in the four protocols that clients speak

@@ -1,6 +1,6 @@
 """Installs the clients, runs the matrix, prints the table and writes it into docs/agents.md.
 
-    python -m bench.clients [--only codex,gemini] [--older] [--keep FOLDER] [--no-page]
+    python -m bench.clients [--only codex,gemini] [--newest] [--keep FOLDER] [--no-page]
 
 The exit status is 1 if a cell does not hold. A client that cannot be installed is skipped by name.
 """
@@ -35,12 +35,14 @@ def main() -> int:
         ran = [
             _run(client, version, folder)
             for client in chosen
-            for version in (client.versions if given.older else client.versions[:1])
+            for version in (client.versions[:1] if given.newest else client.versions)
         ]
         _in_pairs(chosen, ran, folder)
     text = table.text(ran, time.strftime("%Y-%m-%d", time.gmtime()))
     print("\n" + text)
-    whole = chosen == list(known.CLIENTS) and not any(each.skipped for each in ran)
+    whole = (
+        not given.newest and chosen == list(known.CLIENTS) and not any(each.skipped for each in ran)
+    )
     if whole and not given.no_page:
         PAGE.write_text(table.written(PAGE.read_text(), text))
     return int(any(cell.held is False for each in ran for cell in each.cells.values()))
@@ -50,7 +52,7 @@ def _arguments() -> argparse.Namespace:
     names = [each.name for each in known.CLIENTS]
     parser = argparse.ArgumentParser(prog="python -m bench.clients", description=__doc__)
     parser.add_argument("--only", type=lambda text: text.split(","), default=names)
-    parser.add_argument("--older", action="store_true", help="also an older version of each")
+    parser.add_argument("--newest", action="store_true", help="no older version of each")
     parser.add_argument("--keep", help="a folder that keeps homes, repositories and outputs")
     parser.add_argument("--no-page", action="store_true", help="leave docs/agents.md as it is")
     given = parser.parse_args()
@@ -79,9 +81,10 @@ def _run(client: known.Client, version: str, folder: Path) -> table.Ran:
         if sitting is not trouble.slow:
             found.note_times(world)
     model.close()
-    found["seconds in all"] = cells.Cell(True, f"{time.monotonic() - begun:.0f}")
+    found.tell_times(time.monotonic() - begun)
     for row, why in client.cannot.items():
-        found[row] = cells.Cell(None, why)
+        if row in found and not found[row].held:
+            found[row] = cells.Cell(None, why)
     return table.Ran(client.title, version, found)
 
 

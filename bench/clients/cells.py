@@ -22,6 +22,16 @@ PROMPT = f"The task {MAIN}: change what you are told to change."
 Turn = Generator[Said, Request, Request]
 Playing = Generator[Said, Request, None]
 
+_EVENTS = {
+    "SessionStart": "at the start",
+    **dict.fromkeys(("UserPromptSubmit", "BeforeAgent"), "at a prompt"),
+    **dict.fromkeys(("PreToolUse", "BeforeTool"), "before a tool"),
+    **dict.fromkeys(("PostToolUse", "AfterTool"), "after a tool"),
+    **dict.fromkeys(("Stop", "AfterAgent"), "at a stop"),
+    "SessionEnd": "at the end",
+}
+"""Rows of the table by events, as the clients name these."""
+
 
 class Cell(NamedTuple):
     """One cell: whether it held, None if the client does not offer it, and a remark."""
@@ -35,7 +45,7 @@ class Findings(dict[str, Cell]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.hook_ms: list[float] = []
+        self._hook_ms: dict[str, list[float]] = {}
 
     def say(self, row: str, held: bool, otherwise: str, remark: str = "") -> None:
         """Adds a finding to a row. A row holds if everything that is said of it does."""
@@ -50,11 +60,20 @@ class Findings(dict[str, Cell]):
         return not run.failure
 
     def note_times(self, world: World) -> None:
-        """Adds how long the hook took, with the stand-in's few milliseconds."""
-        self.hook_ms += [each.ms for each in world.hooked()]
-        if self.hook_ms:
-            median, most = statistics.median(self.hook_ms), max(self.hook_ms)
-            self["hook, ms: median, most"] = Cell(True, f"{median:.0f}, {most:.0f}")
+        """Keeps how long the hook took at each event, with the stand-in's few milliseconds."""
+        for each in world.hooked():
+            kind = _EVENTS.get(str(each.event.get("hook_event_name")))
+            if kind:
+                self._hook_ms.setdefault(kind, []).append(each.ms)
+
+    def tell_times(self, seconds: float) -> None:
+        """Adds rows for the times of the hook, and of everything."""
+        for kind in dict.fromkeys(_EVENTS.values()):
+            taken = self._hook_ms.get(kind)
+            if taken:
+                text = f"{statistics.median(taken):.0f}, {max(taken):.0f}"
+                self[f"ms {kind}: median, most"] = Cell(True, text)
+        self["seconds in all"] = Cell(True, f"{seconds:.0f}")
 
 
 def change(world: World, request: Request, name: str, new: str, at: Path | None = None) -> Turn:

@@ -185,7 +185,7 @@ GEMINI = Client(
     ],
     lambda command: Call("run_shell_command", {"command": command, "description": "look"}),
     lambda tool, args: Call(f"mcp_queenbee_{tool}", args),
-    None,
+    lambda prompt: Call("invoke_agent", {"agent_name": "generalist", "prompt": prompt}),
 )
 
 
@@ -210,7 +210,7 @@ OPENCODE = Client(
     "OpenCode",
     "opencode-ai",
     "opencode",
-    ("1.18.33", "1.2.27"),
+    ("1.18.33", "1.17.18"),
     lambda start: ["run", *(["--continue"] if start.resume else []), start.prompt],
     _opencode_env,
     lambda home, folders: None,
@@ -223,6 +223,10 @@ OPENCODE = Client(
     lambda prompt: Call(
         "task", {"description": "part", "prompt": prompt, "subagent_type": "general"}
     ),
+    {
+        "stop held once": "`opencode run` ends when its session is idle, "
+        "<https://opencode.ai/docs/cli/>; the screen and `opencode serve` go on",
+    },
 )
 
 

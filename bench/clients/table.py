@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from bench.clients.cells import Cell, Findings
 BEGIN = "<!-- clients: begin (`make clients` writes what follows) -->"
 END = "<!-- clients: end -->"
 NOT_RUN = "–"
+_LONGEST = 120
 
 
 class Ran(NamedTuple):
@@ -22,42 +24,50 @@ class Ran(NamedTuple):
 
 
 def text(ran: Sequence[Ran], date: str) -> str:
-    """Returns the table in Markdown, with what the failing cells found below it."""
+    """Returns a table of the newest versions and one of the older, and what failed below them."""
     shown = [each for each in ran if not each.skipped]
-    whole = sorted((each.cells for each in shown), key=len, reverse=True)
-    rows = list(dict.fromkeys(row for cells in whole for row in cells))
-    lines = ["| " + " | ".join(["", *(f"{each.title} {each.version}" for each in shown)]) + " |"]
-    lines.append("|---" * (len(shown) + 1) + "|")
-    notes: list[str] = []
-    for row in rows:
-        cells = [_cell(each.cells.get(row), each.title, row, notes) for each in shown]
-        lines.append("| " + " | ".join([row, *cells]) + " |")
-    lines += ["", f"Run on {date}."]
-    lines += [
-        f"{each.title} {each.version} was skipped: {each.skipped}." for each in ran if each.skipped
+    newest = list({each.title: each for each in reversed(shown)}.values())[::-1]
+    older = [each for each in shown if each not in newest]
+    lines = [*_table(newest), *([""] if older else []), *_table(older), "", f"Run on {date}."]
+    skipped = [each for each in ran if each.skipped]
+    lines += [f"{each.title} {each.version} was skipped: {each.skipped}." for each in skipped]
+    notes = [
+        f"- {each.title} {each.version}, {row}: {_plain(cell.remark)}"
+        for each in shown
+        for row, cell in each.cells.items()
+        if not cell.held
     ]
-    if notes:
-        lines += ["", *notes]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
-def _cell(cell: Cell | None, title: str, row: str, notes: list[str]) -> str:
+def _table(ran: Sequence[Ran]) -> list[str]:
+    if not ran:
+        return []
+    whole = sorted((each.cells for each in ran), key=len, reverse=True)
+    rows = list(dict.fromkeys(row for cells in whole for row in cells))
+    lines = ["| " + " | ".join(["", *(f"{each.title} {each.version}" for each in ran)]) + " |"]
+    lines.append("|---" * (len(ran) + 1) + "|")
+    cells = {row: [_cell(each.cells.get(row)) for each in ran] for row in rows}
+    return lines + ["| " + " | ".join([row, *cells[row]]) + " |" for row in rows]
+
+
+def _cell(cell: Cell | None) -> str:
     if cell is None:
         return NOT_RUN
-    if cell.held and not cell.remark:
+    if cell.held is None:
+        return "not offered"
+    if not cell.held:
+        return "**no**"
+    if not cell.remark:
         return "yes"
-    if cell.held:
-        return cell.remark if cell.remark[0].isdigit() else f"yes ({_plain(cell.remark)})"
-    note = f"- {title}, {row}: {_plain(cell.remark)}"
-    if note not in notes:
-        notes.append(note)
-    return "not offered" if cell.held is None else "**no**"
+    return cell.remark if cell.remark[0].isdigit() else f"yes ({_plain(cell.remark)})"
 
 
 def _plain(remark: str) -> str:
-    """Returns a remark that cannot break the table, nor the page."""
-    safe = " ".join(remark.split()).replace("|", "/").replace("<", "‹").replace(">", "›")
-    return safe if len(safe) <= 160 else safe[:159] + "…"
+    """Returns a remark that cannot break the page, and names no folder of this machine."""
+    safe = re.sub(r"/\S+?/(?=(repo|home|linked|tree-\d)\b)", "", " ".join(remark.split()))
+    safe = safe.replace("|", "/").replace("<", "‹").replace(">", "›")
+    return safe if len(safe) <= _LONGEST else safe[: _LONGEST - 1] + "…"
 
 
 def written(page: str, table: str) -> str:

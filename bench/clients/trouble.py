@@ -77,7 +77,8 @@ def _goes_on(world: World, found: Findings, row: str) -> None:
 def undone(world: World, found: Findings) -> None:
     """Setup, a run that may rewrite the client's files, the check, and undo.
 
-    What a client writes for itself, such as OpenCode's modules, may stay.
+    What a client writes for itself may stay: OpenCode's modules, and that Claude Code's user
+    approved our server.
     """
     rows = ("check after a run", "undo after a run")
     world.furnish()
@@ -96,7 +97,8 @@ def undone(world: World, found: Findings) -> None:
     ours = ":(exclude)src", ":(exclude).beads"
     files = world.git("diff", "--name-only", begin, "--", ".", *ours).split()
     files += world.git("ls-files", "--others", "--", ".", *ours).split()
-    paths = [world.repo / each for each in files if "node_modules" not in each]
+    own = ("node_modules", ".claude/settings.local.json")
+    paths = [world.repo / each for each in files if not any(part in each for part in own)]
     paths += [world.home / each for each in (".codex/config.toml", ".gemini/settings.json")]
     left = [str(path.relative_to(world.folder)) for path in paths if "queen" in _read(path)]
     found.say(rows[1], not left, f"left in {', '.join(left)}")
