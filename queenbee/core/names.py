@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queenbee.core.text import visible
 from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -83,7 +84,7 @@ def joined(name: str, separator: str, part: str) -> str:
 
 def checked_issue_id(issue_id: str) -> str:
     """Returns the id unchanged. Raises `InvalidInput` if no tracker would print it."""
-    if not issue_id or len(issue_id) > MAX_ISSUE_ID_LENGTH or not issue_id.isprintable():
+    if not issue_id or len(issue_id) > MAX_ISSUE_ID_LENGTH or not visible(issue_id):
         raise InvalidInput(
             f"{issue_id!r} is not an issue id", hint="an id is one word, such as qb-42"
         )

@@ -11,6 +11,18 @@ if TYPE_CHECKING:
 
 JOINERS = frozenset("\u200d\ufe0f")
 """They join several emoji into one and hide nothing."""
+_BLANK = frozenset(
+    chr(code)
+    for code in (
+        # Default_Ignorable_Code_Point of Unicode 17 (DerivedCoreProperties.txt), as far as Python
+        # takes it for printable: fillers, and variation selectors, which can carry a text.
+        *(0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0),
+        *(*range(0xFE00, 0xFE0F), *range(0xE0100, 0xE01F0)),
+        # Letters and signs that look like nothing or like a space.
+        *(0x2800, 0x1D159, 0x16FE4, 0x1107F, 0x13441, 0x13442),
+    )
+)
+"""Printable to Python, and invisible to people."""
 _LINE_ENDS = frozenset("\u2028\u2029")
 _LITERAL = frozenset("/._-+@")
 """Together with letters and digits, the characters that a shell does not change."""
@@ -21,21 +33,29 @@ _IN_PHRASES = _IN_NAMES | frozenset(" &%='")
 _CURLY = frozenset("“”„‟❝❞〝〞＂")
 
 
+def visible(text: str) -> bool:
+    """Returns whether people can see every character of a text, other than a space."""
+    return text.isprintable() and (text.isascii() or _BLANK.isdisjoint(text))
+
+
 def printable(text: str, *, keep_newlines: bool = False) -> str:
     """Returns the text with escapes for everything that a terminal would act on or hide."""
-    if text.isprintable():
+    if visible(text):
         return text
     return "".join(_shown(char, keep_newlines) for char in text)
 
 
 def escaped(text: str) -> str:
-    r"""Returns the text with each unprintable character written as in Python: `\n`, `\x1b`."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    r"""Returns the text with each invisible character written as in Python: `\n`, `\x1b`."""
+    return "".join(
+        char if visible(char) else _code(char) if char in _BLANK else repr(char)[1:-1]
+        for char in text
+    )
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """Returns the text on one line, with a space for each unprintable character."""
-    line = "".join(char if char.isprintable() else " " for char in text)
+    """Returns the text on one line, with a space for each invisible character."""
+    line = "".join(char if visible(char) else " " for char in text)
     return line if most is None else shortened(line, most)
 
 
@@ -121,12 +141,16 @@ def _shown(char: str, keep_newlines: bool) -> str:
         return char if keep_newlines else "⏎"
     if char == "\t":
         return "    " if keep_newlines else " "
-    if char.isprintable() or char in JOINERS:
+    if visible(char) or char in JOINERS:
         return char
-    code = ord(char)
     # A space of some width: it separates words and nothing else.
-    if char.isspace() and code >= 0xA0 and char not in _LINE_ENDS:
+    if char.isspace() and char >= "\xa0" and char not in _LINE_ENDS:
         return char
+    return _code(char)
+
+
+def _code(char: str) -> str:
+    code = ord(char)
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

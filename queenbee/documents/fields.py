@@ -8,6 +8,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import visible
 from queenbee.documents.findings import Finding
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def id_problem(text: str) -> str | None:
         return "it starts with a dot"
     if any(char in "/\\" for char in text):
         return "it contains a path separator"
-    if not text.isprintable():
+    if not visible(text):
         return "it contains a character that cannot be printed"
     if len(text.encode()) > _ID_MAX_BYTES:
         return f"it is longer than {_ID_MAX_BYTES} bytes"

@@ -166,7 +166,8 @@ def user_git(*arguments: str, cwd: str) -> tuple[int, bytes, bytes]:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns its exit status and its two outputs. Raises `ExternalFailure` if it is not installed.
     """
-    return _run(arguments, cwd, environment_of_user(), _Patience())
+    env = _configured(environment_of_user(), {"core.fsmonitor": "false"})
+    return _run(arguments, cwd, env, _Patience())
 
 
 def as_the_user(*arguments: str, cwd: str) -> None:
@@ -395,10 +396,14 @@ def quiet_environment(
     env = {**os.environ, **_ENVIRONMENT}
     if repository is not None:
         env = {**environment_of_user(), **_ENVIRONMENT, **repository}
+    return _configured(env, config or {})
+
+
+def _configured(env: dict[str, str], config: Mapping[str, str]) -> dict[str, str]:
     # Not `-c`, which takes what follows the first "=" of a name for the value.
     said = os.environ.get("GIT_CONFIG_COUNT", "")
     first = int(said) if said.isdecimal() else 0
-    for number, (key, value) in enumerate((config or {}).items(), first):
+    for number, (key, value) in enumerate(config.items(), first):
         env[f"GIT_CONFIG_KEY_{number}"], env[f"GIT_CONFIG_VALUE_{number}"] = key, value
         env["GIT_CONFIG_COUNT"] = str(number + 1)
     return env

@@ -255,11 +255,15 @@ def real_path(path: str) -> str:
         ) from error
 
 
+_OF_PROGRAMS = frozenset({".git", ".beads"})
+"""Folders that no link of the tree may lead into, also where a file system folds case."""
+
+
 def resolved(path: str) -> str:
     """Returns where a path that a user named leads, with its links followed, as in a shell.
 
-    Raises `Unreadable` if a link in a working tree leads out of it, or into a git directory: the
-    user may know the name, but not that a clone made it a link.
+    Raises `Unreadable` if a link in a working tree leads out of it, into a git directory, or into a
+    hive: the user may know the name, but not that a clone made it a link.
     """
     named = os.path.abspath(path)
     real = real_path(named)
@@ -267,10 +271,12 @@ def resolved(path: str) -> str:
     while real != named and (above := os.path.dirname(tree)) != tree:
         tree = above
         if os.path.lexists(os.path.join(tree, ".git")):
-            inside = os.path.relpath(real, real_path(tree)).split(os.sep)
-            if inside[0] == os.pardir or ".git" in inside:
+            inside = os.path.relpath(real, real_path(tree)).lower().split(os.sep)
+            if inside[0] == os.pardir or not _OF_PROGRAMS.isdisjoint(inside):
+                found = next((f"in {x}" for x in inside if x in _OF_PROGRAMS), None)
                 raise Unreadable(
-                    f"{path} leads through a symbolic link to {real}, outside the working tree",
+                    f"{path} leads through a symbolic link to {real}, "
+                    f"{found or 'outside the working tree'}",
                     hint=f"if that is intended, name {real} instead",
                     path=path,
                 )

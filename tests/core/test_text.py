@@ -53,8 +53,36 @@ def test_what_a_terminal_would_obey_is_spelled_out(char: str, shown: str) -> Non
 def test_every_hidden_character_of_unicode_is_spelled_out_and_no_other() -> None:
     for code in (*range(0x3000), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0200)):
         char = chr(code)
-        hidden = unicodedata.category(char) in HIDDEN and char not in JOINERS
-        assert (printable(char) != char) == hidden, hex(code)
+        hidden = unicodedata.category(char) in HIDDEN or char in IGNORED or char == "\u2800"
+        assert (printable(char) != char) == (hidden and char not in JOINERS), hex(code)
+
+
+# Default_Ignorable_Code_Point, from DerivedCoreProperties-17.0.0.txt.
+IGNORABLE = (
+    "00AD 034F 061C 115F..1160 17B4..17B5 180B..180F 200B..200F 202A..202E 2060..206F 3164 "
+    "FE00..FE0F FEFF FFA0 FFF0..FFF8 1BCA0..1BCA3 1D173..1D17A E0000..E0FFF"
+)
+
+
+IGNORED = frozenset(
+    chr(code)
+    for low, _, high in (each.partition("..") for each in IGNORABLE.split())
+    for code in range(int(low, 16), int(high or low, 16) + 1)
+)
+
+
+def test_what_unicode_says_is_ignorable_is_shown() -> None:
+    """By its data, also what Python takes for printable; and signs that look like a space."""
+    blank = ["\u2800", "\U0001d159", "\U00016fe4"]
+    for char in {*blank, *IGNORED} - JOINERS:
+        for shown in (printable(f"a{char}b"), one_line(f"a{char}b"), escaped(f"a{char}b")):
+            assert char not in shown, hex(ord(char))
+
+
+def test_the_copy_of_unicode_data_is_right() -> None:
+    regex = pytest.importorskip("regex")
+    said = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    assert set(said.findall("".join(map(chr, range(0x110000))))) == IGNORED
 
 
 def test_lines_stay_apart_where_they_are_wanted() -> None:

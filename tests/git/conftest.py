@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hives import commit_file, git
 
 from queenbee import Hive, Reservation
 from queenbee.git import hooks
@@ -61,3 +62,80 @@ def hold(repo: Path) -> Hold:
         return hive.reservations.reserve([pattern], **more)[0]
 
     return held
+
+
+PROGRAMS = {
+    "core.fsmonitor": "MARK",
+    "core.hooksPath": "HOOKS",
+    "core.pager": "MARK",
+    "pager.log": "MARK",
+    "pager.status": "MARK",
+    "core.editor": "MARK",
+    "core.sshCommand": "MARK",
+    "core.askPass": "MARK",
+    "core.alternateRefsCommand": "MARK",
+    "credential.helper": "!MARK",
+    "diff.external": "MARK",
+    "diff.evil.command": "MARK",
+    "diff.evil.textconv": "MARK",
+    "filter.evil.clean": "MARK",
+    "filter.evil.smudge": "MARK",
+    "filter.evil.required": "true",
+    "filter.a=b.clean": "MARK",
+    "filter.long.process": "MARK",
+    "merge.evil.driver": "MARK",
+    "gpg.program": "MARK",
+    "log.showSignature": "true",
+    "alias.status": "!MARK",
+    "alias.diff": "!MARK",
+    "alias.log": "!MARK",
+    "alias.rev-parse": "!MARK",
+    "uploadpack.packObjectsHook": "MARK",
+    "status.submoduleSummary": "true",
+    "remote.origin.url": "ext::MARK",
+    "remote.origin.promisor": "true",
+    "remote.origin.partialCloneFilter": "blob:none",
+    "protocol.ext.allow": "always",
+}
+"""What git may run, by its config; each MARK becomes a program that leaves a mark."""
+
+
+HOOKS = (
+    "applypatch-msg commit-msg fsmonitor-watchman post-applypatch post-checkout post-commit "
+    "post-index-change post-merge post-rewrite pre-applypatch pre-auto-gc pre-commit "
+    "pre-merge-commit pre-push pre-rebase prepare-commit-msg reference-transaction"
+)
+
+
+@pytest.fixture
+def marks(repo: Path, tmp_path: Path) -> Path:
+    """A hive in a repository whose config names a program wherever one can be named. The folder
+    that is returned gets a file from each that is run.
+    """
+    with Hive.open(repo, droid="ui", env={}) as hive:
+        hive.messages.send("api", "hello")
+        hive.messages.delete(hive.messages.sent()[0].id)
+        hive.rotate(older_than_s=0)
+    for name in ("one", "two", "three"):
+        commit_file(repo, name)
+    (repo / ".gitattributes").write_text(
+        "* diff=evil merge=evil filter=evil\n*.jsonl filter=a=b\n*.toml filter=long\n"
+    )
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "a hive")
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    hook_folder = tmp_path / "hooks"
+    hook_folder.mkdir()
+    for hook in HOOKS.split():
+        (hook_folder / hook).write_text(f"#!/bin/sh\n: > {marks}/hook-{hook}\n")
+        (hook_folder / hook).chmod(0o755)
+    config = tmp_path / "included"
+    for number, (key, value) in enumerate(PROGRAMS.items()):
+        program = tmp_path / f"program-{number}"
+        program.write_text(f"#!/bin/sh\n: > {marks}/{number}-{key}\ncat\n")
+        program.chmod(0o755)
+        text = value.replace("MARK", str(program)).replace("HOOKS", str(hook_folder))
+        git(repo, "config", "--file", str(config), key, text)
+    git(repo, "config", f"includeIf.gitdir:{repo}/.path", str(config))
+    return marks

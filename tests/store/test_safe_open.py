@@ -141,8 +141,11 @@ class TestAPathThatAUserNames:
         named = safe_open.resolved(str(tree.parent / "home" / "docs" / "plan.md"))
         assert named == str(tree / "docs" / "plan.md")
 
-    @pytest.mark.parametrize("target", ["../outside", ".git/hooks"])
-    def test_does_not_leave_the_tree_or_enter_gits_directory(self, tree: Path, target: str) -> None:
+    @pytest.mark.parametrize("target", ["../outside", ".git/hooks", ".beads", ".BEADS"])
+    def test_does_not_leave_the_tree_or_enter_the_folder_of_git_or_a_hive(
+        self, tree: Path, target: str
+    ) -> None:
+        (tree / ".beads").mkdir()
         (tree / "linked").symlink_to(target)
         with pytest.raises(Unreadable, match="leads through a symbolic link"):
             safe_open.resolved(str(tree / "linked" / "pre-commit"))

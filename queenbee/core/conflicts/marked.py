@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from queenbee.core.text import suggested
+from queenbee.core.text import suggested, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def union_setting(paths: Iterable[str]) -> str:
     itself.
     """
     patterns = [re.sub(r"([\\*?\[\]])|^(?=[!#])| (?= *$)", _escaped_glob, each) for each in paths]
-    shown = [each for each in patterns if each.isprintable()]
+    shown = [each for each in patterns if visible(each)]
     return suggested("queen config set --add land.union", *shown) if shown else ""
 
 
