@@ -148,6 +148,8 @@ reviewer: reserve src/part61/x.py
 reviewer: reserve src/part61/x.py --force --reason urgent
 tester: reserve new/** other.py --ttl 1h --issue qb-5
 tester: reserve new/** --shared
+writer: reserve docs/read.md --read
+tester: reserve docs/read.md --read
 writer: reserve new/a
 reviewer: renew --all
 tester: renew new/** --ttl 5h
@@ -171,6 +173,8 @@ tester: session import --session {session}
 tester: session new task --dir made
 tester: index rebuild
 tester: msg send reviewer more
+human: delete {assignment}
+tester: migrate v1_to_v2
 tester: rotate --older-than 1h
 tester: engine use files
 tester: doctor --fix

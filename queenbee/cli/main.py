@@ -41,9 +41,9 @@ _SECTIONS = {
         "Care": """
             init:care.hive setup:care.setup config:care.config where:care.hive
             whoami:care.hive mcp:care.for_agents guard:care.guard sync:care.sync
-            doctor:care.doctor history:care.records report:care.report index:care.records
-            stats:care.records rotate:care.records engine:care.engine completion:care.hive
-            version:care.hive help:care.hive
+            doctor:care.doctor history:care.records delete:care.records report:care.report
+            index:care.records stats:care.records rotate:care.records migrate:care.records
+            engine:care.engine completion:care.hive version:care.hive help:care.hive
         """,
     }.items()
 }

@@ -71,6 +71,8 @@ class Kind:
 
         `changes` are the fields that differ from the previous line.
         """
+        if "deleted" in changes and line.get("deleted_by"):
+            return line["deleted_by"]
         return (not first and line.get("released_by")) or line.get("droid")
 
 
@@ -125,7 +127,9 @@ class _Assignments(Kind):
         return assignment_end_ms(Assignment(fields))
 
     def author(self, line: Fields, changes: Fields, *, first: bool) -> object:
-        return line.get("assigned_by") if first else line.get("updated_by") or line.get("droid")
+        if first or "deleted" in changes:
+            return line.get("assigned_by" if first else "deleted_by")
+        return line.get("updated_by") or line.get("droid")
 
 
 class _Reservations(Kind):

@@ -209,7 +209,9 @@ class Assignments:
         equals = {name: value for name, value in asked.items() if value is not None}
         rows = [Assignment(fields) for fields in state.select(equals)]
         return [
-            each for each in self._judged(rows) if not (status == "active" and each.superseded_by)
+            each
+            for each in self._judged(rows)
+            if not each.deleted and not (status == "active" and each.superseded_by)
         ]
 
     def conflicts(self) -> list[tuple[Assignment, Assignment]]:

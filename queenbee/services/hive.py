@@ -219,5 +219,6 @@ class Services(Store):
         with self.transaction() as tx:
             if any(each.get("_migration") == name for each in self.state(kind).migrations):
                 return False
+            self.look({"_migration": name})
             tx.append(kind, {"_migration": name, "at": format_ms(self.now_ms())})
         return True

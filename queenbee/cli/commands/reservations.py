@@ -109,8 +109,15 @@ def _show_reserved(leases: Sequence[Reservation]) -> None:
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
 @click.option(
     "--shared",
-    is_flag=True,
+    "mode",
+    flag_value="shared",
     help="Edit it too: others may, in their own working trees; git merges it",
+)
+@click.option(
+    "--read",
+    "mode",
+    flag_value="read",
+    help="Only read it: others may read and announce edits, but not reserve it exclusively",
 )
 @click.option(
     "--ttl", "ttl_s", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h"
@@ -125,7 +132,7 @@ def _show_reserved(leases: Sequence[Reservation]) -> None:
 def reserve(
     hive: Hive,
     patterns: tuple[str, ...],
-    shared: bool,
+    mode: str | None,
     wait: int | None,
     confirm: bool,
     local_if_offline: bool,
@@ -143,10 +150,10 @@ def reserve(
         if place.note:
             tell(place.note)
 
+    terms |= {"exclusive": mode is None, "alone": mode != "read"}
+
     def reserved(wait_s: float, watcher: Any) -> list[Reservation]:
-        return hive.reservations.reserve(
-            patterns, exclusive=not shared, wait_s=wait_s, on_progress=watcher, **terms
-        )
+        return hive.reservations.reserve(patterns, wait_s=wait_s, on_progress=watcher, **terms)
 
     confirming = {"confirm": confirm, "local_if_offline": local_if_offline}
     given = granted(hive, reserved, wait_s=wait, **confirming)

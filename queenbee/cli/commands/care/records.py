@@ -12,11 +12,13 @@ from queenbee.cli.app import command, group
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import aside, say
-from queenbee.core.text import shortened
+from queenbee.core.kinds import KINDS
+from queenbee.core.text import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.core.records import Record
     from queenbee.services.history import Revision
     from queenbee.workflows.hive import Hive
 
@@ -39,6 +41,40 @@ def _show(revisions: Sequence[Revision]) -> None:
 def history(hive: Hive, identifier: str) -> list[Revision]:
     """Show every line of a record, in order, with who and when"""
     return hive.history(identifier)
+
+
+def _show_deleted(records: Sequence[Record]) -> None:
+    for each in records:
+        say(f"deleted {printable(each.id)}")
+
+
+@command("delete", show=_show_deleted, example="queen delete qa-5W6X")
+@click.argument("identifiers", nargs=-1, required=True, metavar="ID...")
+def delete(hive: Hive, identifiers: tuple[str, ...]) -> list[Record]:
+    """Hide messages, and what has ended: assignments, reservations
+
+    The lines stay in the ledger and in git, and queen history shows them.
+    """
+    from queenbee.services.care.deleting import delete as hidden  # noqa: PLC0415 - start-up
+
+    return [hidden(hive, each) for each in identifiers]
+
+
+def _show_migrated(kinds: Sequence[str]) -> None:
+    say(f"recorded in {', '.join(kinds)}" if kinds else "It was recorded before.")
+
+
+@command("migrate", show=_show_migrated, example="queen migrate v1_to_v2 messages")
+@click.argument("name", metavar="NAME")
+@click.argument("kinds", nargs=-1, type=click.Choice([*KINDS]), metavar="[LEDGER]...")
+def migrate(hive: Hive, name: str, kinds: tuple[str, ...]) -> list[str]:
+    """Record that the schema of the ledgers was upgraded, once
+
+    Appends a line with _migration to each LEDGER; default: messages, assignments, reservations.
+    New fields are optional and old lines stay valid, so no line is rewritten.
+    """
+    wanted = kinds or [kind.name for kind in KINDS.values() if kind.everywhere]
+    return [kind for kind in wanted if hive.migrate(kind, name)]
 
 
 def _show_status(rows: Sequence[dict[str, object]]) -> None:
