@@ -30,7 +30,7 @@ def main() -> int:
     """Returns the exit status."""
     given = _arguments()
     chosen = [each for each in known.CLIENTS if each.name in given.only]
-    with tempfile.TemporaryDirectory(prefix="queenbee-clients-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="clients-") as temporary:
         folder = Path(given.keep or temporary).resolve()
         ran = [
             _run(client, version, folder)

@@ -186,6 +186,10 @@ GEMINI = Client(
     lambda command: Call("run_shell_command", {"command": command, "description": "look"}),
     lambda tool, args: Call(f"mcp_queenbee_{tool}", args),
     lambda prompt: Call("invoke_agent", {"agent_name": "generalist", "prompt": prompt}),
+    {
+        "briefing nowhere else": "Gemini CLI asks which model to use with the whole conversation, "
+        "<https://geminicli.com/docs/cli/model-routing/>",
+    },
 )
 
 

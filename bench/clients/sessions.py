@@ -73,7 +73,7 @@ def _briefed(world: World, run: Run, found: Findings) -> None:
     found.say("briefing once", most == 1, f"{most} times", f"{size} tokens")
     found.say("briefing once", size <= _MOST_TOKENS, f"{size} tokens")
     aside = any(line in each.talk for each in run.play.aside for line in told)
-    found.say("briefing once", not aside, "also in a request for a title")
+    found.say("briefing nowhere else", not aside, "also in a request for a title or the like")
 
 
 def resumed(world: World, found: Findings) -> None:

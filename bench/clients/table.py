@@ -11,7 +11,7 @@ from bench.clients.cells import Cell, Findings
 BEGIN = "<!-- clients: begin (`make clients` writes what follows) -->"
 END = "<!-- clients: end -->"
 NOT_RUN = "–"
-_LONGEST = 120
+_LONGEST = 150
 
 
 class Ran(NamedTuple):
