@@ -139,11 +139,11 @@ class TestTable:
         assert "- Two 2.0, edit: its page says so\n" in text
         assert "Three 3.0 was skipped: npm is not on the PATH." in text
 
-    def test_an_older_version_is_in_a_table_of_its_own(self) -> None:
-        older = table.Ran("One", "0.9", found(edit=Cell(False, "in /tmp/any/where/repo/src")))
-        text = table.text([self.RAN[0], older, self.RAN[1]], "2026-11-24")
-        assert "|  | One 1.0 | Two 2.0 |" in text
-        assert "|  | One 0.9 |\n|---|---|\n| edit | **no** |\n" in text
+    def test_a_cell_says_what_is_otherwise_in_the_older_version(self) -> None:
+        newest = table.Ran("One", "1.0", found(edit=Cell(True), ms=Cell(True, "12")))
+        older = found(edit=Cell(False, "in /tmp/any/where/repo/src"), ms=Cell(True, "13"))
+        text = table.text([newest, table.Ran("One", "0.9", older)], "2026-11-24")
+        assert "|  | One 1.0 / 0.9 |\n| --- | --- |\n| edit | yes / **no** |\n| ms | 12 |\n" in text
         assert "- One 0.9, edit: in repo/src\n" in text
 
     def test_every_other_byte_of_the_page_stays(self) -> None:

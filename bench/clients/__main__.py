@@ -8,6 +8,7 @@ The exit status is 1 if a cell does not hold. A client that cannot be installed 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -29,6 +30,7 @@ PAGE = install.ROOT / "docs" / "agents.md"
 def main() -> int:
     """Returns the exit status."""
     given = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     chosen = [each for each in known.CLIENTS if each.name in given.only]
     with tempfile.TemporaryDirectory(prefix="clients-") as temporary:
         folder = Path(given.keep or temporary).resolve()

@@ -24,31 +24,37 @@ class Ran(NamedTuple):
 
 
 def text(ran: Sequence[Ran], date: str) -> str:
-    """Returns a table of the newest versions and one of the older, and what failed below them."""
-    shown = [each for each in ran if not each.skipped]
-    newest = list({each.title: each for each in reversed(shown)}.values())[::-1]
-    older = [each for each in shown if each not in newest]
-    lines = [*_table(newest), *([""] if older else []), *_table(older), "", f"Run on {date}."]
+    """Returns a table with a column for each client, and what failed below it.
+
+    Of a client at two versions, the newest is first; a cell says what is otherwise in the older.
+    """
+    columns: dict[str, list[Ran]] = {}
+    for each in ran:
+        if not each.skipped:
+            columns.setdefault(each.title, []).append(each)
+    whole = sorted((each.cells for each in ran), key=len, reverse=True)
+    rows = list(dict.fromkeys(row for cells in whole for row in cells))
+    heads = [f"{title} {' / '.join(r.version for r in runs)}" for title, runs in columns.items()]
+    table = [["", *heads], ["---"] * (len(heads) + 1)]
+    table += [[row, *(_both(row, runs) for runs in columns.values())] for row in rows]
+    lines = ["| " + " | ".join(cells) + " |" for cells in table] + ["", f"Run on {date}."]
     skipped = [each for each in ran if each.skipped]
     lines += [f"{each.title} {each.version} was skipped: {each.skipped}." for each in skipped]
     notes = [
         f"- {each.title} {each.version}, {row}: {_plain(cell.remark)}"
-        for each in shown
+        for each in ran
         for row, cell in each.cells.items()
         if not cell.held
     ]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
-def _table(ran: Sequence[Ran]) -> list[str]:
-    if not ran:
-        return []
-    whole = sorted((each.cells for each in ran), key=len, reverse=True)
-    rows = list(dict.fromkeys(row for cells in whole for row in cells))
-    lines = ["| " + " | ".join(["", *(f"{each.title} {each.version}" for each in ran)]) + " |"]
-    lines.append("|---" * (len(ran) + 1) + "|")
-    cells = {row: [_cell(each.cells.get(row)) for each in ran] for row in rows}
-    return lines + ["| " + " | ".join([row, *cells[row]]) + " |" for row in rows]
+def _both(row: str, runs: Sequence[Ran]) -> str:
+    """Returns a cell, with what is otherwise in the older version behind a stroke."""
+    cells = [each.cells.get(row) for each in runs]
+    if all(cell is not None and cell.held for cell in cells):
+        return _cell(cells[0])
+    return " / ".join(dict.fromkeys(_cell(cell) for cell in cells))
 
 
 def _cell(cell: Cell | None) -> str:

@@ -68,12 +68,14 @@ class Run:
 
     def wait(self, limit_s: float = _LIMIT_S) -> Run:
         """Waits for the client's end, then kills what is left of its group; returns itself."""
-        with suppress(subprocess.TimeoutExpired):
-            self.status = self._process.wait(limit_s)
-        self.seconds = time.monotonic() - self.begun
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                self.status = self._process.wait(limit_s)
+        finally:
+            self.seconds = time.monotonic() - self.begun
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
         return self
 
     @property
