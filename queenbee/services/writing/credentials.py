@@ -19,6 +19,26 @@ if TYPE_CHECKING:
 PATH = os.path.join(os.path.dirname(__file__), "credentials.json")
 FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _SIGNED = "JSON Web Token"
+# Kinds that detect-secrets does not know yet, in the form that their makers document.
+_NEWER = (
+    ("GitHub Token", r"(?<!\w)github_pat_[A-Za-z0-9_]{36,}"),
+    ("Anthropic Key", r"(?<!\w)sk-ant-[A-Za-z0-9]+-[A-Za-z0-9_-]{32,}"),
+    ("OpenAI Key", r"(?<!\w)sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{32,}"),
+    ("Google API Key", r"(?<!\w)AIza[A-Za-z0-9_-]{35}"),
+    ("npm Token", r"(?<!\w)npm_[A-Za-z0-9]{36}"),
+    ("Hugging Face Token", r"(?<!\w)hf_[A-Za-z0-9]{34}"),
+    ("Google OAuth Secret", r"(?<!\w)GOCSPX-[A-Za-z0-9_-]{28}"),
+    ("DigitalOcean Token", r"(?<!\w)do[opr]_v1_[a-f0-9]{64}"),
+    ("Docker Token", r"(?<!\w)dckr_[po]at_[A-Za-z0-9_-]{27,}"),
+    # As in a file `.env`: without quotes, a value may be code, so it must look random as well.
+    (
+        "Secret Variable",
+        (
+            r"(?<!\w)[A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY)=(?=\w*[a-z])"
+            r"(?=\w*[A-Z])(?=\w*\d)[A-Za-z0-9_+/=-]{20,}(?![\w.(\[])"
+        ),
+    ),
+)
 
 _rules: list[tuple[str, re.Pattern[str]]] = []
 
@@ -27,6 +47,7 @@ def kinds_in(line: str) -> list[str]:
     """Returns the kinds of credentials that a line seems to hold, each once."""
     if not _rules:
         _rules.extend((kind, re.compile(pattern, flags)) for kind, pattern, flags in rules())
+        _rules.extend((kind, re.compile(pattern)) for kind, pattern in _NEWER)
     return list(dict.fromkeys(kind for kind, rule in _rules if _matches(kind, rule, line)))
 
 

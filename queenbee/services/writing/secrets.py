@@ -40,7 +40,7 @@ _PATH = re.compile(r"[\w:./*?{}\[\],!@+~\\-]+")
 _EXTENSION = re.compile(r"\.[a-z]{1,5}(?::\d+)*$")
 """So are file names and patterns, if no part of one could be a credential."""
 _CREDENTIAL = re.compile(
-    r"A3T|A[BKS]IA|ACCA|gh[a-z]_|github_pat|gl[a-z]+-|xox|[sr]k[_-]|SG\.|npm_|pypi-|eyJ|sq0|EAAA"
+    r"A3T|A[BKS]IA|ACCA|AIza|hf_|GOCSPX|do[opr]_v1|dckr|gh[a-z]_|github_pat|gl[a-z]+-|xox|[sr]k[_-]|SG\.|npm_|pypi-|eyJ|sq0|EAAA"
     r"|-us\d|A[KP]C?[\dA-F]{6}|A[CS][\da-z]{32}"
 )
 """The beginnings of known kinds of credentials."""

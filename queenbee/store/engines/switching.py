@@ -70,7 +70,8 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
         return found
     found["only_in_files"] = carrying.only_in_files(layout, settings.engine_hive)
     if verify:
-        found["verified"] = carrying.verified(layout, settings.engine_hive)
+        found["verified"], wrong = carrying.verified(layout, settings.engine_hive)
+        found["faults"] = [asdict(each) for each in (*faults, *wrong)]
     return found
 
 

@@ -281,3 +281,33 @@ def test_a_secret_that_looks_like_a_file_name_or_an_id_is_refused(text: str) -> 
 
 def test_a_token_among_plain_words_is_refused() -> None:
     assert refused(f"see {TOKEN} there")
+
+
+MIXED = "a1B2c3D4e5F6" * 9
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        f"github_pat_11{MIXED[:80]}",
+        f"sk-ant-api03-{MIXED[:93]}AA",
+        f"sk-proj-{MIXED[:48]}",
+        f"AIza{MIXED[:35]}",
+        f"npm_{MIXED[:36]}",
+        f"hf_{MIXED[:34]}",
+        f"GOCSPX-{MIXED[:28]}",
+        f"dckr_pat_{MIXED[:27]}",
+        "dop_v1_" + "a1" * 32,
+        f"DB_PASSWORD={MIXED[:24]}",
+    ],
+)
+def test_kinds_of_today_are_found_without_quotes_too(key: str) -> None:
+    assert refused(key) and refused(f"use {key}, please") and refused(f"src/{key}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["TOKEN=$(cat file)", "API_KEY=os.environ[1]", "TOKEN=read_token_of_the_user", "npm_config"],
+)
+def test_a_variable_without_a_value_passes(text: str) -> None:
+    assert not refused(text)

@@ -131,3 +131,66 @@ class TestALineThatIsNone:
         layout: Layout = hive.layout
         carrying.to_files(layout, hive_name)
         assert b"kept" in Path(layout.ledger_path("messages")).read_bytes()
+
+
+class TestARowThatIsNotTheNext:
+    """One such row would stop everybody. So the database refuses it, whoever inserts it."""
+
+    @pytest.fixture
+    def rows(self, opened: Open) -> Open:
+        opened().messages.send("eve", "one")
+        return opened
+
+    def insert(self, url: str, hive: str, sequence: int, digest: bytes, line: bytes) -> None:
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute(
+                "INSERT INTO queen_lines VALUES (%s, 'messages', %s, %s, %s, '')",
+                (hive, sequence, line, digest),
+            )
+
+    @pytest.mark.parametrize("sequence", [2, 3, 2**63 - 1])
+    def test_is_refused(
+        self, rows: Open, server: postgres_server.Server, hive_name: str, sequence: int
+    ) -> None:
+        with pytest.raises(psycopg.errors.UniqueViolation, match="not the next one"):
+            self.insert(server.url, hive_name, sequence, b"false", _LINE)
+        with pytest.raises(psycopg.errors.UniqueViolation, match="not the next one"):
+            self.insert(server.url, hive_name, sequence, chained(b"", _LINE), _LINE)
+        assert rows().messages.send("eve", "two")
+
+    def test_is_refused_to_whoever_makes_names_of_their_own(
+        self, rows: Open, server: postgres_server.Server, hive_name: str
+    ) -> None:
+        """Their table in place of ours, and their function in place of the server's."""
+        with psycopg.connect(server.url, autocommit=True) as db:
+            db.execute(
+                "DROP SCHEMA IF EXISTS eve CASCADE; DROP ROLE IF EXISTS eve; CREATE ROLE eve;"
+                "CREATE SCHEMA eve AUTHORIZATION eve; GRANT SELECT, INSERT ON queen_lines TO eve;"
+                "GRANT SELECT ON queen_hives TO eve; GRANT USAGE ON SCHEMA public TO eve;"
+                "SET ROLE eve; SET search_path = eve, public;"
+                "CREATE TEMP TABLE queen_lines (hive text, kind text, sequence bigint, "
+                "digest bytea, line bytea);"
+                "CREATE FUNCTION eve.sha256(bytea) RETURNS bytea LANGUAGE sql AS "
+                "$$ SELECT 'false'::bytea $$"
+            )
+            with pytest.raises(psycopg.errors.UniqueViolation, match="not the next one"):
+                db.execute(
+                    "INSERT INTO public.queen_lines VALUES (%s, 'messages', 9, '{}', 'false', '')",
+                    (hive_name,),
+                )
+
+    def test_that_an_older_database_has_is_named_and_left_behind(
+        self, rows: Open, server: postgres_server.Server, hive_name: str
+    ) -> None:
+        with psycopg.connect(server.url, autocommit=True) as db:
+            db.execute("ALTER TABLE queen_lines DISABLE TRIGGER queen_next_line")
+            try:
+                self.insert(server.url, hive_name, 2, b"false", _FORGED)
+            finally:
+                db.execute("ALTER TABLE queen_lines ENABLE TRIGGER queen_next_line")
+        layout = rows().layout
+        counts, (fault,) = carrying.verified(layout, hive_name)
+        assert "messages" not in counts and "line 2 of messages" in fault.message
+        carried = carrying.to_files(layout, hive_name)
+        assert carried.kinds["messages"] == (1, 1)
+        assert b"qm-2" not in Path(layout.ledger_path("messages")).read_bytes()

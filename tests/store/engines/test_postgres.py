@@ -29,6 +29,7 @@ from queenbee.errors import (
 )
 from queenbee.hook.main import respond
 from queenbee.store.engines.postgres import carrying, connection, postgres_write
+from queenbee.store.engines.postgres.ddl import chained
 from queenbee.store.engines.postgres.engine import PostgresEngine
 
 Open = Callable[..., Hive]
@@ -129,7 +130,7 @@ class TestAConnectionThatIsLost:
         """Asked without the lock, the database would say no, and commit afterwards."""
         other = connection.Connection(server.url, hive_name, name="t", patience_s=2, durable=True)
         asking = connection.Connection(server.url, hive_name, name="t", patience_s=2, durable=True)
-        row = connection.Row("messages", 1, b"{}", b"digest")
+        row = connection.Row("messages", 1, b"{}", chained(b"", b"{}"))
         other.begin({}, 1)
         found: list[bool] = []
         asker = threading.Thread(target=lambda: found.append(asking.is_recorded(row, b"turn", 30)))

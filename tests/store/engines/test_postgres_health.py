@@ -132,6 +132,7 @@ def test_a_disk_that_takes_no_more_refuses_and_loses_nothing(server: Any, open_f
             "INSERT INTO queen_lines SELECT %s, 'messages', n, repeat('x', 1900)::bytea, '', '' "
             "FROM generate_series(1, 9000) AS n"
         )
+        db.execute("SET session_replication_role = replica")  # These rows are in no chain.
         db.execute(insert, (filler,))
     connection = ui.engine.connection  # type: ignore[attr-defined]
     (((pid,),)) = connection.table("SELECT pg_backend_pid()::text")

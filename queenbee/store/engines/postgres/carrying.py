@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import StoreError
 from queenbee.store import creating, safe_open
+from queenbee.store.engines.fault import Fault
 from queenbee.store.engines.files_engine import FilesEngine
 from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.connection import Connection, Row
@@ -99,8 +100,12 @@ def to_files(layout: Layout, hive: str) -> Carried:
 def _carry_to(ledger: Ledger, db: Connection, kind: str) -> tuple[int, int]:
     """Adds the lines that a ledger lacks; returns how many there are, and how many were added."""
     there = {_digest(line) for line in _lines_of(ledger)}
-    # A row of somebody else's may hold several lines of a file, or none.
-    lines = [line for row in db.lines(kind) for line in split_lines(row.line)]
+    lines, last = list[bytes](), b""
+    for row in db.lines(kind):
+        # A row of somebody else's may be in no chain, or hold several lines of a file, or none.
+        if row.digest == chained(last, row.line):
+            lines += split_lines(row.line)
+            last = row.digest
     lacking = [line for line in lines if _digest(line) not in there]
     if lacking:
         receipt = ledger.append(lacking)
@@ -114,10 +119,18 @@ def _carry_to(ledger: Ledger, db: Connection, kind: str) -> tuple[int, int]:
     return len(lines), len(lacking)
 
 
-def verified(layout: Layout, hive: str) -> dict[str, int]:
-    """Returns how many lines of each kind the database has, each compared with its digest."""
+def verified(layout: Layout, hive: str) -> tuple[dict[str, int], list[Fault]]:
+    """Returns how many lines of each kind the database has, each compared with its digest; and the
+    first line of each other kind that does not match it.
+    """
+    counts, faults = {}, []
     with _database(layout, hive) as db:
-        return {kind: _verify(db, kind, []) for kind in db.kinds()}
+        for kind in db.kinds():
+            try:
+                counts[kind] = _verify(db, kind, [])
+            except StoreError as error:
+                faults.append(Fault(error.code, kind, error.message, hint=error.hint))
+    return counts, faults
 
 
 def only_in_files(layout: Layout, hive: str) -> dict[str, int]:

@@ -56,6 +56,32 @@ STEPS: tuple[tuple[str, ...], ...] = (
         CHECK (position('\x0a'::bytea in line) = 0) NOT VALID
     """,
     ),
+    # A row that is not the next one would stop everybody. Whoever inserts it also chooses what a
+    # name means: so the function trusts only names that it states in full.
+    (
+        """
+    CREATE FUNCTION queen_next_line() RETURNS trigger LANGUAGE plpgsql
+        SET search_path = pg_catalog, pg_temp AS $$
+        DECLARE is_wrong boolean;
+        BEGIN
+            EXECUTE format(
+                'SELECT EXISTS (SELECT FROM added LEFT JOIN %I.%I AS one ON one.hive = added.hive
+                    AND one.kind = added.kind AND one.sequence = added.sequence - 1
+                WHERE (one.sequence IS NULL AND added.sequence <> 1) OR added.digest <>
+                    sha256(CASE WHEN added.sequence = 1 THEN added.line
+                        ELSE one.digest || added.line END))',
+                TG_TABLE_SCHEMA, TG_TABLE_NAME) INTO is_wrong;
+            IF is_wrong THEN
+                RAISE unique_violation USING MESSAGE = 'a line is not the next one of its kind';
+            END IF;
+            RETURN NULL;
+        END $$
+    """,
+        """
+    CREATE TRIGGER queen_next_line AFTER INSERT ON queen_lines REFERENCING NEW TABLE AS added
+        FOR EACH STATEMENT EXECUTE FUNCTION queen_next_line()
+    """,
+    ),
 )
 """What brings the tables from each version to the next. Add steps; never change one."""
 
