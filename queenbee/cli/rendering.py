@@ -132,6 +132,11 @@ def show_findings(findings: Iterable[Finding], source: str) -> None:
             paragraph(f"        try: {printable(each.hint)}")
 
 
+def show_json(value: object) -> None:
+    """Shows a JSON document for people and pipes."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
 def verdict(valid: bool) -> str:
     """Returns the word or words for a valid or an invalid document."""
     return "valid" if valid else "not valid"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,15 @@ from queenbee.cli.app import Answer, Invocation, command, group, is_mine
 from queenbee.cli.commands.verify import evidence_path
 from queenbee.cli.exits import NO, exit_code
 from queenbee.cli.options import agents_dir, body_or_stdin
-from queenbee.cli.rendering import describe, entry, paragraph, show_findings, table, verdict
+from queenbee.cli.rendering import (
+    describe,
+    entry,
+    paragraph,
+    show_findings,
+    show_json,
+    table,
+    verdict,
+)
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shortened
 from queenbee.errors import QueenError
@@ -87,11 +94,7 @@ def validate(
     return Answer(found, yes=all(each.valid for each in found), no=worst)
 
 
-def _show_json(value: object) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-@command("schema", show=_show_json, example="queen bead schema ralph", opens_hive=False)
+@command("schema", show=show_json, example="queen bead schema ralph", opens_hive=False)
 @click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
 @click.option("--strict", is_flag=True, help="Require team_name and agent_type")
 def schema(call: Invocation, kind: Kind, strict: bool) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import click
 from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.options import body_or_stdin, dry_run, seconds
 from queenbee.cli.progress import watcher
-from queenbee.cli.rendering import paragraph, show_findings, table
+from queenbee.cli.rendering import paragraph, show_findings, show_json, table, verdict
 from queenbee.cli.terminal import aside
 from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError
@@ -404,9 +405,46 @@ def hook(
     raise click.exceptions.Exit(BLOCKED)
 
 
+@command("schema", show=show_json, example="queen gate schema", opens_hive=False)
+def schema(call: Invocation) -> dict[str, Any]:
+    """Print the JSON Schema of a gate"""
+    from queenbee.documents.gates.gate import gate_schema  # noqa: PLC0415 - start-up
+
+    return gate_schema()
+
+
+def _show_validated(checked: Mapping[str, Any]) -> None:
+    word = verdict(checked["valid"])
+    paragraph(f"{word}: {printable(checked['source'])}", bold=not checked["valid"], state=word)
+    show_findings(checked["findings"], checked["source"])
+
+
+@command(
+    "validate",
+    show=_show_validated,
+    example="queen gate validate .claude/state/validation/phase_wf_1.json",
+    opens_hive=False,
+)
+@click.argument("file", metavar="FILE|-")
+def validate(call: Invocation, file: str) -> Answer:
+    """Check whether a gate's file is valid
+
+    Exit 0 if it is, 1 with every error if not. - is standard input.
+    """
+    from queenbee.documents.findings import errors_in  # noqa: PLC0415 - start-up
+    from queenbee.documents.gates.gate import validate_gate  # noqa: PLC0415 - start-up
+    from queenbee.documents.json_documents import parse_json, read_json  # noqa: PLC0415 - start-up
+
+    source = "standard input" if file == "-" else file
+    document = parse_json(sys.stdin.buffer.read(), source) if file == "-" else read_json(file)
+    found = validate_gate(document)
+    valid = not errors_in(found)
+    return Answer({"source": source, "valid": valid, "findings": found}, yes=valid)
+
+
 gate = group(
     "gate",
-    [new, add_rule, remove_rule, run, show, status, history, check, hook],
+    [new, add_rule, remove_rule, run, show, status, history, check, hook, schema, validate],
     help="Phase gates: rules to meet before the next phase begins",
     example="queen gate run -w wf_1 -p phase_1",
 )

@@ -15,7 +15,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import errors_in, in_short
-from queenbee.documents.gates.gate import validate_gate
+from queenbee.documents.gates.gate import gate_schema, validate_gate
 from queenbee.documents.gates.judgement import Verdict, gate_options, judge
 from queenbee.documents.json_documents import read_folder, write_object
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError, StoreError, Unreadable
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from queenbee.documents.json_documents import Lock
 
+SCHEMA_FILE = "validation_schema.json"
+"""Where the document has the schema: beside the gates."""
 _PREFIX = "phase_"
 _NAME_MAX_BYTES = 240
 """What a file system allows, minus the suffix of a file that is being written."""
@@ -157,7 +159,10 @@ def list_gates(folder: str) -> tuple[list[GateFile], list[BrokenFile]]:
 
 
 def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullcontext) -> GateFile:
-    """Writes a new gate. Raises `Conflict` if its phase has one, and `Unwritable`."""
+    """Writes a new gate, and the schema beside it if there is none.
+
+    Raises `Conflict` if its phase has one, and `Unwritable`.
+    """
     metadata = document["metadata"]
     workflow_id, phase_id = metadata["workflow_id"], metadata["phase_id"]
     path = os.path.join(folder, _file_name(workflow_id, phase_id))
@@ -172,6 +177,9 @@ def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullconte
                 hint=f"queen gate status {gate_options(workflow_id, phase_id)}",
                 path=existing,
             )
+        schema = os.path.join(folder, SCHEMA_FILE)
+        if not os.path.lexists(schema):
+            write_object(schema, gate_schema())
         write_object(path, document)
     return GateFile(path, document)
 
