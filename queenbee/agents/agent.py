@@ -13,6 +13,7 @@ from queenbee.agents.files.marked import Marked, OwnFile
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.agents.files.allow_rules import AllowRules
     from queenbee.agents.files.file_edits import Part
 
 
@@ -59,6 +60,8 @@ class Agent:
     programs: Sequence[str]
     in_tree: Sequence[str]
     in_home: Sequence[str]
+    rules: Callable[[Place], AllowRules] | None = None
+    """Returns the rules that let it use `queen` without asking, if one of its files has such."""
     notes: Sequence[str] = ()
     """What is left for the user to do."""
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
@@ -70,10 +71,17 @@ def _handler(run: str) -> dict[str, object]:
     return {"type": "command", "command": run, "timeout": _TIMEOUT_S}
 
 
+def rules(place: Place) -> AllowRules:
+    """Returns the rules that let Claude Code run `queen` and our tools without asking."""
+    settings = place.at(SETTINGS, ".claude/settings.json", "CLAUDE_CONFIG_DIR")
+    return AllowRules(settings, ("permissions", "allow"), ["Bash(queen:*)", "mcp__queenbee__*"])
+
+
 AGENT = Agent(
     "claude",
     "Claude Code",
     parts,
+    rules=rules,
     programs=["claude"],
     in_tree=[".claude", "CLAUDE.md"],
     in_home=[".claude"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
@@ -48,10 +49,18 @@ def parts(place: Place) -> list[Part]:
     return [*found, *instructions(place, "GEMINI.md"), *skill(place, ".agents/skills")]
 
 
+def rules(place: Place) -> AllowRules:
+    """Returns the rules that let Gemini CLI run `queen` and our tools without asking."""
+    settings = place.at(".gemini/settings.json", ".gemini/settings.json")
+    allowed = ["run_shell_command(queen)", "mcp_queenbee_*"]
+    return AllowRules(settings, ("tools", "allowed"), allowed, comments=True)
+
+
 AGENT = Agent(
     "gemini",
     "Gemini CLI",
     parts,
+    rules=rules,
     programs=["gemini"],
     in_tree=[".gemini", "GEMINI.md"],
     in_home=[".gemini"],

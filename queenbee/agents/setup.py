@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from queenbee.agents import claude, codex, copilot, cursor, gemini, opencode
 from queenbee.agents.agent import Place
 from queenbee.agents.files import file_edits
+from queenbee.agents.ignored import Ignored, ignored
 from queenbee.agents.launch import hook_command, mcp_command
 from queenbee.errors import InvalidInput, NoHive, NotFound, QueenError
 from queenbee.git import hooks as git_hooks
@@ -68,13 +69,23 @@ class Setup:
     Everything is decided when it is made; `write` changes the files.
     """
 
-    def __init__(self, place: Place, cwd: str, names: Sequence[str], *, undo: bool = False) -> None:
+    def __init__(
+        self,
+        place: Place,
+        cwd: str,
+        names: Sequence[str],
+        *,
+        undo: bool = False,
+        allow: bool = False,
+    ) -> None:
         self.place = place
         self.undo = undo
         self.found = {name: agent.found(place) for name, agent in AGENTS.items()}
         """Why we think that each agent is used here, or None."""
         self.agents = _chosen(names, self.found, undo=undo)
         parts = [part for agent in self.agents for part in agent.parts(place)]
+        rules = [each.rules(place) for each in self.agents if each.rules is not None]
+        parts += [each for each in rules if allow or (undo and _is_there(each))]
         if undo:
             parts = _without_shared(parts, self.agents, place)
         self.edits = file_edits.gathered(parts)
@@ -118,6 +129,10 @@ class Setup:
             ]
         return found
 
+    def ignored(self) -> list[Ignored]:
+        """Returns what the agents will ignore of what is set up."""
+        return [each for agent in self.agents for each in ignored(agent, self.place)]
+
     def notes(self) -> list[str]:
         """Returns what the user should know or do."""
         if self.guard_stays:
@@ -145,9 +160,12 @@ class Setup:
 
 def is_set_up(agent: Agent, place: Place) -> bool:
     """Returns whether an agent's hook is in its settings in a place."""
-    hook = agent.parts(place)[0]
-    (edit,) = file_edits.gathered([hook])
-    return edit.text is not None and hook.removed(edit.text) != edit.text
+    return _is_there(agent.parts(place)[0])
+
+
+def _is_there(part: Part) -> bool:
+    (edit,) = file_edits.gathered([part])
+    return edit.text is not None and part.removed(edit.text) != edit.text
 
 
 def _chosen(names: Sequence[str], found: Mapping[str, str | None], *, undo: bool) -> list[Agent]:

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from queenbee.agents import cursor, gemini
+from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.files.json_text import loads
@@ -40,11 +41,16 @@ def settings(draw: st.DrawFn) -> str:
 
     names = draw(st.lists(st.sampled_from(["preToolUse", "BeforeTool", "Stop"]), unique=True))
     parts = []
-    for key in draw(st.permutations(["hooks", "mcpServers", "a"]))[: draw(st.integers(0, 3))]:
+    for key in draw(st.permutations(["hooks", "mcpServers", "permissions", "a"]))[
+        : draw(st.integers(0, 4))
+    ]:
         if key == "hooks":
             parts.append(member(key, joined([entries(name) for name in names], "{}")))
         elif key == "mcpServers":
             parts.append(member(key, joined(draw(st.sampled_from([[], ['"x": {}']])), "{}")))
+        elif key == "permissions":
+            rules = joined(draw(st.lists(st.sampled_from(['"x"', '"y(z:*)"']))), "[]")
+            parts.append(member(key, joined([member("allow", rules)][len(rules) % 2 :], "{}")))
         else:
             parts.append(member(key, draw(st.sampled_from(["1", '"//"', "[1,]", '{"b": 2}']))))
     return draw(GAPS) + joined(parts, "{}") + draw(GAPS)
@@ -54,6 +60,7 @@ PARTS: list[Any] = [
     HookEntries("f", cursor.groups("queen-hook"), comments=True, versioned=True),
     HookEntries("f", gemini.groups("queen-hook"), comments=True),
     JsonMember("f", "mcpServers", {"command": "queen", "args": ["mcp"]}, comments=True),
+    AllowRules("f", ("permissions", "allow"), ["Bash(queen:*)", "mcp__queenbee__*"], comments=True),
 ]
 
 
@@ -61,7 +68,7 @@ PARTS: list[Any] = [
 def test_settings_are_restored_whatever_is_added_in_which_order(
     text: str, parts: list[Any]
 ) -> None:
-    cursors, geminis, _ = PARTS
+    cursors, geminis, *_ = PARTS
     parts = [part for part in parts if part is not (geminis if len(text) % 2 else cursors)]
     added = text
     for part in parts:
@@ -85,6 +92,23 @@ def test_a_section_leaves_no_trace(lines: list[str], newline: str, ends: bool) -
     added = part.added(text)
     assert part.added(added) == added
     assert part.removed(added) == text
+
+
+STATE = '[hooks.state]\n\n[hooks.state."/x/hooks.json:stop:0:0"]\ntrusted_hash = "1"\n'
+
+
+def test_what_codex_writes_into_our_block_is_all_that_stays_of_it() -> None:
+    """It adds tables of its own before the mark at the end."""
+    part = WritableRoots("f", ["/state"])
+    for text in (None, "a = 1\n", "a = 1\n\n[b]\nc = 2\n"):
+        added = part.added(text)
+        end = added.index("# <<<")
+        rewritten = f"{added[:end]}\n{STATE}{added[end:]}"
+        left = part.removed(rewritten)
+        assert left is not None
+        assert left.strip() == f"{text or ''}\n{STATE}".strip().replace("\n\n\n", "\n\n")
+        assert part.removed(part.added(left)) == left
+        assert tomllib.loads(left) == tomllib.loads(f"{text or ''}\n{STATE}")
 
 
 TABLES = st.lists(

@@ -27,6 +27,13 @@ _NEXT_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _OWN = f"{_KEY} = []  # made by queen setup"
 _OWN_LINE = re.compile(rf"^{re.escape(_OWN)}\r?\n|\r?\n{re.escape(_OWN)}\Z", re.MULTILINE)
 
+_LEFT = re.compile(
+    rf"^{re.escape(BEGIN)}\r?\n\[{_TABLE}\]\r?\n{_KEY} = \[\]\r?\n(?:\r?\n)*"
+    rf"(?P<theirs>\[(?s:.*?))^{re.escape(END)}(?:\r?\n)?",
+    re.MULTILINE,
+)
+"""Our block without our folders, and with tables in it that Codex has written there."""
+
 
 class WritableRoots:
     """Folders of ours in Codex's list."""
@@ -77,7 +84,8 @@ class WritableRoots:
         rest = text[:begin] + text[begin + len(self._ours) :]
         if self._block.added(rest) == rest:  # Our block, and nobody's folders are in it.
             return self._block.removed(rest)
-        return _OWN_LINE.sub("", rest)
+        kept = _LEFT.sub(lambda found: found["theirs"], rest, count=1)
+        return _OWN_LINE.sub("", kept)
 
     def _opened(self, text: str | None) -> str:
         """Returns the settings with a list in them, which may be empty."""

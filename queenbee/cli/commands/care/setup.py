@@ -38,6 +38,8 @@ def _show(value: dict[str, list[dict[str, str]]]) -> None:
     for each in value["lacking"]:
         line = f"  {each['state']:9} {printable(each['path'])}: {each['part']}"
         paragraph(line, state=each["state"])
+    for each in value["ignored"]:
+        paragraph(f"  ignored   {each['agent']}: {each['what']}: {each['why']} [{each['cure']}]")
 
 
 @command(
@@ -49,12 +51,17 @@ def _show(value: dict[str, list[dict[str, str]]]) -> None:
 @click.argument("agents", nargs=-1, metavar="[AGENT]...")
 @click.option("--user", is_flag=True, help="Set up your own settings, for all repositories")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing")
-@click.option("--check", is_flag=True, help="Say what is missing or old, and exit 1 if anything is")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Say what is missing or old, and exit 1 if anything is; and what an agent will ignore",
+)
+@click.option("--allow", is_flag=True, help="Let the agents run queen without asking you")
 @click.option(
     "--undo", is_flag=True, help="Remove it, and restore every byte that was there before"
 )
 def setup(
-    call: Invocation, agents: tuple[str, ...], user: bool, dry_run: bool, check: bool, undo: bool
+    call: Invocation, agents: tuple[str, ...], user: bool, allow: bool, **what: bool
 ) -> Answer:
     """Connect coding agents to the hive
 
@@ -63,10 +70,11 @@ def setup(
     git gets the guard. The files belong to this worktree until you commit and merge them. Running
     it again changes nothing. If one file cannot be changed, none is.
     """
-    if check and (undo or dry_run):
-        raise InvalidInput("give --check alone")
-    cwd = os.getcwd()
-    wanted = Setup(place_of(cwd, os.environ, user=user, undo=undo), cwd, agents, undo=undo)
+    check, dry_run, undo = what["check"], what["dry_run"], what["undo"]
+    if (check and (undo or dry_run)) or (allow and undo):
+        raise InvalidInput("give --check alone" if check else "give --undo without --allow")
+    place, cwd = place_of(os.getcwd(), os.environ, user=user, undo=undo), os.getcwd()
+    wanted = Setup(place, cwd, agents, undo=undo, allow=allow)
     if not wanted.agents:
         call.tell(_NONE_FOUND)
     value: dict[str, list[dict[str, object]]] = {
@@ -77,11 +85,13 @@ def setup(
         ],
         "files": [],
         "lacking": [],
+        "ignored": [],
     }
     if check:
         value["lacking"] = [
             {"state": state, "path": path, "part": part} for state, path, part in wanted.lacking()
         ]
+        value["ignored"] = [vars(each) for each in wanted.ignored()]
         return Answer(value, yes=bool(wanted.agents) and not value["lacking"])
     value["files"] = _files(wanted.edits, dry_run=dry_run)
     guarded = _guarded(wanted)
