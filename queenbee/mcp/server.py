@@ -13,9 +13,9 @@ import queue
 import signal
 import threading
 import traceback
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from queenbee.core.text import printable
 from queenbee.errors import Bug
@@ -24,7 +24,7 @@ from queenbee.mcp.request import OF_HIVE, SERVER, Cancelled, Request
 from queenbee.mcp.wire import INVALID_PARAMS, METHOD_NOT_FOUND, Refusal, Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from queenbee.mcp.calls import Calls
     from queenbee.mcp.request import Result, Run
@@ -85,6 +85,7 @@ class Server:
         except Cancelled:
             for request in list(self._live.values()):
                 request.over.set()
+            raise
         finally:
             self._end()
 
@@ -229,18 +230,34 @@ def serve(open_workspace: Callable[[], Workspace]) -> None:
             signal.signal(each, signal.SIG_IGN)
         raise Cancelled
 
-    # What code here or a program that it runs prints, or reads, is none of the protocol's.
-    incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with _streams() as (incoming, outgoing):
+        before = [(each, signal.getsignal(each)) for each in _ENDS]
+        try:
+            for each in _ENDS:
+                signal.signal(each, end)
+            Server(open_workspace, Wire(incoming, outgoing)).serve()
+        except Cancelled:
+            os._exit(0)  # What is slow to end would be waited for.
+        for each, handler in before:
+            signal.signal(each, handler)
+
+
+@contextmanager
+def _streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Yields standard input and output for the protocol alone: what code here or a program that it
+    runs prints goes to standard error, and they have nothing to read.
+    """
+    incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     try:
         os.dup2(2, 1)
     except OSError:  # Standard error is closed.
         os.dup2(nothing, 1)
-    server = Server(open_workspace, Wire(incoming, outgoing))
-    with suppress(Cancelled):
-        for each in _ENDS:
-            signal.signal(each, end)
-        server.serve()
-    # A thread that does not end would be waited for.
-    os._exit(0)
+    os.close(nothing)
+    with os.fdopen(incoming, "rb") as read, os.fdopen(outgoing, "wb") as written:
+        try:
+            yield read, written
+        finally:
+            os.dup2(incoming, 0)
+            os.dup2(outgoing, 1)

@@ -77,3 +77,5 @@ def mcp(call: Invocation) -> None:
         return Workspace(os.environ, working_directory(), **given)
 
     serve(opened)
+    # Standard output was the protocol's: no answer follows, not even under --json.
+    raise click.exceptions.Exit(0)
