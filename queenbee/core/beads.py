@@ -24,6 +24,8 @@ DONE = ("closed", "tombstone")
 DEFAULT_PRIORITY = 2
 NOT_WORK = frozenset({"merge-request", "gate", "molecule", "message", "agent", "role", "rig"})
 """Types of issues that Beads keeps for itself."""
+SPRINTS = ("beads-ralph-work", "beads-ralph-merge")
+"""The types of sprint beads."""
 WISP = "-wisp-"
 """In the id of an issue that Beads throws away."""
 _HOLDS = frozenset({"defer_until", "is_template"})
@@ -67,6 +69,11 @@ class Issue(Record):
         if isinstance(priority, int) and not isinstance(priority, bool):
             return priority
         return DEFAULT_PRIORITY
+
+    @property
+    def team(self) -> str | None:
+        """The team of a sprint bead; None for any other issue."""
+        return team_of(self.fields) if self.fields.get("issue_type") in SPRINTS else None
 
     @property
     def dependencies(self) -> list[tuple[str, str]]:
@@ -117,6 +124,16 @@ class Issue(Record):
         if self.completion is not None:
             row["completed_by"] = self.completion.droid
         return row
+
+
+def team_of(row: Mapping[str, object]) -> str:
+    """Returns the team of a sprint bead; one that names none gets its own team."""
+    metadata = row.get("metadata")
+    said = metadata if isinstance(metadata, dict) else {}
+    team = said.get("team_name")
+    if isinstance(team, str) and team.strip():
+        return team
+    return f"sprint-{said.get('sprint') or row.get('id')}"
 
 
 def definition_of_done(row: Mapping[str, object]) -> object | None:

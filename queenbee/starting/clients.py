@@ -27,6 +27,8 @@ class Client:
     interactive: Sequence[str]
     yolo: Sequence[str]
     """What lets it do everything unasked."""
+    model: Sequence[str] = ()
+    """What gives it the model that a sprint bead names, by Claude's names."""
     loops: bool = True
     """Whether it takes the next issue by itself. A program works on one issue and ends."""
 
@@ -48,6 +50,7 @@ CLIENTS = {
              "stream-json"],
             ["claude", "{prompt}"],
             ["--dangerously-skip-permissions"],
+            ["--model", "{model}"],
         ),
         Client(
             "codex",

@@ -12,8 +12,8 @@ from queenbee.core.timestamps import format_duration
 from queenbee.errors import Conflict, InvalidInput, QueenError
 from queenbee.git.landed import commit_records
 from queenbee.git.worktrees.worktree_making import add
+from queenbee.starting.bead_worker import BeadWorker
 from queenbee.starting.clients import client_of, installed
-from queenbee.starting.worker import Worker
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
@@ -99,7 +99,7 @@ class Team:
         self._tell = tell
         self._begun_s = time.monotonic()
         self._trouble: dict[str, str] = {}
-        self.workers: list[Worker] = []
+        self.workers: list[BeadWorker] = []
 
     def run(self, on_tick: Callable[[Team], None] = lambda _: None) -> Ended:
         """Starts the agents and looks after them; returns when none is at work any more.
@@ -135,7 +135,9 @@ class Team:
             time.sleep(_TICK_S)
         return why
 
-    def _tick(self, worker: Worker) -> None:
+    def _tick(self, worker: BeadWorker) -> None:
+        others = (each for each in self.workers if each is not worker and not each.is_over)
+        worker.avoid({each.entry.team for each in others if each.entry.team})
         try:
             worker.tick()
             self._trouble.pop(worker.name, None)
@@ -149,7 +151,8 @@ class Team:
     def _leave_alone(self) -> None:
         """Has nobody take an issue that several agents gave back."""
         back = [key for each in self.workers for key in each.gave_back]
-        for issue_id in {key for key in back if back.count(key) >= _MOST_TRIED}:
+        tried = {key for key in back if back.count(key) >= _MOST_TRIED}
+        for issue_id in tried.union(*(each.given_up for each in self.workers)):
             for each in self.workers:
                 each.leave_alone(issue_id)
 
@@ -172,7 +175,10 @@ class Team:
             "so much is spent": limits.cost_usd
             and sum(each.cost_usd for each in self.workers) >= limits.cost_usd,
         }
-        return next((each for each, is_reached in reached.items() if is_reached), "")
+        fatal = [each.fatal for each in self.workers if each.fatal]
+        return next(
+            iter([*fatal, *(each for each, is_reached in reached.items() if is_reached)]), ""
+        )
 
     def _stop(self) -> None:
         until_s = time.monotonic() + _STOP_S
@@ -208,18 +214,19 @@ class Team:
         size = self._wanted.size or len(left) or settings.team_size
         return list(dict.fromkeys([*filter(None, names), *_NAMES]))[:size]
 
-    def _worker(self, name: str) -> Worker:
+    def _worker(self, name: str) -> BeadWorker:
         layout = self._hive.layout
         made = add(self._hive, name, path=_path_of(self._hive, name))
         before = roster.read(layout, name)
         entry = roster.Entry(name, before.to_dict() if before and before.is_alive else None)
         client = client_of(agent_of(layout, name, self._wanted.agent, self._env), self._env)
-        entry.client, entry.path, entry.is_ending = client.name, made.path, False
+        entry.client, entry.is_ending = client.name, False
+        entry.path = entry.path if entry.is_alive else made.path
         entry.supervisor = described(os.getpid())
         entry.only = list(self._wanted.only) if self._wanted.only is not None else None
         roster.write(layout, entry)
         options = [*self._wanted.args, *(client.yolo if self._wanted.yolo else ())]
-        return Worker(
+        return BeadWorker(
             type(self._hive).open(made.path, droid=name, env=self._env),
             self._hive,
             client,
@@ -263,7 +270,9 @@ def has_room() -> bool:
 
 def _path_of(hive: Hive, name: str) -> str | None:
     """Returns the worktree that a droid has already, or None. Raises `Conflict` for two."""
-    own = [each.path for each in worktrees(hive.layout) if each.linked and each.droid == name]
+    every = [each for each in worktrees(hive.layout) if each.linked and each.droid == name]
+    # Beside its home it has the worktree of the sprint bead that it works on.
+    own = [each.path for each in every if each.branch == name] or [each.path for each in every]
     if len(own) > 1:
         raise Conflict(f"{name} has two worktrees: {', '.join(own)}", hint="queen worktree list")
     return own[0] if own else None

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.records import Assignment
+    from queenbee.git.unfinished import Unfinished
     from queenbee.services.work import Begin
     from queenbee.starting.clients import Client
+    from queenbee.store.layout import Layout
     from queenbee.workflows.hive import Hive
 
 MOST_ENDS = 3
@@ -178,14 +180,18 @@ class Worker:
 
     def _run(self, begin: Begin) -> None:
         """Starts the agent on its issue."""
+        self._takes(begin)
+        issue_id, self._ahead = self.entry.issue_id, self._unlanded()
+        env = self._environment(issue_id)
+        self._start(self._command(issue_id), "working", env, said=self._briefing(env))
+
+    def _takes(self, begin: Begin) -> None:
         issue_id = begin.assignment.issue_id
         if issue_id != self.entry.issue_id:
             self._starts, self._ends, self._why = 0, 0, ""
             title = begin.issue.title if begin.issue is not None else ""
             self.tell(f"{self.name} takes {issue_id}: {shortened(title, 60)}")
-        self.entry.issue_id, self._ahead = issue_id, self._unlanded()
-        env = self._environment(issue_id)
-        self._start(self._command(issue_id), "working", env, said=self._briefing(env))
+        self.entry.issue_id = issue_id
 
     def _command(self, issue_id: str) -> list[str]:
         if not self._ends:
@@ -270,28 +276,37 @@ class Worker:
         self._start(argv, "landing", self._environment(issue_id))
 
     def _fail(self, why: str, held: Assignment | None = None) -> None:
-        self.failures += 1
         self._ends = 1 if self._unlanded() > self._ahead else self._ends + 1
-        self._why = why
+        is_enough = self._ends >= MOST_ENDS or self._starts + 1 >= _MOST_STARTS
+        self._again(why, held if is_enough or self.entry.is_ending else None)
+
+    def _again(self, why: str, gives_back: Assignment | None = None) -> None:
+        """Begins again after a rest, unless it gives its issue back."""
+        self.failures += 1
         self._starts += 1
-        is_enough = self._ends >= MOST_ENDS or self._starts >= _MOST_STARTS
-        if held is not None and (is_enough or self.entry.is_ending):
-            self._give_back(held)
+        self._why = why
+        if gives_back is not None:
+            self._give_back(gives_back)
             return
-        issue = held.issue_id if held is not None else self.entry.issue_id
-        self.tell(f"{self.name}: {why}; it begins {issue} again")
+        self.tell(f"{self.name}: {why}; it begins {self.entry.issue_id} again")
         self.rest("rests", min(_REST_S * 2.0**self._starts, _MOST_REST_S))
 
-    def _give_back(self, held: Assignment) -> None:
-        """Gives an issue back for others, with its work on a branch of its own."""
-        ends = f"{self._starts} end{'s' * (self._starts > 1)}"
-        why = f"{self.name} gave it back after {ends} without a landing: {self._why}"
-        self._start(["queen", "land", "--abort"], "landing", self._environment(held.issue_id))
+    def _abort_landing(self, issue_id: str) -> None:
+        self._start(["queen", "land", "--abort"], "landing", self._environment(issue_id))
         while self._child is not None and self._child.ended() is None:
             time.sleep(0.02)
         self._child, self.entry.process = None, ""
+
+    def _put_away(self, held: Assignment) -> Unfinished | None:
+        return WorktreeKeeper(self.home).set_aside(held)
+
+    def _give_back(self, held: Assignment, why: str = "") -> None:
+        """Gives an issue back for others, with its work on a branch of its own."""
+        ends = f"{self._starts} end{'s' * (self._starts > 1)}"
+        why = why or f"{self.name} gave it back after {ends} without a landing: {self._why}"
+        self._abort_landing(held.issue_id)
         try:
-            unfinished = WorktreeKeeper(self.home).set_aside(held)
+            unfinished = self._put_away(held)
         except (QueenError, OSError) as error:
             self.gave_back[held.issue_id] = f"{why}; its worktree could not be cleared: {error}"
             self.tell(f"{self.gave_back[held.issue_id]}; {self.name} stops")
@@ -314,7 +329,7 @@ class Worker:
             written_ms = min(os.stat(log).st_mtime_ns // 1_000_000, now_ms)
             if written_ms > (presence.last_ms(layout, self.name) or 0):
                 presence.note(layout, self.name, written_ms)
-        session = agent_sessions.newest(layout) or self.entry.session
+        session = agent_sessions.newest(self._sessions()) or self.entry.session
         if session != self.entry.session:
             self.entry.session = session
             self._note(self.entry.state)
@@ -336,6 +351,16 @@ class Worker:
             self._child.end()
             self._child = None
             self._settle(f"it was silent for {silent}, and was stopped")
+
+    def _sessions(self) -> Layout:
+        """Returns where its sessions are noted."""
+        return self.hive.layout
+
+    def avoid(self, teams: set[str]) -> None:
+        """Has it take no sprint beads of some teams."""
+        if teams != set(self.entry.avoids):
+            self.entry.avoids = sorted(teams)
+            self._note(self.entry.state)
 
     def _completed(self) -> int:
         return len(self.hive.assignments.find(droid=self.name, status="completed"))

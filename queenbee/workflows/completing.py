@@ -15,8 +15,9 @@ from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, metadata_of
 from queenbee.documents.sprints.bead_rules import is_sprint_bead
-from queenbee.errors import ExternalFailure, InvalidInput, NotYours
+from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotYours
 from queenbee.services.messages import stage
+from queenbee.store.droids import roster
 from queenbee.workflows import running
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.tracking.owner import Owner
@@ -216,6 +217,12 @@ def _verified(
     """Returns the record of the checks of an issue, or None if it has none to run: what agents said
     of a sprint bead, then what `ralph` makes of its Ralph bead.
     """
+    entry = roster.looked_after(hive.layout, hive.actor_or_none)
+    if entry is not None and entry.issue_id == issue_id and entry.state in roster.STEPS:
+        raise Conflict(
+            f"{issue_id} is judged by others first",
+            hint="end: queen start has it judged, and lands it",
+        )
     issue, record = hive.issues.row(issue_id), None
     judged = issue is not None and running.has_judgements(issue)
     if issue is not None and judged and (bead is None or unverified_because is None):

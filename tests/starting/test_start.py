@@ -5,100 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import COMMAND, Queen, Ran, git
+from hives import Ran, git
+from teams import LIMIT_S, WORKS, Team
 
-from queenbee import Hive
 from queenbee.store.droids import roster
-
-_LIMIT_S = 60.0
-
-WORKS = 'echo "$QUEEN_ISSUE by $QUEEN_DROID" >> "$FILE"\n'
-
-
-class Team:
-    """A repository with issues and a check, and what runs agents in it."""
-
-    def __init__(self, repo: Path, tmp_path: Path) -> None:
-        self.repo = repo
-        self.bin = tmp_path / "bin"
-        self.bin.mkdir()
-        words = " ".join(f"'{each}'" for each in COMMAND)
-        self.program("queen", f'PYTHONPATH="{os.pathsep.join(sys.path)}" exec {words} "$@"\n')
-        self.queen = Queen(repo)
-        self.queen.env = {
-            "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
-            "QUEEN_DURABILITY": "buffered",
-        }
-        self.set("land.check", "true")
-
-    def program(self, name: str, text: str) -> str:
-        """Returns the path of a shell script."""
-        path = self.bin / name
-        path.write_text(f"#!/bin/sh\n{text}")
-        path.chmod(0o755)
-        return str(path)
-
-    def agent(self, text: str) -> str:
-        """Returns the command of an agent, which knows the file of its issue."""
-        return self.program(
-            "agent", f'cat > "$0.said.$QUEEN_ISSUE"\nFILE="$QUEEN_ISSUE.txt"\n{text}'
-        )
-
-    def set(self, name: str, value: str) -> None:
-        assert self.queen("config", "set", name, value).code == 0
-
-    def issues(self, count: int) -> list[str]:
-        """Makes issues and commits them."""
-        for number in range(1, count + 1):
-            made = self.queen("issue", "new", f"issue {number}", "--id", f"x-{number}", as_="lead")
-            assert made.code == 0, made
-        git(self.repo, "add", "--all")
-        git(self.repo, "commit", "-qm", "issues")
-        return [f"x-{number}" for number in range(1, count + 1)]
-
-    def start(self, *arguments: str, as_: str = "lead") -> Ran:
-        return self.queen("start", *arguments, as_=as_)
-
-    def begun(self, *arguments: str) -> subprocess.Popen[str]:
-        return self.queen.start("start", *arguments, as_="lead")
-
-    def hive(self) -> Hive:
-        return Hive.open(self.repo, env={})
-
-    def done(self) -> dict[str, list[str]]:
-        """Returns who completed each issue, each completion once."""
-        found: dict[str, list[str]] = {}
-        for each in self.hive().assignments.find(status="completed"):
-            found.setdefault(each.issue_id, []).append(each.droid)
-        return found
-
-    def content(self, issue_id: str) -> str:
-        """Returns the file of an issue on the main branch, or "" without one."""
-        path = self.repo / f"{issue_id}.txt"
-        return path.read_text() if path.exists() else ""
-
-    def running(self) -> list[str]:
-        """Returns the processes of agents that run."""
-        entries = roster.everybody(self.hive().layout)
-        return [each.name for each in entries if each.is_alive]
-
-    def wait(self, what: Any) -> None:
-        until_s = time.monotonic() + _LIMIT_S
-        while not what():
-            assert time.monotonic() < until_s
-            time.sleep(0.05)
-
-
-@pytest.fixture
-def team(repo: Path, tmp_path: Path) -> Team:
-    return Team(repo, tmp_path)
 
 
 def said(ran: Ran) -> dict[str, Any]:
@@ -145,7 +60,7 @@ class TestATeam:
         running = team.begun("ui", "--agent", team.agent("sleep 3\n" + WORKS))
         team.wait(team.running)
         shown = team.queen("status", as_="lead")
-        running.communicate(timeout=_LIMIT_S)
+        running.communicate(timeout=LIMIT_S)
         assert "ui is run by queen start" in shown.out
         assert "working x-1" in shown.out
 
@@ -154,7 +69,7 @@ class TestATeam:
         running = team.begun("ui", "--agent", team.agent("sleep 3\n" + WORKS))
         team.wait(team.running)
         second = team.start("ui", "--agent", team.agent("sleep 3\n" + WORKS))
-        running.communicate(timeout=_LIMIT_S)
+        running.communicate(timeout=LIMIT_S)
         assert second.code == 6
         assert "locked by" in second.err
 
@@ -165,6 +80,18 @@ class TestATeam:
         assert ran.code == 1
         assert sorted(team.done()) == ["x-2"]
         assert "waits for something that this team does not do" in ran.out
+
+    def test_runs_the_checks_of_a_ralph_bead(self, team: Team) -> None:
+        team.issues(1)
+        check = {"name": "good", "command": "grep good x-1.txt || { echo no good; exit 1; }"}
+        bead = {"id": "x-1", "title": "one", "intent": "write", "dod": {"verifiers": [check]}}
+        (team.repo / ".beads" / "active").mkdir(parents=True, exist_ok=True)
+        (team.repo / ".beads" / "active" / "x-1.json").write_text(json.dumps(bead))
+        repairs = 'grep -q "no good" "$QUEEN_FAILURES_FILE" && WORD=good || WORD=bad\n'
+        ran = team.start("ui", "--agent", team.agent(repairs + 'echo "$WORD" > "$FILE"\n'))
+        assert ran.code == 0, ran
+        assert team.content("x-1") == "good\n"
+        assert "it begins x-1 again" in ran.out
 
 
 class TestAnAgentThatFails:
@@ -247,7 +174,7 @@ class TestItsEnd:
         running = team.begun("--agent", team.agent("sleep 2\n" + WORKS), "--size", "2")
         team.wait(lambda: len(team.running()) == 2)
         running.send_signal(signal.SIGINT)
-        out, _ = running.communicate(timeout=_LIMIT_S)
+        out, _ = running.communicate(timeout=LIMIT_S)
         assert running.returncode == 1
         assert len(team.done()) == 2, out
         assert "ended by Ctrl-C" in out
@@ -261,7 +188,7 @@ class TestItsEnd:
         time.sleep(1.5)
         begun_s = time.monotonic()
         running.send_signal(signal.SIGINT)
-        running.communicate(timeout=_LIMIT_S)
+        running.communicate(timeout=LIMIT_S)
         assert time.monotonic() - begun_s < 10
         assert team.running() == []
         assert team.done() == {}
@@ -274,7 +201,7 @@ class TestItsEnd:
         running = team.begun("--agent", agent, "--size", "2")
         team.wait(lambda: len(team.running()) == 2)
         running.kill()
-        running.communicate(timeout=_LIMIT_S)
+        running.communicate(timeout=LIMIT_S)
         before = {each.name: each.process for each in roster.everybody(team.hive().layout)}
         assert sorted(before) == ["amber", "birch"]
         running = team.begun("--agent", agent)
@@ -284,7 +211,7 @@ class TestItsEnd:
         time.sleep(1)
         after = {each.name: each.process for each in roster.everybody(team.hive().layout)}
         gate.touch()
-        out, _ = running.communicate(timeout=_LIMIT_S)
+        out, _ = running.communicate(timeout=LIMIT_S)
         assert running.returncode == 0, out
         assert after == before
         assert sorted(team.done()) == ["x-1", "x-2"]
@@ -360,9 +287,7 @@ class TestAClient:
 
     def test_that_forgets_its_work_goes_on_with_its_session(self, team: Team) -> None:
         team.issues(1)
-        hook = "from queenbee.hook.main import main; main()"
-        path = f'PYTHONPATH="{os.pathsep.join(sys.path)}"'
-        team.program("queen-hook", f"{path} exec {sys.executable} -c '{hook}'\n")
+        team.install_hook()
         event = '{"hook_event_name": "SessionStart", "session_id": "s-1", "cwd": "%s"}'
         begins = f"printf '{event}' \"$PWD\" | queen-hook"
         forgets = f'case "$*" in *--resume*) ;; *) {begins}; sleep 1; exit 1;; esac\n'

@@ -13,7 +13,6 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import printable, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.git.worktrees import worktree_care, worktree_making
-from queenbee.git.worktrees.bead_place import sprint_worktree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +55,10 @@ def add(
     the branch that the bead names, from its source_branch.
     """
     if bead is not None and issue_id is None:
+        from queenbee.git.worktrees.bead_place import (  # noqa: PLC0415 - start-up
+            sprint_worktree,
+        )
+
         made = sprint_worktree(hive, hive.issue_id(bead), name or hive.actor, path=path)
     elif bead is not None or name is None:
         raise click.UsageError("Missing argument 'NAME'." if bead is None else "Two issues.")

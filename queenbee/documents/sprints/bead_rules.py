@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import SPRINTS
+from queenbee.core.beads import team_of as team_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.agents import agent_finding
 from queenbee.documents.findings import Finding
@@ -31,23 +33,13 @@ if TYPE_CHECKING:
 MAX_BYTES = 1024 * 1024
 """The size limit of a bead: it is a line of `issues.jsonl`, and longer lines are not read."""
 
-MERGE = "beads-ralph-merge"
-WORK = "beads-ralph-work"
+WORK, MERGE = SPRINTS
 _LAST = SprintNumber(Track((1 << 30, ""), ""), (0, ""), "")
 
 
 def is_sprint_bead(row: Mapping[str, Any]) -> bool:
     """Returns whether an issue has the type of a sprint bead, or names a sprint."""
-    return row.get("issue_type") in (WORK, MERGE) or "sprint" in metadata_of(row)
-
-
-def team_of(row: Mapping[str, Any]) -> str:
-    """Returns the bead's team; a bead that names none gets its own team."""
-    metadata = metadata_of(row)
-    team = metadata.get("team_name")
-    if isinstance(team, str) and team.strip():
-        return team
-    return f"sprint-{metadata.get('sprint') or row.get('id')}"
+    return row.get("issue_type") in SPRINTS or "sprint" in metadata_of(row)
 
 
 def group_by_team(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

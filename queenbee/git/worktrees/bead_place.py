@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.sprints.bead_rules import check_bead, is_sprint_bead
 from queenbee.documents.sprints.numbers import source_branch_fault, worktree_path
-from queenbee.errors import InvalidInput, NotFound
+from queenbee.errors import InvalidInput, NotFound, QueenError
 from queenbee.git.run import line
 from queenbee.git.worktrees.worktree_making import add
+from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.git.worktrees.worktree_making import Made
     from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
 
 _INSTEAD = "sprint"
 
@@ -81,6 +85,14 @@ def sprint_worktree(hive: Services, bead_id: str, droid: str, *, path: str | Non
     place = bead_place(hive, hive.issues.get(bead_id))
     where, branch = path or place.path, place.branch
     return add(hive, droid, issue_id=bead_id, path=where, branch=branch, base=place.base)
+
+
+def leave_worktree(layout: Layout, path: str) -> None:
+    """Has a worktree be nobody's, so that another droid can work on its branch. Never fails."""
+    for each in worktrees(layout):
+        if each.linked and each.path == path:
+            with suppress(OSError, QueenError):
+                safe_open.unlink(os.path.join(each.git_dir, "queenbee-droid"))
 
 
 def _merges(hive: Services, names: object, top: str) -> list[str]:

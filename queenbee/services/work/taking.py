@@ -172,7 +172,7 @@ class Nothing(_Answer):
         team = roster.looked_after(hive.layout, hive.actor_or_none)
         self.holders = {each.issue.id: each.holder for each in self.open if each.holder}
         """The issues that others have, with their holders."""
-        self.takable = [each for each in self.open if team is None or team.may_take(each.issue.id)]
+        self.takable = [each for each in self.open if team is None or team.may_take(each.issue)]
         """Those of them that the actor may take, now or later."""
         if self.open and not self.takable:
             self.state = "ending"
@@ -340,5 +340,5 @@ def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[
     """Returns the first issues that the actor could start."""
     team = roster.looked_after(hive.layout, hive.actor)
     ordered = to_take(hive, hive.issues.open(), hive.actor)
-    allowed = (each for each in ordered if team is None or team.may_take(each.id))
+    allowed = (each for each in ordered if team is None or team.may_take(each))
     return list(islice((each for each in allowed if each.id not in without), most))

@@ -11,15 +11,18 @@ from queenbee._light import suppress
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.droids.liveness import is_running
+from queenbee.store.droids.liveness import described, is_running
 from queenbee.store.whole_files import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from queenbee.core.beads import Issue
     from queenbee.store.layout import Layout
 
 _MOST_BYTES = 2**16
-_TEXTS = ("client", "path", "state", "process", "issue_id", "session", "supervisor")
+_TEXTS = ("client", "path", "state", "process", "issue_id", "session", "supervisor", "team")
+STEPS = ("developing", "judging")
+"""The states of an agent that works on a sprint bead, which is landed for it."""
 _NUMBERS = ("since_ms", "landed")
 
 
@@ -41,6 +44,8 @@ class Entry:
         self.issue_id = ""
         self.session = ""
         """The last session of its client, which can be resumed."""
+        self.team = ""
+        """The team of the sprint beads that it works on."""
         self.since_ms = 0
         """When its present state began."""
         self.landed = 0
@@ -51,17 +56,20 @@ class Entry:
         """The issues that it may take; all if there are none."""
         self.without = _names(said.get("without")) or []
         """The issues that it gave back, and does not take again."""
-        for each in _TEXTS:
-            if isinstance(said.get(each), str):
-                setattr(self, each, said[each])
-        for each in _NUMBERS:
-            if type(said.get(each)) is int:
-                setattr(self, each, said[each])
+        self.avoids = _names(said.get("avoids")) or []
+        """The teams of others."""
+        for names, kind in ((_TEXTS, str), (_NUMBERS, int)):
+            for each in names:
+                if type(said.get(each)) is kind:
+                    setattr(self, each, said[each])
 
-    def may_take(self, issue_id: str) -> bool:
-        """Returns whether it may take an issue."""
-        allowed = self.only is None or issue_id in self.only
-        return allowed and not self.is_ending and issue_id not in self.without
+    def may_take(self, issue: Issue) -> bool:
+        """Returns whether it may take an issue. A sprint bead is given to it by `queen start`."""
+        team = issue.team
+        if team is not None and (team in self.avoids or self.supervisor != described(os.getpid())):
+            return False
+        allowed = self.only is None or issue.id in self.only
+        return allowed and not self.is_ending and issue.id not in self.without
 
     @property
     def is_looked_after(self) -> bool:

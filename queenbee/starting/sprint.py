@@ -1,0 +1,316 @@
+"""One sprint bead in a team: its dev agent, then each of its QA agents, then the verdict.
+
+What comes next is read from the bead, so that a run that was killed is gone on with. What is
+recorded is recorded here, whoever works. `docs/sprint-beads.md`, section "The loop".
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import shell_word
+from queenbee.core.timestamps import format_ms
+from queenbee.documents.sprints.executions import attempts_left, feedback, next_step
+from queenbee.documents.sprints.reports import QA_STATUSES
+from queenbee.documents.sprints.sprint_bead import SprintBead
+from queenbee.errors import NotFound
+from queenbee.git.run import as_the_user, git, line, names_in
+from queenbee.git.worktrees.bead_place import bead_place, leave_worktree, sprint_worktree
+from queenbee.store.git_files.worktrees import target_branch
+from queenbee.workflows.beads import record_history, set_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
+
+    from queenbee.core.fold import Fields
+    from queenbee.workflows.hive import Hive
+
+_LANDED_FOR_YOU = (
+    "Others judge it when you end, and it is landed for you: do not run queen next, queen land or "
+    "queen complete. Nobody answers questions here."
+)
+_REPORT = (
+    "End with your report: one JSON object, and nothing after it, that follows this JSON Schema:"
+)
+_SHOWN = 200
+_MOST_STARTS = 2_000
+"""So many `{` of an output may begin a report."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What is to be done with a bead now, and by which agent."""
+
+    what: Literal["develop", "judge", "finish", "give up"]
+    agent_path: str = ""
+    agent_type: str = ""
+    model: str = ""
+    attempt: int = 0
+    most_attempts: int = 0
+    text: str = ""
+    """What the agent is told; or why the bead is given up."""
+
+    def environment(self, session: str) -> dict[str, str]:
+        """Returns what a program gets besides the text."""
+        return {
+            "QUEEN_STEP": self.what, "QUEEN_AGENT_PATH": self.agent_path,
+            "QUEEN_AGENT_TYPE": self.agent_type, "QUEEN_MODEL": self.model,
+            "QUEEN_SESSION": session, "QUEEN_ATTEMPT": str(self.attempt),
+            "QUEEN_MAX_ATTEMPTS": str(self.most_attempts),
+        }  # fmt: skip
+
+
+class Sprint:
+    """A sprint bead that a droid has, in its worktree."""
+
+    def __init__(self, home: Hive, issue_id: str, droid: str, env: Mapping[str, str]) -> None:
+        """Makes its worktree. Raises as `sprint_worktree` does, and `NotFound` for a source branch
+        with commits that would land along with it.
+        """
+        self.issue_id = issue_id
+        self._droid = droid
+        place = bead_place(home, home.issues.get(issue_id))
+        target = f"refs/heads/{target_branch(home.layout)}"
+        more = ("rev-list", "--count", f"{target}..{place.base}", "--")
+        alien = line(*more, cwd=home.layout.tree, repository={})
+        if int(alien or 0):
+            raise NotFound(
+                f"{issue_id} begins with {place.base}, of which {alien} commits are not on "
+                f"{target}, where it would land",
+                hint=f"git switch {shell_word(place.base.removeprefix('refs/heads/'))} in the "
+                "main worktree, or merge that branch first",
+            )
+        self.path = sprint_worktree(home, issue_id, droid).path
+        self._place = place
+        self._target = target
+        self.hive = type(home).open(self.path, droid=droid, env=env)
+        self.redo = ""
+        """Why what was judged well did not land."""
+        self.tries = 0
+        """How many attempts there were in this run."""
+        self._judged = self.head()
+
+    @property
+    def row(self) -> Fields:
+        """The bead as it is now."""
+        found = self.hive.issues.exact_row(self.issue_id, ended=True)
+        if found is None:
+            raise NotFound(f"{self.issue_id} is gone", hint="queen bead list")
+        return found
+
+    @property
+    def session(self) -> str:
+        """The session of its team, or ""."""
+        return team_session(self.hive, self.issue_id)
+
+    @property
+    def makes_nothing(self) -> bool:
+        """Whether an attempt without a commit is an attempt, too."""
+        said = SprintBead(self.row).metadata.get("agent_type")
+        return said not in (None, "dev", "docs") or bool(self._place.merges)
+
+    def head(self) -> str:
+        """Returns the commit of its worktree."""
+        return line("rev-parse", "HEAD", cwd=self.path, repository={}) or ""
+
+    def step(self, why: str) -> Step:
+        """Returns what is to be done now; `why` says why the last process was not enough."""
+        row = self.row
+        read, what = SprintBead(row), next_step(row)
+        if self.redo and what == "finish":
+            what = "develop" if attempts_left(row) else "give up"
+        if what == "give up":
+            return Step(what="give up", text=self._end(row, why))
+        if what == "develop":
+            return self._develop(read, why)
+        if what == "judge":
+            judged = read.judgements()
+            agent = next(one for one in read.qa_agents if str(one["agent_path"]) not in judged)
+            return self._judge(read, agent, why)
+        return Step(what="finish")
+
+    def note_session(self, session: str) -> None:
+        """Notes the session of the bead's team, unless it has one."""
+        if session and not SprintBead(self.row).metadata.get("scrum_master_session_id"):
+            said = f"metadata.scrum_master_session_id={json.dumps(session)}"
+            set_metadata(self.hive, self.issue_id, [said])
+
+    def record_dev(self, status: str, *, session: str, began_ms: int) -> None:
+        """Records an attempt of the dev agent."""
+        said = SprintBead(self.row).metadata
+        entry = {
+            **self._entry(session, began_ms, said["dev_agent_path"], said["dev_model"]),
+            "status": status,
+            "feedback_from_qa": feedback(self.row),
+        }
+        record_history(self.hive, "dev", self.issue_id, json.dumps(entry))
+        self.tries, self.redo, self._judged = self.tries + 1, "", self.head()
+
+    def record_qa(self, step: Step, output: str, *, session: str, began_ms: int) -> str:
+        """Records what a QA agent reported, and undoes its commits and changes; returns its status.
+
+        Raises `NotFound` without a report, and `InvalidRecord` for one that its schema forbids.
+        """
+        as_the_user("reset", "--quiet", "--hard", self._judged, cwd=self.path)
+        report = report_in(output)
+        if report is None:
+            raise NotFound(f"{step.agent_path} printed no report with a status and a message")
+        said = {key: report.pop(key) for key in ("status", "message")}
+        details = report.pop("details", None)
+        entry = {**self._entry(session, began_ms, step.agent_path, step.model), **said}
+        entry["details"] = {**(details if isinstance(details, dict) else {}), **report}
+        record_history(self.hive, "qa", self.issue_id, json.dumps(entry))
+        return str(said["status"])
+
+    def end(self, *, error: str = "") -> bool:
+        """Records the verdict, and leaves the worktree to others; returns whether it is fatal."""
+        row = self.row
+        read, fatal = SprintBead(row), bool(error) and is_fatal(row)
+        names = ("agent_path", "status", "message", "details")
+        judged = [{key: one.get(key) for key in names} for one in read.judgements().values()]
+        result = {
+            "bead_id": self.issue_id,
+            "success": not error,
+            "bead_updated": not error,
+            "attempt_count": read.last_attempt,
+            "qa_results": judged,
+            "error": error or None,
+            "fatal": fatal,
+        }
+        record_history(self.hive, "result", self.issue_id, json.dumps(result))
+        self.leave()
+        return fatal
+
+    def leave(self) -> None:
+        """Leaves the worktree to whoever works on its branch next."""
+        leave_worktree(self.hive.layout, self.path)
+
+    def _develop(self, read: SprintBead, why: str) -> Step:
+        said = read.metadata
+        parts = [
+            f"You are {self._droid}. {self._where(read)} {_LANDED_FOR_YOU}",
+            *(f"- {each}" for each in said["dev_prompts"]),
+        ]
+        if said.get("branches_to_merge"):
+            open_ = ", ".join(self._place.merges) or "none: all have landed on the main branch"
+            parts.append(f"The branches to merge, as git knows them: {open_}.")
+        wrong = self.redo or feedback(dict(read.row)) or why
+        if wrong:
+            parts.append(f"What was wrong with the last attempt:\n{wrong}")
+        return Step(
+            what="develop", agent_path=said["dev_agent_path"], model=said["dev_model"],
+            agent_type=said.get("agent_type") or "dev", text=_as(said["dev_agent_path"], parts),
+            attempt=read.last_attempt + 1, most_attempts=read.max_attempts,
+        )  # fmt: skip
+
+    def _judge(self, read: SprintBead, agent: Mapping[str, Any], why: str) -> Step:
+        path, kind = str(agent["agent_path"]), str(agent.get("agent_type") or "qa")
+        changed = git("diff", "--name-only", "-z", f"{self._target}...HEAD", "--", cwd=self.path)
+        given = {
+            "worktree_path": self.path,
+            "branch": self._place.branch,
+            "changed_files": names_in(changed)[:_SHOWN],
+        }
+        judges = f"You judge attempt {read.last_attempt} as {kind} agent."
+        parts = [
+            f"{judges} {self._where(read)} Change nothing. Nobody answers questions here.",
+            str(agent["prompt"]),
+            f"Your input: {json.dumps(given)}",
+            f"{_REPORT} {json.dumps(agent['output_schema'])}",
+            *([f"Your last report was not accepted: {why}"] if why else []),
+        ]
+        return Step(
+            what="judge", agent_path=path, model=str(agent["model"]), agent_type=kind,
+            text=_as(path, parts), attempt=read.last_attempt, most_attempts=read.max_attempts,
+        )  # fmt: skip
+
+    def _where(self, read: SprintBead) -> str:
+        title = read.row.get("title")
+        return f"This is {self.issue_id}, {title!r}, in {self.path} on {self._place.branch}."
+
+    def _end(self, row: Fields, why: str) -> str:
+        """Returns why a bead is given up."""
+        read = SprintBead(row)
+        if read.fatal:
+            return str(read.metadata["scrum_result"].get("error") or "its result is fatal")
+        if read.stopped:
+            return f"a QA agent said to stop: {feedback(row) or 'see queen bead show'}"
+        last = self.redo or feedback(row) or why or "see queen bead show"
+        return f"its {read.max_attempts} attempts are used up: {last}"
+
+    def _entry(self, session: str, began_ms: int, path: str, model: str) -> dict[str, object]:
+        return {
+            "session_id": session or f"{self._droid}-{uuid.uuid4().hex[:12]}",
+            "agent_path": path,
+            "model": model,
+            "started_at": format_ms(began_ms),
+            "completed_at": format_ms(self.hive.now_ms()),
+        }
+
+
+def team_session(hive: Hive, issue_id: str) -> str:
+    """Returns the session of a bead's team: its own, or the last that a bead of its team has."""
+    every = hive.issues.all()
+    team = every[issue_id].team
+    found = [
+        (each.id == issue_id, str(each.updated_at), session)
+        for each in every.values()
+        if each.team == team
+        and isinstance(
+            session := SprintBead(each.fields).metadata.get("scrum_master_session_id"), str
+        )
+        and session
+    ]
+    return max(found)[2] if found else ""
+
+
+def is_fatal(row: Mapping[str, Any]) -> bool:
+    """Returns whether a bead's result is fatal, or a QA agent said so in a report."""
+    read = SprintBead(row)
+    reports = [each.get("details") for each in read.qa_executions if each.get("status") == "stop"]
+    return read.fatal or any(
+        isinstance(each, dict) and each.get("fatal") is True for each in reports
+    )
+
+
+def report_in(output: str) -> dict[str, Any] | None:
+    """Returns the last report in what a QA agent printed, or None: a JSON object with a status and
+    a message. A client that prints JSON has its last words in `result`.
+    """
+    for each in reversed(output.splitlines()):
+        said = _json(each)
+        if isinstance(said, dict) and isinstance(said.get("result"), str):
+            output = said["result"]
+            break
+    found, at, decoder = None, output.find("{"), json.JSONDecoder()
+    for _ in range(_MOST_STARTS):
+        if at < 0:
+            break
+        try:
+            value, end = decoder.raw_decode(output, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            is_one = value.get("status") in QA_STATUSES and isinstance(value.get("message"), str)
+            found = value if is_one else found
+        at = output.find("{", end)
+    return found
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _as(path: str, parts: Sequence[str]) -> str:
+    """Returns what an agent is told: which one it is, if that is written down, and the rest."""
+    if path != "claude":
+        file = path if path.endswith(".md") else f"{path}.md"
+        parts = [f"First read {file}: you are the agent that it describes.", *parts]
+    return "\n\n".join(parts)

@@ -1,0 +1,281 @@
+"""`queen start` on sprint beads: from a plan to merged branches, with judgements."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+import pytest
+from hives import Ran, git
+from teams import LIMIT_S, Team
+
+PLAN = """\
+# The example of the document
+
+## Phase 1: Foundation
+
+### Sprint 1.1: Setup
+- Create the project
+
+### Sprint 1.2a: Backend
+- Write the endpoint
+
+### Sprint 1.2b: Frontend
+- Write the page
+
+### Sprint 1.3: Integration
+- Run all tests
+"""
+ONE = "## Phase 1: A\n\n### Sprint 1.1: Setup\n- Create the project\n"
+pytestmark = pytest.mark.slow
+PASSES = '{"status": "pass", "message": "fine"}'
+
+
+@pytest.fixture
+def sprints(team: Team) -> Sprints:
+    return Sprints(team)
+
+
+class Sprints:
+    """Plans, and an agent with one part that develops and one that judges."""
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        git(team.repo, "add", "--all")
+        git(team.repo, "commit", "-qm", "begin")
+
+    def start(self, plan: str, *options: str, develops: str = "", judges: str = "") -> Ran:
+        (self.team.repo / "plan.md").write_text(plan)
+        git(self.team.repo, "add", "--all")
+        git(self.team.repo, "commit", "-qm", "plan")
+        agent = self.agent(develops, judges)
+        return self.team.start("--plan", "plan.md", "--agent", agent, *options)
+
+    def agent(self, develops: str = "", judges: str = "") -> str:
+        develops = develops or 'echo "$QUEEN_ISSUE" > "$QUEEN_ISSUE.txt"'
+        judges = judges or f"echo '{PASSES}'"
+        return self.team.program(
+            "agent",
+            'SAID="$0.$QUEEN_STEP.$QUEEN_ISSUE.$QUEEN_ATTEMPT"; cat > "$SAID"; env > "$SAID.env"\n'
+            f'if [ "$QUEEN_STEP" = develop ]; then\n{develops}\nelse\n{judges}\nfi\n',
+        )
+
+    def beads(self) -> list[dict[str, Any]]:
+        """Returns the rows of the tracker, in the order of the plan."""
+        lines = (self.team.repo / ".beads" / "issues.jsonl").read_text().splitlines()
+        rows = {row["id"]: row for row in map(json.loads, lines)}
+        found = [each for each in rows.values() if "sprint" in each.get("metadata", {})]
+        return sorted(found, key=lambda each: each["metadata"]["sprint"])
+
+    def said(self, step: str, attempt: int = 1, *, ending: str = "") -> str:
+        """Returns what an agent got for the first bead."""
+        issue = self.beads()[0]["id"]
+        return (self.team.bin / f"agent.{step}.{issue}.{attempt}{ending}").read_text()
+
+
+class TestAPlan:
+    def test_ends_in_merged_branches_with_one_command(self, sprints: Sprints) -> None:
+        ran = sprints.start(PLAN, "--size", "3")
+        assert ran.code == 0, ran
+        rows = sprints.beads()
+        assert [each["status"] for each in rows] == ["closed"] * 4
+        for row in rows[:3]:
+            assert sprints.team.content(row["id"]) == f"{row['id']}\n"
+            assert git(sprints.team.repo, "branch", "--merged", "main", row["metadata"]["branch"])
+        assert all(each["metadata"]["scrum_result"]["success"] for each in rows)
+        assert git(sprints.team.repo, "status", "--porcelain") == ""
+        assert sprints.team.running() == []
+
+    def test_is_recorded_as_the_document_has_it(self, sprints: Sprints) -> None:
+        assert sprints.start(ONE).code == 0
+        (row,) = sprints.beads()
+        said = row["metadata"]
+        (dev,), (qa,) = said["dev_agent_executions"], said["qa_agent_executions"]
+        assert (dev["attempt"], dev["status"], dev["model"]) == (1, "completed", "sonnet")
+        assert (qa["status"], qa["message"]) == ("pass", "fine")
+        assert said["scrum_master_session_id"] == dev["session_id"] == said["dev_agent_session_id"]
+        assert qa["session_id"] != dev["session_id"]
+        texts = [each["text"] for each in row["comments"]]
+        assert texts == ["attempt 1: completed", "attempt 1: pass: fine"]
+        checked = sprints.team.queen("bead", "validate", row["id"], "--strict")
+        assert checked.code == 0, checked
+
+    def test_tells_each_agent_its_part(self, sprints: Sprints) -> None:
+        assert sprints.start(ONE).code == 0
+        (row,) = sprints.beads()
+        developed, judged = sprints.said("develop"), sprints.said("judge")
+        assert "- Create the project" in developed
+        assert row["metadata"]["worktree_path"] in developed
+        assert "do not run queen next" in developed
+        assert '"required": ["status", "message"]' in judged
+        assert f'"changed_files": ["{row["id"]}.txt"]' in judged
+        env = sprints.said("judge", ending=".env")
+        assert "QUEEN_MODEL=sonnet\n" in env
+        assert "QUEEN_AGENT_TYPE=qa\n" in env
+
+    def test_has_the_beads_of_a_team_done_in_order_by_one_session(self, sprints: Sprints) -> None:
+        plan = PLAN.replace("\n- Write", "\n**Team:** web\n- Write")
+        note = sprints.team.bin / "order"
+        log = f'echo "$QUEEN_DROID $QUEEN_SESSION begins" >> {note}; sleep 0.3; '
+        works = log + f'echo ends >> {note}; echo x > "$QUEEN_ISSUE.txt"'
+        assert sprints.start(plan, "--size", "3", develops=works).code == 0
+        lines = note.read_text().splitlines()
+        assert [each.split()[-1] for each in lines] == ["begins", "ends"] * 4
+        web = [each for each in sprints.beads() if each["metadata"]["team_name"] == "web"]
+        sessions = {each["metadata"]["scrum_master_session_id"] for each in web}
+        assert len(web) == 2
+        assert len(sessions) == 1
+        assert lines[2] == lines[4]
+
+    def test_waits_for_the_gate_of_a_phase(self, sprints: Sprints) -> None:
+        repo = sprints.team.repo
+        (repo / "plan.md").write_text(ONE + "\n## Phase 2: B\n\n### Sprint 2.1: Next\n- Go on\n")
+        queen = sprints.team.queen
+        made = queen("gate", "new", "--plan", "plan.md", "--phase", "1", as_="lead")
+        assert made.code == 0, made
+        ran = sprints.start((repo / "plan.md").read_text())
+        assert ran.code == 1
+        assert [each["status"] for each in sprints.beads()] == ["closed", "open"]
+
+
+class TestAJudgement:
+    def test_that_is_bad_is_told_to_the_next_attempt(self, sprints: Sprints) -> None:
+        fails = f"grep -q better *.txt && echo '{PASSES}' || "
+        fails += """echo 'I looked. {"status": "fail", "message": "make it better"}'"""
+        works = 'grep -q "make it better" "$SAID" && echo better > a.txt || echo x > a.txt'
+        ran = sprints.start(ONE, develops=works, judges=fails)
+        assert ran.code == 0, ran
+        first, second = sprints.beads()[0]["metadata"]["dev_agent_executions"]
+        assert first["feedback_from_qa"] is None
+        assert second["feedback_from_qa"] == "claude: make it better"
+        assert (sprints.team.repo / "a.txt").read_text() == "better\n"
+
+    def test_that_stays_bad_ends_the_bead_after_its_attempts(self, sprints: Sprints) -> None:
+        fails = """echo '{"status": "fail", "message": "no"}'"""
+        works = 'echo "$QUEEN_ATTEMPT" > a.txt'
+        ran = sprints.start(ONE, "--size", "3", develops=works, judges=fails)
+        assert ran.code == 1
+        (row,) = sprints.beads()
+        assert len(row["metadata"]["dev_agent_executions"]) == 3
+        result = row["metadata"]["scrum_result"]
+        assert (result["success"], result["fatal"]) == (False, False)
+        assert "its 3 attempts are used up: claude: no" in result["error"]
+        assert not (sprints.team.repo / "a.txt").exists()
+        assert git(sprints.team.repo, "show", f"{row['metadata']['branch']}:a.txt") == "3\n"
+
+    def test_that_says_stop_is_not_followed_by_another_attempt(self, sprints: Sprints) -> None:
+        stops = """echo '{"status": "stop", "message": "a password"}'"""
+        ran = sprints.start(PLAN, judges=stops)
+        assert ran.code == 1
+        said = sprints.beads()[0]["metadata"]
+        assert len(said["dev_agent_executions"]) == 1
+        assert said["scrum_result"]["success"] is False
+        assert "a QA agent said to stop: claude: a password" in ran.out
+
+    def test_that_is_fatal_ends_the_team(self, sprints: Sprints) -> None:
+        two = ONE + "\n### Sprint 1.1a: Other\n- Something\n"
+        stops = """echo '{"status": "stop", "message": "no", "details": {"fatal": true}}'"""
+        ran = sprints.start(two, "--size", "1", judges=stops)
+        assert ran.code == 1
+        first, second = sprints.beads()
+        assert first["metadata"]["scrum_result"]["fatal"] is True
+        assert second["metadata"]["dev_agent_executions"] == []
+        assert "is fatal" in ran.out
+
+    def test_that_its_schema_forbids_is_asked_for_again(self, sprints: Sprints) -> None:
+        once = f"if [ -e {sprints.team.bin}/once ]; then echo '{PASSES}'; else\n"
+        once += f'touch {sprints.team.bin}/once; echo \'{{"status": "pass"}}\'; fi'
+        ran = sprints.start(ONE, judges=once)
+        assert ran.code == 0, ran
+        assert "printed no report" in sprints.said("judge")
+
+    def test_lands_nothing_of_its_own(self, sprints: Sprints) -> None:
+        changes = f"echo judge > *.txt; git commit -qam sneaky; echo y > y; echo '{PASSES}'"
+        assert sprints.start(ONE, judges=changes).code == 0
+        row = sprints.beads()[0]
+        assert sprints.team.content(row["id"]) == f"{row['id']}\n"
+        assert not (sprints.team.repo / "y").exists()
+
+
+class TestAnAttempt:
+    def test_cannot_land_unjudged(self, sprints: Sprints) -> None:
+        sneaks = 'echo x > "$QUEEN_ISSUE.txt"; queen land -m sneaky > "$0.refused" 2>&1; true'
+        ran = sprints.start(ONE, develops=sneaks)
+        assert ran.code == 0, ran
+        assert "is judged by others first" in (sprints.team.bin / "agent.refused").read_text()
+        assert len(sprints.beads()[0]["metadata"]["qa_agent_executions"]) == 1
+
+    def test_that_made_nothing_failed(self, sprints: Sprints) -> None:
+        lies = '[ "$QUEEN_ATTEMPT" = 1 ] || echo x > a.txt'
+        assert sprints.start(ONE, develops=lies).code == 0
+        statuses = [
+            each["status"] for each in sprints.beads()[0]["metadata"]["dev_agent_executions"]
+        ]
+        assert statuses == ["failed", "completed"]
+
+    def test_whose_work_does_not_land_is_followed_by_another(self, sprints: Sprints) -> None:
+        sprints.team.set("land.check", "! grep -q bad a.txt || { echo bad is here; exit 1; }")
+        works = 'grep -q "did not land" "$SAID" && echo good > a.txt || echo bad > a.txt'
+        ran = sprints.start(ONE, develops=works)
+        assert ran.code == 0, ran
+        assert len(sprints.beads()[0]["metadata"]["dev_agent_executions"]) == 2
+
+    def test_goes_on_after_a_killed_run(self, sprints: Sprints) -> None:
+        team, gate = sprints.team, sprints.team.bin / "gate"
+        (team.repo / "plan.md").write_text(ONE)
+        git(team.repo, "add", "--all")
+        git(team.repo, "commit", "-qm", "plan")
+        waits = f'while [ ! -e {gate} ]; do sleep 0.1; done; echo x > "$QUEEN_ISSUE.txt"'
+        agent = sprints.agent(waits)
+        running = team.begun("--plan", "plan.md", "--agent", agent, "--size", "1")
+        team.wait(team.running)
+        running.send_signal(signal.SIGKILL)
+        running.communicate(timeout=LIMIT_S)
+        gate.touch()
+        ran = team.start("--agent", agent)
+        assert ran.code == 0, ran
+        (row,) = sprints.beads()
+        assert len(row["metadata"]["dev_agent_executions"]) == 1
+        assert row["metadata"]["scrum_result"]["success"] is True
+
+
+CLIENT = """\
+printf '%s\\n' "$@" > "$0.$(date +%s%N)"
+begins() {
+  printf '{"hook_event_name": "SessionStart", "session_id": "%s", "cwd": "%s"}' "$1" "$PWD" \
+    | queen-hook > /dev/null
+}
+case "$*" in
+*"You judge"*) begins "judge-$$"; echo '{"type": "result", "result": "Fine. {REPORT}"}';;
+*"Others judge it"*) begins session-1; echo x > "$QUEEN_ISSUE.txt"; sleep 1;;
+*) queen next > /dev/null; echo plain > plain.txt; queen land -m mine --next > "$0.next";;
+esac
+""".replace("{REPORT}", PASSES.replace('"', '\\\\"'))
+
+
+class TestAClient:
+    def test_gets_models_and_goes_on_with_the_session_of_its_team(self, sprints: Sprints) -> None:
+        team = sprints.team
+        team.install_hook()
+        team.program("claude", CLIENT)
+        assert team.queen("issue", "new", "plain", "--id", "x-1", as_="lead").code == 0
+        plan = ONE.replace("- Create", "**Team:** web\n- Create")
+        (team.repo / "plan.md").write_text(plan + "\n### Sprint 1.2: Next\n**Team:** web\n- More\n")
+        git(team.repo, "add", "--all")
+        git(team.repo, "commit", "-qm", "plan")
+        assert team.queen("plan", "import", "plan.md", as_="lead").code == 0
+        ran = team.start("--agent", "claude", "--size", "1")
+        assert ran.code == 0, ran
+        assert (team.repo / "plain.txt").exists()
+        calls = [each.read_text() for each in sorted(team.bin.glob("claude.1*"))]
+        develops = [each for each in calls if "Others judge it" in each]
+        judges = [each for each in calls if "You judge" in each]
+        assert all("--model\nsonnet\n" in each for each in [*develops, *judges])
+        assert ["--resume\nsession-1\n" in each for each in develops] == [False, True]
+        assert not any("--resume" in each for each in judges)
+        first, second = (each["metadata"] for each in sprints.beads()[:2])
+        assert first["scrum_master_session_id"] == "session-1"
+        assert first["dev_agent_executions"][0]["session_id"] == "session-1"
+        assert first["qa_agent_executions"][0]["session_id"].startswith("judge-")
+        assert second["dev_agent_executions"][0]["session_id"] == "session-1"

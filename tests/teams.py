@@ -1,0 +1,99 @@
+"""A repository in which `queen start` runs teams of `sh` agents."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from hives import COMMAND, Queen, Ran, git
+
+from queenbee import Hive
+from queenbee.store.droids import roster
+
+LIMIT_S = 60.0
+
+WORKS = 'echo "$QUEEN_ISSUE by $QUEEN_DROID" >> "$FILE"\n'
+
+
+class Team:
+    """A repository with issues and a check, and what runs agents in it."""
+
+    def __init__(self, repo: Path, tmp_path: Path) -> None:
+        self.repo = repo
+        self.bin = tmp_path / "bin"
+        self.bin.mkdir()
+        words = " ".join(f"'{each}'" for each in COMMAND)
+        self.program("queen", f'PYTHONPATH="{os.pathsep.join(sys.path)}" exec {words} "$@"\n')
+        self.queen = Queen(repo)
+        self.queen.env = {
+            "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
+            "QUEEN_DURABILITY": "buffered",
+        }
+        self.set("land.check", "true")
+
+    def program(self, name: str, text: str) -> str:
+        """Returns the path of a shell script."""
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{text}")
+        path.chmod(0o755)
+        return str(path)
+
+    def agent(self, text: str) -> str:
+        """Returns the command of an agent, which knows the file of its issue."""
+        return self.program(
+            "agent", f'cat > "$0.said.$QUEEN_ISSUE"\nFILE="$QUEEN_ISSUE.txt"\n{text}'
+        )
+
+    def install_hook(self) -> None:
+        """Has clients find `queen-hook`."""
+        hook = "from queenbee.hook.main import main; main()"
+        path = f'PYTHONPATH="{os.pathsep.join(sys.path)}"'
+        self.program("queen-hook", f"{path} exec {sys.executable} -c '{hook}'\n")
+
+    def set(self, name: str, value: str) -> None:
+        assert self.queen("config", "set", name, value).code == 0
+
+    def issues(self, count: int) -> list[str]:
+        """Makes issues and commits them."""
+        for number in range(1, count + 1):
+            made = self.queen("issue", "new", f"issue {number}", "--id", f"x-{number}", as_="lead")
+            assert made.code == 0, made
+        git(self.repo, "add", "--all")
+        git(self.repo, "commit", "-qm", "issues")
+        return [f"x-{number}" for number in range(1, count + 1)]
+
+    def start(self, *arguments: str, as_: str = "lead") -> Ran:
+        return self.queen("start", *arguments, as_=as_)
+
+    def begun(self, *arguments: str) -> subprocess.Popen[str]:
+        return self.queen.start("start", *arguments, as_="lead")
+
+    def hive(self) -> Hive:
+        return Hive.open(self.repo, env={})
+
+    def done(self) -> dict[str, list[str]]:
+        """Returns who completed each issue, each completion once."""
+        found: dict[str, list[str]] = {}
+        for each in self.hive().assignments.find(status="completed"):
+            found.setdefault(each.issue_id, []).append(each.droid)
+        return found
+
+    def content(self, issue_id: str) -> str:
+        """Returns the file of an issue on the main branch, or "" without one."""
+        path = self.repo / f"{issue_id}.txt"
+        return path.read_text() if path.exists() else ""
+
+    def running(self) -> list[str]:
+        """Returns the processes of agents that run."""
+        entries = roster.everybody(self.hive().layout)
+        return [each.name for each in entries if each.is_alive]
+
+    def wait(self, what: Any) -> None:
+        until_s = time.monotonic() + LIMIT_S
+        while not what():
+            assert time.monotonic() < until_s
+            time.sleep(0.05)
