@@ -164,7 +164,7 @@ def test_every_code_of_a_refusal_is_listed_with_its_exit_status():
 def test_every_environment_variable_that_users_set_is_listed():
     cells = first_cells(SCRIPTING, "Environment")
     listed = {name for row in cells for name in words_in_code(row[0])}
-    pages = [ROOT / "docs" / name for name in ("ralph-beads.md", "team.md")]
+    pages = [ROOT / "docs" / name for name in ("ralph-beads.md", "team.md", "sprint-beads.md")]
     for_agents = {
         name for page in pages for name in re.findall(r"QUEEN_[A-Z_]+", page.read_text("utf-8"))
     }

@@ -377,7 +377,8 @@ class Worker:
 
     def _refusal(self) -> str:
         """Returns why a landing failed, in the last words of `queen`."""
-        lines = [each for each in self._tail().splitlines() if each.startswith("queen: ")]
+        said = [each for each in self._tail().splitlines() if "check passed in" not in each]
+        lines = [each for each in said if each.startswith("queen: ")] or said
         return f": {lines[-1].removeprefix('queen: ')}" if lines else ""
 
     def _reported_cost(self) -> float:

@@ -87,7 +87,7 @@ class TestATeam:
         bead = {"id": "x-1", "title": "one", "intent": "write", "dod": {"verifiers": [check]}}
         (team.repo / ".beads" / "active").mkdir(parents=True, exist_ok=True)
         (team.repo / ".beads" / "active" / "x-1.json").write_text(json.dumps(bead))
-        repairs = 'grep -q "no good" "$QUEEN_FAILURES_FILE" && WORD=good || WORD=bad\n'
+        repairs = '[ "$QUEEN_ATTEMPT" = 1 ] && WORD=bad || WORD=good\n'
         ran = team.start("ui", "--agent", team.agent(repairs + 'echo "$WORD" > "$FILE"\n'))
         assert ran.code == 0, ran
         assert team.content("x-1") == "good\n"
