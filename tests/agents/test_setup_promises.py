@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hives import git
 
-from queenbee.agents import setup
+from queenbee.agents import codex, setup
 from queenbee.agents.files import file_edits, json_text, marked, writable_roots
-from queenbee.errors import QueenError
+from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.errors import Conflict, QueenError
 from queenbee.git import hooks
 
 
@@ -128,3 +132,38 @@ def test_a_users_guard_stays(tmp_path: Path) -> None:
     place = setup.place_of(str(tmp_path), {}, user=False, undo=True)
     setup.Setup(place, str(tmp_path), [], undo=True).write()
     assert all(each.state == hooks.INSTALLED for each in hooks.states(found))
+
+
+def test_thousands_of_settings_are_read_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not again for each hook, which took half a minute for 20,000 of them."""
+    keys = 500
+    text = json.dumps({f"key {number}": {"a": 1} for number in range(keys)}, indent=2)
+    part = HookEntries("f", codex.groups("queen-hook"))
+    read, once = [0], json_text.Item.__init__
+
+    def counting(self: json_text.Item, *arguments: Any, **more: Any) -> None:
+        read[0] += 1
+        once(self, *arguments, **more)
+
+    monkeypatch.setattr(json_text.Item, "__init__", counting)
+    added = part.added(text)
+    assert part.removed(added) == text
+    assert read[0] < 8 * keys
+
+
+def test_hooks_that_another_program_wrote_again_are_taken_out_whole() -> None:
+    part = HookEntries("f", codex.groups("queen-hook"))
+    for separators in ((",", ":"), (", ", ": ")):
+        rewritten = json.dumps(json.loads(part.added(None)), separators=separators)
+        assert part.removed(rewritten) is None
+        both = json.dumps({"a": 1, **json.loads(part.added(None))}, separators=separators)
+        assert json.loads(part.removed(both) or "") == {"a": 1}
+
+
+def test_a_table_that_is_written_in_one_line_is_named() -> None:
+    part = marked.MarkedToml("f", "server", "# >>> q >>>", "[servers.q]\nx = 1", "# <<< q <<<")
+    with pytest.raises(Conflict, match=r"servers = .* in one line") as inline:
+        part.added("servers = { other = { x = 2 } }\n")
+    assert "[servers.other]" in str(inline.value.hint)
+    with pytest.raises(Conflict, match="a table of ours already"):
+        part.added("[servers.q]\nx = 2\n")

@@ -25,6 +25,7 @@ _OURS = re.compile(
     rf"(?:! {_FOUND} \|\| )?{_RUN}|if {_FOUND}; then {_RUN}; else echo '[^'\n]*'; fi"
 )
 """The commands that we write, and others that run one program and nothing else."""
+_BEFORE = '{"hooks":'
 _EMPTY = '{"version": 1\n}\n'
 """What is left of a file with a version that we made."""
 
@@ -69,8 +70,8 @@ class HookEntries:
             root = Container(text, begin(text))
             hooks = root.member("hooks")
             if hooks is None:
-                text = insert(text, root, "hooks", {event: [group]}, 1)
-                continue
+                every = {each: [one] for each, one in self.wanted.items()}
+                return insert(text, root, "hooks", every, 1)
             events = self._container(text, hooks.value, "{", "hooks")
             entry = events.member(event)
             if entry is None:
@@ -84,13 +85,19 @@ class HookEntries:
         """Returns the settings without our hooks, or None if they held nothing else."""
         if text is not None:
             self.parsed(text)
-        before = text
-        while text is not None:
-            found = next(self._ours(text), None)
-            if found is None:
-                return None if text == _EMPTY and text != before else text
-            text = cut(text, *found)
-        return None
+        if text is None or next(self._ours(text), None) is None:
+            return text
+        # In a text of their own: to read thousands of other settings again for each takes seconds.
+        root = Container(text, begin(text))
+        index = [item.key for item in root.items].index("hooks")
+        hooks = root.items[index]
+        own: str | None = _BEFORE + text[hooks.value : hooks.end] + "}"
+        while own and (found := next(self._ours(own), None)):
+            own = cut(own, *found)
+        if own and own.startswith(_BEFORE):
+            return text[: hooks.value] + own[len(_BEFORE) : -1] + text[hooks.end :]
+        rest = cut(text, [root], index)
+        return None if rest == _EMPTY else rest
 
     def installed(self, text: str) -> list[tuple[str, object]]:
         """Returns the groups that run our hook, each with its event."""

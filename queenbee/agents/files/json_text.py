@@ -1,8 +1,9 @@
 """Changes a JSON text and leaves every other byte of it unchanged, comments and commas included.
 
 An item that is added to an empty container follows its bracket directly (`{"a": 1 }` from `{ }`);
-in one that we made it is on its own line: so a later cut restores the original text. Positions are
-indexes into a text that `loads` accepts.
+in one that we made it is on its own line: so a later cut restores the original text. An item of
+ours has several lines: on one line, another program has written the text again, and what a cut
+leaves empty goes too. Positions are indexes into a text that `loads` accepts.
 """
 
 from __future__ import annotations
@@ -12,6 +13,14 @@ import re
 
 _SPACE = " \t\n\r"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+# What each of these takes can end in one way only, so none of them ever goes back.
+_BLANK = re.compile(r"(?:[ \t\n\r]++|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_LITERAL = re.compile(r"[^,\]}/ \t\n\r]*+")
+_NO_BRACKET = re.compile(
+    r"""(?:[^\[\]{}"/]++|"(?:[^"\\]++|\\.)*+"|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/|/)*+""",
+    re.DOTALL,
+)
 _LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
 
 
@@ -60,7 +69,8 @@ class Item:
         """Where the value begins: after the key, in a member."""
         if is_member:
             key_end = _end_of_string(text, start)
-            self.key = json.loads(text[start:key_end])
+            name = text[start:key_end]
+            self.key = json.loads(name) if "\\" in name else name[1:-1]
             self.value = _skip(text, _skip(text, key_end) + 1)
         self.end = _end_of_value(text, self.value)
 
@@ -72,8 +82,9 @@ class Style:
 
     def __init__(self, text: str) -> None:
         self.newline = "\r\n" if "\r\n" in text else "\n"
-        root = Container(text, begin(text))
-        before = text[root.open + 1 : root.items[0].start] if root.items else ""
+        inside = begin(text) + 1
+        first = _skip(text, inside)
+        before = "" if text[first] in "]}" else text[inside:first]
         self.in_lines = "\n" in before
         self.indent = _blanks(before.rpartition("\n")[2]) or "  "
 
@@ -139,7 +150,7 @@ def cut(text: str, path: list[Container], index: int) -> str | None:
         return text[: container.items[index - 1].end] + text[item.end :]
     if len(container.items) > 1:
         return text[: item.start] + text[container.items[1].start :]
-    if item.start == container.open + 1:
+    if item.start == container.open + 1 and not _is_in_one_line(text, item):
         return text[: item.start] + text[item.end :]
     inside = text[container.open + 1 : item.start] + text[item.end : container.close]
     if inside.replace(",", "", 1).strip(_SPACE):
@@ -150,6 +161,12 @@ def cut(text: str, path: list[Container], index: int) -> str | None:
     parent = path[-2]
     number = next(n for n, each in enumerate(parent.items) if each.value == container.open)
     return cut(text, path[:-1], number)
+
+
+def _is_in_one_line(text: str, item: Item) -> bool:
+    """Returns whether an item that has several lines as we write it has only one."""
+    value = text[item.value : item.end]
+    return value[0] in "[{" and "\n" not in value and bool(loads(value, comments=True))
 
 
 def _is_among_comments(text: str, container: Container, index: int) -> bool:
@@ -184,42 +201,27 @@ def _end_of_value(text: str, start: int) -> int:
     if text[start] == '"':
         return _end_of_string(text, start)
     if text[start] not in "[{":
-        end = start
-        while end < len(text) and text[end] not in ",]}/" + _SPACE:
-            end += 1
-        return end
+        return _found(_LITERAL, text, start)
     depth, position = 0, start
     while True:
-        if text[position] == '"':
-            position = _end_of_string(text, position)
-            continue
-        if text[position] == "/":
-            position = _skip(text, position)
-            continue
-        depth += text[position] in "[{"
-        depth -= text[position] in "]}"
+        position = _found(_NO_BRACKET, text, position)
+        depth += 1 if text[position] in "[{" else -1
         position += 1
         if depth == 0:
             return position
 
 
 def _end_of_string(text: str, start: int) -> int:
-    position = start + 1
-    while text[position] != '"':
-        position += 2 if text[position] == "\\" else 1
-    return position + 1
+    return _found(_STRING, text, start)
 
 
 def _skip(text: str, position: int) -> int:
     """Returns where the next token begins: after blanks and comments."""
-    while position < len(text):
-        if text[position] in _SPACE:
-            position += 1
-        elif text.startswith("//", position):
-            end = text.find("\n", position)
-            position = end if end >= 0 else len(text)
-        elif text.startswith("/*", position):
-            position = text.index("*/", position + 2) + 2
-        else:
-            break
-    return position
+    return _found(_BLANK, text, position)
+
+
+def _found(what: re.Pattern[str], text: str, start: int) -> int:
+    """Returns where the text ends that begins here."""
+    found = what.match(text, start)
+    assert found is not None, "this is no JSON"
+    return found.end()

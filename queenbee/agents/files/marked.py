@@ -72,23 +72,37 @@ class MarkedToml(Marked):
 
     def added(self, text: str | None) -> str:
         """Returns the text with the block. Raises `Conflict` if its tables are there already."""
-        before = parsed_toml(self.path, self.removed(text) or "")
+        before, ours = parsed_toml(self.path, self.removed(text) or ""), tomllib.loads(self._block)
         changed = super().added(text)
         try:
             after = tomllib.loads(changed)
         except ValueError as error:
-            raise Conflict(
-                f"{self.path} has a table of ours already: {error}; nothing was changed",
-                hint="rename it, or remove it",
-                path=self.path,
-            ) from error
-        if after != merged(before, tomllib.loads(self._block)):
+            raise self._refused(before, ours, error) from error
+        if after != merged(before, ours):
             raise Conflict(
                 f"{self.path} cannot be changed safely; nothing was changed",
                 hint=f"add it by hand: {self._block}",
                 path=self.path,
             )
         return changed
+
+    def _refused(
+        self, before: dict[str, object], ours: dict[str, object], error: ValueError
+    ) -> Conflict:
+        for name, tables in ours.items():
+            theirs = before.get(name)
+            if isinstance(theirs, dict) and isinstance(tables, dict) and not theirs.keys() & tables:
+                return Conflict(
+                    f"{self.path} has {name} = {{…}} in one line, which no table can be added to; "
+                    "nothing was changed",
+                    hint=f"write it as tables, such as [{name}.{next(iter(theirs), 'NAME')}]",
+                    path=self.path,
+                )
+        return Conflict(
+            f"{self.path} has a table of ours already: {error}; nothing was changed",
+            hint="rename it, or remove it",
+            path=self.path,
+        )
 
 
 def parsed_toml(path: str, text: str) -> dict[str, object]:
