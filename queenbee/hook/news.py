@@ -12,7 +12,7 @@ from queenbee.hook import answers, events
 from queenbee.hook.acting_names import find_actor
 from queenbee.hook.session_events import open_as
 from queenbee.store.droids import presence
-from queenbee.store.droids.told import Told
+from queenbee.store.droids.told import Told, key_of
 from queenbee.store.layout import discover
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ def at_stop(event: Event, env: Mapping[str, str]) -> Answer | None:
     hive = _opened(layout, actor)
     reason = unfinished.leaves(hive, pass_as=actor.pass_as)
     # Without a memory, it could be kept for ever.
-    if not reason or not told.add([key]):
+    if not reason or not told.add([key, *(key_of(each.id) for each in unfinished.mail_of(hive))]):
         return None
     more = news.take(hive, pass_as=actor.pass_as)
     return answers.hold(event, "\n".join([reason, *([more] if more else [])]))

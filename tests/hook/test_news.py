@@ -530,6 +530,13 @@ def test_without_a_session_or_a_memory_nobody_is_kept(
     assert stop(ask, tree) != ""
 
 
+def test_a_message_that_holds_is_named_once(ask: Ask, tree: Path) -> None:
+    hive_of(tree, "reviewer").messages.send("tester", "b", subject="Is it done?", ack_within_s=60)
+    hive_of(tree, "reviewer").messages.send("tester", "b", subject="Something else")
+    text = stop(ask, tree)
+    assert text.count("Is it done?") == text.count("Something else") == 1
+
+
 def test_only_where_its_shell_lacks_its_name_a_session_is_told_to_pass_it(
     ask: Ask, tree: Path
 ) -> None:

@@ -31,10 +31,15 @@ def leaves(hive: Services, *, pass_as: bool = False) -> str:
         issue = hive.issues.get_or_none(each.issue_id)
         if issue is None or not issue.done:
             claims.append(_claim(hive, each, issue, as_))
-    mail = [f"- {head(hive, each)}" for each in _unanswered(hive)[:_SHOWN]]
+    mail = [f"- {head(hive, each)}" for each in mail_of(hive)]
     if mail:
         mail.append(f"To read your mail: {suggested('queen msg read', as_=as_)}")
     return "\n".join([_HEADER, *claims[:_SHOWN], *mail]) if claims or mail else ""
+
+
+def mail_of(hive: Services) -> list[Message]:
+    """Returns the messages that `leaves` names."""
+    return _unanswered(hive)[:_SHOWN]
 
 
 def _claim(hive: Services, claim: Assignment, issue: Issue | None, as_: str | None) -> str:
