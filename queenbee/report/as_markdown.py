@@ -92,6 +92,7 @@ def _sections(report: Report) -> list[tuple[str, str]]:
     return [
         ("Plan", _plan(report)),
         ("At work", _at_work(report)),
+        ("Agents", "\n".join(f"- {code(each)}" for each in report.started[:_NAMES])),
         ("Checks and gates", _checks(report)),
         ("Conflicts", _conflicts(report)),
         ("Waiting times", _waits(report)),

@@ -13,6 +13,7 @@ from queenbee.report.plan_section import graph, open_issues, phases, totals
 from queenbee.report.talk import checks, threads
 from queenbee.report.times import bars, conflicts, handovers, median, newest, waits
 from queenbee.report.values import Foreseen, GateLine, Report, Waiting
+from queenbee.store.droids import roster
 from queenbee.workflows.gating.gates import gate_views
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def gather(hive: Hive, *, since_ms: int | None = None, with_git: bool = True) ->
         threads=said,
         messages=messages,
         left_out=left_out,
+        started=roster.sentences(hive.layout, begin_ms),
     )
 
 

@@ -64,6 +64,7 @@ def page(report: Report) -> str:
     sections = (
         ("plan", "Plan", _plan),
         ("graph", "Dependencies", _graph),
+        *([("started", "Agents", _started)] if report.started else []),
         ("time", "Time line", _time),
         ("waits", "Waiting times", _waits),
         ("conflicts", "Conflicts", _conflicts),
@@ -200,6 +201,10 @@ def _time(report: Report) -> Markup:
         _scroll(timeline_drawing(report.bars, report.made_ms), "Time line"),
         _details(_AS_TABLE, table),
     )
+
+
+def _started(report: Report) -> Markup:
+    return _lines([short(each, limits.REASON) for each in report.started])
 
 
 def _waits(report: Report) -> Markup:

@@ -222,3 +222,5 @@ class Report(_Value):
     messages: int
     left_out: Sequence[str]
     """What is not in the report because there is too much of it, a sentence each."""
+    started: Sequence[str] = ()
+    """What `queen start` does on this machine, or how it last ended, a sentence each."""

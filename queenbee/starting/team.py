@@ -194,7 +194,7 @@ class Team:
         left = self._hive.issues.open()
         if not why and left and any(each.gave_back for each in self.workers):
             why = "issues were given back"
-        return Ended(
+        ended = Ended(
             why,
             time.monotonic() - self._begun_s,
             {each.name: each.entry.landed for each in self.workers},
@@ -202,6 +202,8 @@ class Team:
             [each for each in left if self._wanted.only is None or each in self._wanted.only],
             sum(each.cost_usd for each in self.workers),
         )
+        roster.note_end(self._hive.layout, self._hive.now_ms(), sentences(ended))
+        return ended
 
     def _names(self) -> list[str]:
         """Returns the agents: those named, or what a killed run left and as many as wanted."""
@@ -278,7 +280,16 @@ def _path_of(hive: Hive, name: str) -> str | None:
     return own[0] if own else None
 
 
-def summary(ended: Ended) -> str:
-    """Returns in one line what was done, by whom, and in what time."""
+def sentences(ended: Ended) -> list[str]:
+    """Returns what was done, by whom and in what time, and what is left and why, a line each."""
     done = ", ".join(f"{name} {count}" for name, count in ended.landed.items())
-    return f"{sum(ended.landed.values())} issues in {format_duration(ended.seconds)}: {done}"
+    count = sum(ended.landed.values())
+    found = [f"{count} issues in {format_duration(ended.seconds)}: {done}"]
+    if ended.cost_usd:
+        found.append(f"spent, as the clients report it: {ended.cost_usd:.2f} USD")
+    found += [f"{issue_id}: {why}" for issue_id, why in ended.gave_back.items()]
+    if ended.why:
+        found.append(f"it ended before everything was done: {ended.why}")
+    if ended.left:
+        found.append(f"left: {', '.join(ended.left[:20])}; see: queen issues")
+    return found

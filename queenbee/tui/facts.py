@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.documents.folders import gates_dir, json_stamp
 from queenbee.services.work import status
+from queenbee.store.droids import roster
 from queenbee.store.files import stamp_of
 from queenbee.store.safe_open import names_in
 from queenbee.workflows.gating.gates import gate_views
@@ -78,6 +79,7 @@ class Reader:
             names_in(layout.queue_dir),
             *(names_in(each) for each in self._landing_dirs()),
             _times_in(layout.presence_dir),
+            json_stamp(roster.folder(layout)),
         )
 
     def wait(self, stop: threading.Event, before: object, deadline_s: float) -> bool:

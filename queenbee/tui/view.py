@@ -113,6 +113,11 @@ def _droids(facts: Facts, now_ms: int) -> Panel:
             shown.add(waiter.droid)
             about = cell(f"waits for {waiter.want.shown()}")
             rows.append(_without_issue(marked("waits"), waiter.droid, about, seen="now"))
+    for started in facts.status.started:
+        if started.name not in shown:
+            shown.add(started.name)
+            about, since = cell(started.sentence()), age(started.since_ms, now_ms)
+            rows.append(_without_issue(marked("ready", "free"), started.name, about, seen=since))
     for droid, seen_ms in sorted(facts.seen.items()):
         if droid not in shown and now_ms - seen_ms < facts.quiet_after_ms:
             about, seen = Cell("no issue, no lease"), age(seen_ms, now_ms)
@@ -127,6 +132,7 @@ def _member(member: Member, facts: Facts, now_ms: int) -> Iterator[Row]:
     seen_ms = max(member.last_seen_ms, facts.seen.get(member.droid, 0))
     quiet = not seen_ms or now_ms - seen_ms >= facts.quiet_after_ms
     waits = any(each.droid == member.droid for each in facts.status.queue)
+    run = next((f" · {e.sentence()}" for e in facts.status.started if e.name == member.droid), "")
     state = "waits" if waits else "quiet" if quiet else "active"
     since = age(seen_ms, now_ms) if member.silent_s is None else member.silence()
     seen = Cell("now" if waits else since, "quiet" if state == "quiet" else "")
@@ -137,7 +143,7 @@ def _member(member: Member, facts: Facts, now_ms: int) -> Iterator[Row]:
             marked(state),
             cell(member.droid),
             cell(each.issue_id),
-            cell(member.titles.get(each.issue_id, "")),
+            cell(member.titles.get(each.issue_id, "") + run),
             # Leases for no issue of its own are shown with the first.
             _files([*of_issue, *(others if number == 0 else ())]),
             Cell(age(each.created_ms, now_ms)),

@@ -60,9 +60,14 @@ class TestATeam:
         running = team.begun("ui", "--agent", team.agent("sleep 3\n" + WORKS))
         team.wait(team.running)
         shown = team.queen("status", as_="lead")
+        report = team.queen("report", "--format", "md", as_="lead")
         running.communicate(timeout=LIMIT_S)
         assert "ui is run by queen start" in shown.out
         assert "working x-1" in shown.out
+        assert "- `ui (agent): working x-1, 0 landed`" in report.out
+        report = team.queen("report", "--format", "md", as_="lead")
+        assert ": ui 1`" in report.out
+        assert "ui (agent)" not in report.out
 
     def test_only_one_runs_at_a_time(self, team: Team) -> None:
         team.issues(1)

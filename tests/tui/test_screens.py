@@ -15,6 +15,9 @@ from boards import drive, shows, text_of, until
 from textual.pilot import Pilot
 
 from queenbee import Hive
+from queenbee.store import safe_open
+from queenbee.store.droids import roster
+from queenbee.store.droids.liveness import described
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +59,18 @@ def test_the_board_looks_as_it_was_accepted(
         compare(name, text_of(pilot.app))  # type: ignore[arg-type]
 
     drive(team, steps, size)
+
+
+def test_an_agent_of_a_started_team_has_a_line(team: Hive) -> None:
+    entry = roster.Entry("robin", {"client": "claude", "state": "between", "landed": 2})
+    entry.supervisor = described(os.getpid())
+    safe_open.make_folder(roster.folder(team.layout))
+    roster.write(team.layout, entry)
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await shows(pilot, "robin (claude): between, 2 landed")
+
+    drive(team, steps, (160, 50))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 50)])

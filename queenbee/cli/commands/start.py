@@ -36,17 +36,10 @@ _FOLLOW_S = 0.3
 def _show(ended: Ended | None) -> None:
     if ended is None:
         return
-    from queenbee.starting.team import summary  # noqa: PLC0415 - start-up
+    from queenbee.starting.team import sentences  # noqa: PLC0415 - start-up
 
-    say(printable(summary(ended)), bold=True)
-    if ended.cost_usd:
-        say(f"spent, as the clients report it: {ended.cost_usd:.2f} USD")
-    for issue_id, why in ended.gave_back.items():
-        paragraph(f"{printable(issue_id)}: {printable(why)}", "  ")
-    if ended.why:
-        paragraph(f"it ended before everything was done: {ended.why}")
-    if ended.left:
-        paragraph(f"left: {printable(', '.join(ended.left[:20]))}; see: queen issues")
+    for number, each in enumerate(sentences(ended)):
+        paragraph(printable(each), bold=number == 0)
 
 
 @command(

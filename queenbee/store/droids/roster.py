@@ -71,6 +71,12 @@ class Entry:
         allowed = self.only is None or issue.id in self.only
         return allowed and not self.is_ending and issue.id not in self.without
 
+    def sentence(self) -> str:
+        """Returns its line: what runs it, what it does, and how much it has landed."""
+        client = os.path.basename(self.client.split(" ")[0])
+        doing = " ".join(filter(None, (self.state, self.issue_id if self.process else "")))
+        return f"{self.name} ({client}): {doing}, {self.landed} landed"
+
     @property
     def is_looked_after(self) -> bool:
         """Whether a `queen start` runs that knows of it."""
@@ -109,6 +115,22 @@ def forget(layout: Layout, name: str) -> None:
     """Forgets an agent that is done. Never fails."""
     with suppress(OSError, QueenError):
         safe_open.unlink(_path(layout, name))
+
+
+def note_end(layout: Layout, at_ms: int, said: list[str]) -> None:
+    """Notes how a run ended, a sentence each. Never fails."""
+    keep(os.path.join(folder(layout), "ended"), {"at_ms": at_ms, "said": said})
+
+
+def sentences(layout: Layout, since_ms: int) -> list[str]:
+    """Returns what the agents do that are looked after now, or how the last run ended, unless that
+    was before `since_ms`.
+    """
+    found = [each.sentence() for each in everybody(layout)]
+    ended = recall(os.path.join(folder(layout), "ended"), _MOST_BYTES) if not found else None
+    if not isinstance(ended, dict) or type(ended.get("at_ms")) is not int:
+        return found
+    return _names(ended.get("said")) or [] if ended["at_ms"] >= since_ms else []
 
 
 def looked_after(layout: Layout, name: str | None) -> Entry | None:
