@@ -1,4 +1,4 @@
-"""What `queen collisions` costs on a repository of 20,000 files, and the check after an edit.
+"""What `queen worktree collisions` costs on a repository of 20,000 files, and the check after an edit.
 
     python -m bench.collisions
 

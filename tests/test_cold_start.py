@@ -75,7 +75,7 @@ COMMANDS = {
     "check src/x.py": MESSAGES | ASSIGNMENTS | ISSUES | WRITING,
     "reserved": MESSAGES | ASSIGNMENTS | ISSUES | WRITING,
     "claim qb-1": PATTERNS | MESSAGES | LEASES,
-    "assignments": PATTERNS | MESSAGES | LEASES | ISSUES | WRITING,
+    "assignments": PATTERNS | MESSAGES | LEASES | WRITING,
     "ready": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.commands.assignments"},
     "issues": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.commands.assignments"},
     "show qb-1": WRITING,

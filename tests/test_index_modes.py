@@ -26,9 +26,9 @@ pytestmark = pytest.mark.slow
 
 GATE = "--workflow wf --phase p1"
 READS = {
-    "engine status": [""],
-    "where": [""],
-    "whoami": [""],
+    "hive engine status": [""],
+    "hive where": [""],
+    "hive whoami": [""],
     "version": [""],
     "mcp": [],  # It ends its process: it has tests of its own.
     "watch": [""],
@@ -58,18 +58,18 @@ READS = {
     "msg sent": ["", "--limit 500"],
     "msg thread": ["{message}", "{old}", "qb-5", "qm-gone"],
     "msg wait": ["--timeout 1s", "--timeout 1s --from tester"],
-    "assignments": [
+    "issue assignments": [
         "",
         "--status all",
         "--status completed --droid tester",
         "--issue qb-5 --status all",
         "--droid reviewer --status released",
     ],
-    "reserved": ["", "--all", "--droid tester", "--path src/part61/x.py", "--stale"],
-    "check": ["src/part61/x.py docs/60.md free.py lib/13/a", "src/part75/y", "lib/13.py"],
-    "overlap": ["src/* src/a", "a b"],
-    "conflicts": [""],
-    "collisions": ["", "--order", "--check"],
+    "reserve list": ["", "--all", "--droid tester", "--path src/part61/x.py", "--stale"],
+    "reserve check": ["src/part61/x.py docs/60.md free.py lib/13/a", "src/part75/y", "lib/13.py"],
+    "reserve overlap": ["src/* src/a", "a b"],
+    "reserve conflicts": [""],
+    "worktree collisions": ["", "--order", "--check"],
     "issues": ["", "--all", "--status closed"],
     "issue list": [""],
     "config list": [""],
@@ -77,16 +77,20 @@ READS = {
     "status": [""],
     "prime": ["", "--full"],
     "prompt": ["", "--for tmux --ascii"],
-    "wait": ["--ready --timeout 0s", "qb-5 --free src/** --timeout 0s", "--mail --timeout 0s"],
+    "issue wait": [
+        "--ready --timeout 0s",
+        "qb-5 --free src/** --timeout 0s",
+        "--mail --timeout 0s",
+    ],
     "help": ["", "msg send"],
     "show": ["qb-5", "qb-21", "qb-25", "qb-gone"],
-    "ready": [""],
+    "issue ready": [""],
     "report": ["", "--since 26h"],
-    "history": ["{message}", "{old}", "{assignment}", "{lease}", "qa-go", "qr-go", "qr-gone"],
+    "hive history": ["{message}", "{old}", "{assignment}", "{lease}", "qa-go", "qr-go", "qr-gone"],
     "doctor": [""],
-    "stats": [""],
-    "index status": [""],
-    "index export": [""],
+    "hive stats": [""],
+    "hive index status": [""],
+    "hive index export": [""],
     "bead list": [""],
     "bead ready": [""],
     "bead schema": ["ralph"],
@@ -118,10 +122,10 @@ ui-engineer: msg read {message} {other}
 reviewer: msg read {message}
 writer: msg ack {message}
 writer: msg delete {other}
-human: notify --once
+human: msg notify --once
 tester: claim qb-44
 ui-engineer: claim qb-44
-ui-engineer: assign qb-44 writer --reassign --reason busy
+ui-engineer: issue assign qb-44 writer --reassign --reason busy
 reviewer: claim qb-28
 tester: release qb-28
 ui-engineer: claim qb-46
@@ -145,7 +149,7 @@ tester: issue delete qb-new
 tester: issue import {issues}
 tester: config set land.check true
 tester: config unset land.check
-tester: nudge reviewer
+tester: msg nudge reviewer
 reviewer: reserve src/part61/x.py
 reviewer: reserve src/part61/x.py --force --reason urgent
 tester: reserve new/** other.py --ttl 1h --issue qb-5
@@ -153,17 +157,17 @@ tester: reserve new/** --shared
 writer: reserve docs/read.md --read
 tester: reserve docs/read.md --read
 writer: reserve new/a
-reviewer: renew --all
-tester: renew new/** --ttl 5h
-tester: unreserve other.py
-writer: unreserve other.py
-reviewer: unreserve --id {lease}
-ui-engineer: unreserve --all
+reviewer: reserve renew --all
+tester: reserve renew new/** --ttl 5h
+tester: reserve release other.py
+writer: reserve release other.py
+reviewer: reserve release --id {lease}
+ui-engineer: reserve release --all
 tester: bead record result bd-1 {{"status":"pass","message":"ok"}}
 tester: bead edit bd-1 --set metadata.rig=other
-tester: verify gt-1 --dry-run
-tester: verify gt-1
-tester: run gt-2 --dry-run
+tester: bead verify gt-1 --dry-run
+tester: bead verify gt-1
+tester: bead run gt-2 --dry-run
 tester: plan annotate {plan}
 tester: plan import {plan}
 tester: gate new --workflow wf --phase p1
@@ -173,15 +177,15 @@ tester: gate remove-rule --workflow wf --phase p1 extra
 tester: gate run --workflow wf --phase p1
 tester: session import --session {session}
 tester: session new task --dir made
-tester: index rebuild
+tester: hive index rebuild
 tester: msg send reviewer more
-human: delete {assignment}
-tester: migrate v1_to_v2
-tester: rotate --older-than 1h
-tester: engine use files
+human: hive delete {assignment}
+tester: hive migrate v1_to_v2
+tester: hive rotate --older-than 1h
+tester: hive engine use files
 tester: doctor --fix
 tester: init
-tester: whoami --set tester
+tester: hive whoami --set tester
 tester: setup claude
 tester: setup --undo
 tester: hooks install claude

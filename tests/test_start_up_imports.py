@@ -135,7 +135,8 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     yield loaded(small, QUICK, "guard", "check", "--staged")
     yield loaded(small, COMPLETION)
     # Help, completion and the search for a mistyped name load the modules of all commands.
-    for line in (*COMMANDS, "--help", "guard check --staged"):
+    helps = ("--help", "hive --help", "worktree --help", "bead --help", "msg --help")
+    for line in (*COMMANDS, *helps, "guard check --staged"):
         yield loaded(small, QUEEN, *line.split(" "))
     lands = outside / "lands"
     git(small, "worktree", "add", "-q", str(lands))

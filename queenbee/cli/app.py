@@ -7,6 +7,7 @@ passed to the function that shows it to people.
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 from contextlib import nullcontext, suppress
 from importlib import import_module
@@ -19,9 +20,11 @@ from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
-from queenbee.errors import NoHive, Unwritable
+from queenbee.errors import NoHive, QueenError, Unwritable
 from queenbee.git import let_ask
+from queenbee.store import layout
 from queenbee.store.droids.presence import Beat
+from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -86,12 +89,12 @@ class Invocation:
         else:
             aside(f"queen: {printable(text)}")
 
-    def tell_problem(self, layout: Layout) -> None:
+    def tell_problem(self, found: Layout) -> None:
         """Says why the settings cannot be read, if that is so, and which ones count instead."""
-        if layout.settings.problem is not None:
+        if found.settings.problem is not None:
             from queenbee.git.settings_origin import problem_sentence  # noqa: PLC0415 - start-up
 
-            self.tell(problem_sentence(layout) or "")
+            self.tell(problem_sentence(found) or "")
 
     def freshen(self, command: str | None) -> None:
         """Takes in what others pushed, before a command reads, if the settings say so."""
@@ -230,13 +233,17 @@ class QueenGroup(click.Group):
     """A group whose commands are imported when called; a mistyped name suggests the nearest.
 
     `sections` maps the heading of each section of the help to its commands, each with its module
-    in `cli.commands`.
+    in `cli.commands`, as does `hidden` without showing them. The names in `moved` and `meant`
+    stand for other commands: the former run, the latter are suggested.
     """
 
     def __init__(
         self,
         *args: Any,
         sections: Mapping[str, Mapping[str, str]] | None = None,
+        hidden: Mapping[str, str] | None = None,
+        moved: Mapping[str, str] | None = None,
+        meant: Mapping[str, str] | None = None,
         example: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -246,19 +253,19 @@ class QueenGroup(click.Group):
             kwargs["epilog"] = _example(example)
         super().__init__(*args, **kwargs)
         self.sections = sections or {}
-        self.modules = {
-            name: module for each in self.sections.values() for name, module in each.items()
-        }
+        self.moved, self.meant = moved or {}, meant or {}
+        shown = {name: module for each in self.sections.values() for name, module in each.items()}
+        self.modules = {**shown, **(hidden or {})}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.modules) or list(self.commands)
+        return [*self.commands, *self.modules]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Writes one list of commands for each section."""
         if not self.sections:
             super().format_commands(ctx, formatter)
             return
-        longest = max(map(len, self.modules))
+        longest = max(len(name) for each in self.sections.values() for name in each)
         for heading, modules in self.sections.items():
             limit = formatter.width - 6 - longest
             rows = []
@@ -280,7 +287,8 @@ class QueenGroup(click.Group):
 
         if not (self.modules and is_bash()):
             return super().shell_complete(ctx, incomplete)
-        names = [name for name in self.modules if name.startswith(incomplete)]
+        shown = [name for name in self.list_commands(ctx) if " " not in name]
+        names = [name for name in shown if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(name) for name in names), *options]
 
@@ -288,13 +296,21 @@ class QueenGroup(click.Group):
         module = self.modules.get(cmd_name)
         if module is None:
             return super().get_command(ctx, cmd_name)
-        command = getattr(import_module(f"queenbee.cli.commands.{module}"), _attribute(cmd_name))
+        variable = _attribute(cmd_name.replace(" ", "_"))
+        command = getattr(import_module(f"queenbee.cli.commands.{module}"), variable)
         assert isinstance(command, click.Command)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in self.moved:
+            new = self.moved[args[0]]
+            _tell_moved(ctx, args[0], new)
+            args = [*new.split(" "), *args[1:]]
+        both = " ".join(args[:2])
+        if len(args) > 1 and both in self.modules:
+            return both, self.get_command(ctx, both), args[2:]
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             close = " or ".join(repr(each) for each in self._similar(ctx, args[0]))
             suggestion = f" Did you mean {close}?" if close else ""
@@ -303,6 +319,9 @@ class QueenGroup(click.Group):
 
     def _similar(self, ctx: click.Context, typed: str) -> list[str]:
         """Returns the commands that the user may have meant: `msg inbox` for `inbox`."""
+        stands_for = {**self.meant, **self.moved}.get(typed.lower())
+        if stands_for is not None:
+            return [stands_for]
         names = self.list_commands(ctx)
         inner = []
         for name in names:
@@ -336,9 +355,29 @@ def command(
     return wrap
 
 
-def group(name: str, commands: Sequence[QueenCommand], *, help: str, example: str) -> QueenGroup:
-    """Makes a command that has subcommands; `example` ends its help."""
-    return QueenGroup(name, help=help, commands=commands, example=example)
+def group(
+    name: str, commands: Sequence[QueenCommand], *, help: str, example: str, more: str = ""
+) -> QueenGroup:
+    """Makes a command that has subcommands; `example` ends its help. `more` names those of other
+    modules: `ready:issues`.
+    """
+    hidden = dict(each.split(":") for each in more.split())
+    return QueenGroup(name, help=help, commands=commands, example=example, hidden=hidden)
+
+
+def _tell_moved(ctx: click.Context, old: str, new: str) -> None:
+    """Says once to a person at a terminal where a command is now; scripts go on as before."""
+    if not (sys.stderr and sys.stderr.isatty()) or ctx.resilient_parsing:
+        return
+    with suppress(QueenError):
+        beads_dir = ctx.ensure_object(Invocation).beads_dir
+        found = layout.discover(layout.working_directory(), os.environ, beads_dir=beads_dir)
+        path = os.path.join(found.state_dir, "moved")
+        told = recall(path)
+        told = told if isinstance(told, list) else []
+        if old not in told:
+            keep(path, [*told, old])
+            aside(f"queen: queen {old} is queen {new} now")
 
 
 def _taught(ctx: click.Context, parameters: list[click.Parameter]) -> list[click.Parameter]:

@@ -23,49 +23,58 @@ from queenbee.version import __version__
 _SECTIONS = {
     title: dict(each.split(":") for each in commands.split())
     for title, commands in {
-        "Work": """
-            next:work land:land start:start worktree:worktree complete:work status:work watch:watch
-            prime:care.for_agents prompt:care.for_people wait:work issues:issues
-            ready:issues show:issues issue:issue claim:assignments release:assignments
-            note:assignments assign:assignments assignments:assignments
+        "For you": """
+            init:care.hive setup:care.setup start:start status:work watch:watch report:care.report
+            issue:issue plan:plan config:care.config doctor:care.doctor sync:care.sync
         """,
-        "Files": """
-            reserve:reservations unreserve:reservations renew:reservations
-            reserved:reservations check:reservations overlap:reservations
-            conflicts:reservations collisions:collisions nudge:msg
+        "For agents": """
+            next:work land:land complete:work claim:assignments release:assignments issues:issues
+            show:issues note:assignments msg:msg reserve:reservations
         """,
-        "Talk": "msg:msg notify:care.for_people",
-        "Plans and checks": """
-            plan:plan bead:bead session:session gate:gate verify:verify run:verify
-        """,
-        "Care": """
-            init:care.hive setup:care.setup config:care.config where:care.hive
-            whoami:care.hive mcp:care.for_agents guard:care.guard sync:care.sync
-            doctor:care.doctor history:care.records delete:care.records report:care.report
-            index:care.records stats:care.records rotate:care.records migrate:care.records
-            engine:care.engine completion:care.hive version:care.hive help:care.hive
-        """,
+        "Plans and checks": "bead:bead gate:gate session:session",
+        "More": "worktree:worktree hive:care.hive",
     }.items()
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
+_HIDDEN = {
+    "prime": "care.for_agents",
+    "mcp": "care.for_agents",
+    "prompt": "care.for_people",
+    "completion": "care.hive",
+    "version": "care.hive",
+    "guard": "care.guard",
+    "help": "care.hive",
+    **{
+        f"reserve {name}": "reservations"
+        for name in ("list", "release", "renew", "check", "overlap", "conflicts")
+    },
+}
+"""What programs run, and what stands in the help of another command."""
+_MOVED = {
+    "ready": "issue ready", "assignments": "issue assignments", "assign": "issue assign",
+    "wait": "issue wait", "unreserve": "reserve release", "renew": "reserve renew",
+    "reserved": "reserve list", "check": "reserve check", "overlap": "reserve overlap",
+    "conflicts": "reserve conflicts", "collisions": "worktree collisions", "nudge": "msg nudge",
+    "notify": "msg notify", "verify": "bead verify", "run": "bead run", "where": "hive where",
+    "whoami": "hive whoami", "history": "hive history",
+    "index": "hive index", "stats": "hive stats", "rotate": "hive rotate", "engine": "hive engine",
+    "delete": "hive delete", "migrate": "hive migrate",
+}  # fmt: skip
+"""Where commands are that had a name of their own until 0.2. They keep it through 1.0."""
+_MEANT = {
+    "done": "complete", "finish": "complete", "finished": "complete", "log": "hive history",
+    "undo": "release", "drop": "release", "stop": "release", "task": "issue", "tasks": "issues",
+    "todo": "issues", "list": "issues", "new": "issue new", "create": "issue new", "mail": "msg",
+    "message": "msg", "lock": "reserve", "unlock": "reserve release", "merge": "land",
+    "commit": "land", "push": "land", "run-team": "start", "team": "start", "spawn": "start",
+    "agents": "start", "name": "hive whoami", "who": "status", "settings": "config",
+    "take": "next", "pick": "next",
+}  # fmt: skip
+"""What people type who mean a command."""
 
 
-_HELP = """Share one repository among coding agents: who works on what, messages, and file
-reservations in .beads/, with no server.
-
-\b
-The loop of an agent:
-  queen next                      take an issue, and read all that you need to begin
-  ...                             work; landing runs the tests
-  queen land -m TEXT --next       commit, merge, test, land and complete it, take the next one
-  queen complete ISSUE --next     the same where there is nothing to merge
-
-In a git worktree of your own, you need to reserve only what nobody else may touch meanwhile, such
-as a migration. In a working tree that you share, reserve files before you edit them.
-
-The records are files in .beads/ of the main worktree; queen land commits them.
-
-Alone, inside a hive, queen shows its status."""
+_HELP = """Share one repository among coding agents: issues, messages, files, with no server.
+An agent's loop: queen next, work, queen land -m TEXT --next."""
 
 
 def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
@@ -97,6 +106,9 @@ def _status_or_help(context: click.Context) -> int | None:
 queen = QueenGroup(
     "queen",
     sections=_SECTIONS,
+    hidden=_HIDDEN,
+    moved=_MOVED,
+    meant=_MEANT,
     invoke_without_command=True,
     callback=_status_or_help,
     params=[
@@ -205,7 +217,8 @@ def _with_hive(hint: str, beads_dir: str) -> str:
     """Returns a hint whose commands name the same hive: without that, they find another or none."""
     if "--beads-dir" in hint:
         return hint
-    known = "|".join(name for section in _SECTIONS.values() for name in section)
+    names = {name for section in _SECTIONS.values() for name in section} | {*_HIDDEN, *_MOVED}
+    known = "|".join(sorted({each.split(" ")[0] for each in names}))
     named = f"queen --beads-dir {shell_word(beads_dir)} "
     # What is in quotes is others' text, and no command.
     parts = re.split(r"('(?:[^']|'\\'')*'|“[^”]*”)", hint)

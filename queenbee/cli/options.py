@@ -9,6 +9,19 @@ import click
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput
 
+
+class Renamed(click.Option):
+    """An option whose help shows its first name alone: the others are of earlier versions."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Returns the names and the sentence that the help shows."""
+        every, self.opts = self.opts, self.opts[:1]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = every
+
+
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done without doing it")
 agents_dir = click.option(
     "--agents-dir",

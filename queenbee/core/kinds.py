@@ -41,7 +41,7 @@ class Kind:
     holds = ""
     """Of grants, the column that says what an active one holds."""
     exported: Mapping[str, str] = {}
-    """The groups of `queen index export`, each with its field."""
+    """The groups of `queen hive index export`, each with its field."""
     droids: tuple[str, ...] = ()
     """The fields that name a droid."""
     signs: tuple[tuple[str, str], ...] = ()
@@ -113,7 +113,7 @@ class _Assignments(Kind):
     prefix = "qa"
     view = Assignment
     everywhere = True
-    listed_by = "queen assignments"
+    listed_by = "queen issue assignments"
     aliases = _WRITTEN_BY_GO
     columns = ("issue_id", "droid", "status")
     holds = "issue_id"
@@ -136,7 +136,7 @@ class _Reservations(Kind):
     prefix = "qr"
     view = Reservation
     everywhere = True
-    listed_by = "queen reserved"
+    listed_by = "queen reserve list"
     aliases = _WRITTEN_BY_GO
     columns = ("droid", "status", "issue_id", "pattern", "expires_at", "released_at")
     holds = "pattern"

@@ -51,7 +51,7 @@ _MOST_RANGES = 20
 _MOST_CHARS = 60
 _SHOWN = 4
 MOST_BYTES = 1024 * 1024
-"""A larger file is left to `queen collisions`."""
+"""A larger file is left to `queen worktree collisions`."""
 
 
 class Touch:
@@ -143,7 +143,7 @@ class Seen:
         would not; an empty list if both added the file.
 
         It agreed with git's merge in all but one of 600 cases. What one side deleted or renamed,
-        and what is no text, is left to `queen collisions`.
+        and what is no text, is left to `queen worktree collisions`.
         """
         found, place, path = self._found, touch.owner.place, touch.path
         here = found.here if found is not None else None

@@ -302,7 +302,7 @@ def _left_out(sentences: Sequence[str]) -> Markup:
         "section",
         element("h2", "Left out"),
         element("ul", *items, class_="plain"),
-        element("p", "The records have everything: queen history ID, queen msg thread ID."),
+        element("p", "The records have everything: queen hive history ID, queen msg thread ID."),
     )
 
 

@@ -1,4 +1,4 @@
-"""`queen rotate`: closed records move to the archive. Large ledgers are rotated automatically."""
+"""`queen hive rotate`: closed records move to the archive. Large ledgers do so by themselves."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Assignments:
         if current is None:
             raise NotFound(
                 f"nobody is assigned to {issue_id}",
-                hint=suggested("queen assignments", issue=issue_id, status="all"),
+                hint=suggested("queen issue assignments", issue=issue_id, status="all"),
                 issue_id=issue_id,
             )
         if actor != current.droid and actor not in SUPERVISORS:
@@ -190,6 +190,17 @@ class Assignments:
                 assignment=current.to_dict(),
             )
         return current
+
+    def own(self) -> str:
+        """Returns the id of the only issue that the actor has. Raises `NotFound` and
+        `InvalidInput`.
+        """
+        mine = [each.issue_id for each in self.find(droid=self._store.own_actor)]
+        if not mine:
+            raise NotFound("you have no issue", hint="say which one; to take one: queen next")
+        if len(mine) > 1:
+            raise InvalidInput(f"you have several issues: {', '.join(mine)}", hint="say which one")
+        return mine[0]
 
     def find(
         self, *, droid: str | None = None, issue_id: str | None = None, status: str = "active"
@@ -318,7 +329,7 @@ class Assignments:
                 ahead=[each.to_dict() for each in ahead],
             )
         refusal = taken(current, droid if droid != actor else None)
-        take_over = suggested("queen assign", issue_id, droid, reassign=True)
+        take_over = suggested("queen issue assign", issue_id, droid, force=True)
         refusal.hint = self._nudges().next_step(current.droid, take_over) or refusal.hint
         if ahead:
             named = ", ".join(mentioned(each.droid) for each in ahead[:_NAMED])
@@ -508,9 +519,9 @@ def taken(current: Assignment, to: str | None = None) -> Taken:
     ask = suggested("queen msg send", current.droid, "BODY", issue=issue_id)
     return Taken(
         f"{issue_id} is assigned to {current.droid} (since {current.created_at})",
-        hint=f"to move it: {suggested('queen assign', issue_id, to, reassign=True)}"
+        hint=f"to move it: {suggested('queen issue assign', issue_id, to, force=True)}"
         if to
-        else f"queen ready, or ask: {ask}",
+        else f"queen issue ready, or ask: {ask}",
         holder=current.droid,
         assignment=current.to_dict(),
     )

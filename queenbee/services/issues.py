@@ -346,7 +346,7 @@ class Issues:
             return
         title = f" ({issue.title})" if issue is not None and issue.title else ""
         how = f"was completed by {done.droid} at {done.updated_at}" if done else "is closed"
-        again = "queen issue reopen" if issue is not None else "queen claim --anyway"
+        again = "queen issue reopen" if issue is not None else "queen claim --force"
         raise IssueClosed(
             f"issue {issue_id} {how}{title}",
             hint=f"queen next; to work on it again: {suggested(again, issue_id)}",
@@ -356,11 +356,11 @@ class Issues:
     def _refuse(self, standing: Standing, found: Mapping[str, Standing], droid: str) -> None:
         issue_id = standing.issue.id
         if droid == self._store.actor_or_none:
-            claim = suggested("queen claim", issue_id, anyway=True)
+            claim = suggested("queen claim", issue_id, force=True)
             anyway = f"queen next, or to take it anyway: {claim}"
         else:
-            assign = suggested("queen assign", issue_id, droid, anyway=True)
-            anyway = f"queen ready, or to assign it anyway: {assign}"
+            assign = suggested("queen issue assign", issue_id, droid, force=True)
+            anyway = f"queen issue ready, or to assign it anyway: {assign}"
         if standing.waits_for:
             who = [_blocker(found.get(each), each) for each in standing.waits_for]
             raise NotReady(

@@ -351,7 +351,8 @@ class Messages:
         message = self._get(message_id)
         if message.deleted:
             raise NotFound(
-                f"message {message_id} was deleted", hint=suggested("queen history", message_id)
+                f"message {message_id} was deleted",
+                hint=suggested("queen hive history", message_id),
             )
         return message
 

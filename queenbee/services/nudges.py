@@ -44,7 +44,9 @@ class Nudges:
         actor, now_ms = self._store.actor, self._store.now_ms()
         seen_ms = self._droids.seen_ms(self._droids.check(droid))
         if seen_ms is None:
-            raise NotFound(f"nobody called {droid} has acted in this hive", hint="queen reserved")
+            raise NotFound(
+                f"nobody called {droid} has acted in this hive", hint="queen reserve list"
+            )
         quiet = format_duration((now_ms - seen_ms) / 1000)
         if droid == actor or not self._droids.is_quiet(droid):
             patience_s = self._droids.patience_s(droid)
@@ -101,13 +103,13 @@ class Nudges:
         if self.unanswered(droid) is not None:
             answer = format_duration(self._answer_s)
             return f"{droid} was nudged and has {answer} to answer; after that: {take_over}"
-        return f"ask whether it is still there: {suggested('queen nudge', droid)}"
+        return f"ask whether it is still there: {suggested('queen msg nudge', droid)}"
 
     def take_overs(self, droid: str) -> list[str]:
         """Returns the commands that take over what a droid has."""
         issues, patterns = self._holdings(droid)
         commands = [
-            suggested("queen assign", each, self._store.actor, reassign=True) for each in issues
+            suggested("queen issue assign", each, self._store.actor, force=True) for each in issues
         ]
         commands += [suggested("queen reserve", each, force=True) for each in patterns]
         return commands[:_SHOWN] or ["queen status"]
@@ -119,7 +121,7 @@ class Nudges:
         return (
             f"{actor} needs what you have, and has seen no sign of you for {quiet}.{what} Any "
             "queen command is an answer. If you are done, give it back: queen release ISSUE, "
-            "queen unreserve --all. Without an answer, others may take over in "
+            "queen reserve release --all. Without an answer, others may take over in "
             f"{format_duration(self._answer_s)}."
         )
 

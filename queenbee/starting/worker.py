@@ -221,7 +221,7 @@ class Worker:
         self._note(state)
 
     def _environment(self, issue_id: str) -> dict[str, str]:
-        """Returns what the agent gets, as `queen run` gives it."""
+        """Returns what the agent gets, as `queen bead run` gives it."""
         failures = os.path.join(roster.folder(self.hive.layout), f"{self.name}.failures")
         text = self._tail() if self._ends else ""
         safe_open.write(failures, text.encode())

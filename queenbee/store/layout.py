@@ -95,7 +95,7 @@ class Layout:
             raise StoreError(
                 "this repository's hive is in a database, and .beads/queen.toml says that it is in "
                 "files; nothing was read or written",
-                hint="if the team went back to files, or to do so: queen engine use files; "
+                hint="if the team went back to files, or to do so: queen hive engine use files; "
                 "otherwise restore [engine] in .beads/queen.toml (git checkout, git pull)",
             )
 

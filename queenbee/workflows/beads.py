@@ -143,8 +143,8 @@ def _row(hive: Hive, bead_id: str) -> Row:
     row = hive.issues.exact_row(bead_id, ended=True)
     if row is None:
         raise InvalidInput(
-            f"{bead_id} is a Ralph bead: only queen run and queen verify write its history",
-            hint=suggested("queen verify", bead_id),
+            f"{bead_id} is a Ralph bead: only queen bead run and verify write its history",
+            hint=suggested("queen bead verify", bead_id),
             bead_id=bead_id,
         )
     return row

@@ -116,7 +116,7 @@ def _reason_against_checks(issue_id: str, reason: str | None) -> str:
         return reason
     raise InvalidInput(
         "completing without checks needs a reason",
-        hint=suggested("queen complete", issue_id, no_verify=True, reason="WHY"),
+        hint=suggested("queen complete", issue_id, force=True, reason="WHY"),
     )
 
 
@@ -135,7 +135,7 @@ def check(
     """
     held = hive.assignments.active(issue_id) if of else hive.assignments.check_ending(issue_id)
     if held is None or of not in (None, held.droid):
-        raise NotYours(f"{issue_id} is not assigned to {of}", hint="queen assignments")
+        raise NotYours(f"{issue_id} is not assigned to {of}", hint="queen issue assignments")
     checked = partial(running.check_ralph, hive, env=env, on_progress=on_progress)
     return _verified(hive, issue_id, hive.documents.find_bead(issue_id), checked)
 

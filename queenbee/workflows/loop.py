@@ -1,4 +1,4 @@
-"""The loop over a hive's Ralph bead: what `queen run` calls."""
+"""The loop over a hive's Ralph bead: what `queen bead run` calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the checks of a hive's beads and gates once: what `queen verify` and `queen gate run` call.
+"""Runs the checks of a hive's beads and gates once: for `queen bead verify` and `queen gate run`.
 
 Checks run at the top of the current working tree; beads, gates, evidence and records belong to
 the hive, whatever the worktree. No program runs under the hive's lock.

@@ -472,7 +472,7 @@ class TestRecord:
     def test_a_ralph_bead_keeps_its_own_history(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
         refused = quick("bead", "record", "dev", "gt-1", json.dumps(ATTEMPT), "--json")
-        assert (refused.code, refused.error["hint"]) == (2, "queen verify gt-1")
+        assert (refused.code, refused.error["hint"]) == (2, "queen bead verify gt-1")
 
 
 class TestEdit:

@@ -65,7 +65,7 @@ def test_what_is_set_already_says_so_and_by_whom(quick: QuickQueen, repo: Path, 
         (("set", "close_on_complete", "yes"), "true or false"),
         (("set", "lnd.check", "x"), "did you mean 'land.check'"),
         (("set", "land.check"), "queen config unset land.check"),
-        (("set", "engine.kind", "postgres"), "queen engine use"),
+        (("set", "engine.kind", "postgres"), "queen hive engine use"),
     ],
 )
 def test_a_wrong_call_changes_nothing_and_names_the_way(

@@ -281,7 +281,7 @@ class TestRunAndCheck:
         (repo / "a").unlink()
         refused = quick("gate", "run", *GATE)
         assert refused.code == 5
-        assert f"queen gate run {' '.join(GATE)} --again" in refused.err
+        assert f"queen gate run {' '.join(GATE)} --force" in refused.err
         assert quick("gate", "run", *GATE, "--again").code == 1
         assert quick("gate", "check", *GATE).code == 1
         attempts = quick("gate", "history", *GATE, "--json").json

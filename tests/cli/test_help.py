@@ -67,7 +67,7 @@ def test_every_option_says_what_it_is_for(name: str) -> None:
 def test_no_line_of_a_list_of_commands_is_cut(quick: QuickQueen) -> None:
     groups = [name for name in root.list_commands(click.Context(root)) if name not in ALL]
     for words in [[], *([each] for each in groups)]:
-        listed = quick(*words, "--help").out.partition("Commands:\n" if words else "Work:\n")[2]
+        listed = quick(*words, "--help").out.partition("Commands:\n" if words else "For you:\n")[2]
         assert listed
         assert not [line for line in listed.splitlines() if line.endswith("...")]
 
@@ -75,16 +75,33 @@ def test_no_line_of_a_list_of_commands_is_cut(quick: QuickQueen) -> None:
 def test_every_command_of_the_manual_is_there() -> None:
     manual = """init where whoami version assign claim release complete assignments reserve
     unreserve renew reserved check overlap conflicts issues show ready doctor history"""
-    assert set(manual.split()) <= set(ALL)
+    assert {root.moved.get(each, each) for each in manual.split()} <= set(ALL)
     messages = "send inbox read reply thread sent delete"
     assert {f"msg {each}" for each in messages.split()} <= set(ALL)
 
 
 def test_the_help_of_queen_tells_the_story_and_lists_each_command(quick: QuickQueen) -> None:
     shown = quick("--help").out
-    assert "queen complete ISSUE --next" in shown
-    for name in root.list_commands(click.Context(root)):
-        assert f"\n  {name} " in shown
+    assert "queen land -m TEXT --next" in " ".join(shown.split())
+    names = [name for section in root.sections.values() for name in section]
+    assert all(f"\n  {name} " in shown for name in names)
+    assert len(names) <= 26
+    assert len(shown.splitlines()) <= 45
+
+
+@pytest.mark.parametrize("old", root.moved)
+def test_a_command_that_moved_keeps_its_old_name(quick: QuickQueen, old: str) -> None:
+    shown = quick(old, "--help")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out.startswith(f"Usage: queen {root.moved[old]} ")
+
+
+@pytest.mark.parametrize("typed", root.meant)
+def test_what_people_type_leads_to_a_command_that_is_there(quick: QuickQueen, typed: str) -> None:
+    refused = quick(typed, "--json")
+    meant = root.meant[typed]
+    assert refused.error["message"].endswith(f"Did you mean '{meant}'?")
+    assert quick(*meant.split(), "--help").code == 0
 
 
 @pytest.mark.parametrize(
@@ -92,7 +109,8 @@ def test_the_help_of_queen_tells_the_story_and_lists_each_command(quick: QuickQu
     [
         ("calim", "claim"),
         ("reserv", "reserve"),
-        ("Ready", "ready"),
+        ("Ready", "issue ready"),
+        ("Next", "next"),
         ("inbox", "msg inbox"),
         ("send", "msg send"),
         ("install", "guard install"),
@@ -164,7 +182,7 @@ def completed(queen: Queen, words: str) -> set[str]:
 
 
 def test_completion_offers_commands_options_and_choices(queen: Queen) -> None:
-    assert completed(queen, "queen re") >= {"reserve", "renew", "ready", "release", "reserved"}
+    assert completed(queen, "queen re") == {"reserve", "release", "report"}
     assert completed(queen, "queen msg re") == {"read", "reply"}
     assert "--shared" in completed(queen, "queen reserve --sh")
     assert completed(queen, "queen msg send --importance u") == {"urgent"}

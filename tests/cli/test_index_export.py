@@ -1,4 +1,4 @@
-"""`queen index export`: indexes for other tools, fresh on request, and never in git."""
+"""`queen hive index export`: indexes for other tools, fresh on request, and never in git."""
 
 from __future__ import annotations
 

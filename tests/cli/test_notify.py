@@ -1,4 +1,4 @@
-"""`queen notify`: a person is called when something wants them, once, and not too often."""
+"""`queen msg notify`: a person is called when something wants them, once, and not too often."""
 
 from __future__ import annotations
 

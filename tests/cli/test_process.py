@@ -138,7 +138,7 @@ def test_a_closed_pipe_is_not_a_failure_of_help_either(queen: Queen) -> None:
 def test_an_answer_that_cannot_be_written_is_a_failure_that_says_so(
     queen: Queen, option: str
 ) -> None:
-    done = piped(queen, f"queen where {option} >/dev/full; echo $?")
+    done = piped(queen, f"queen hive where {option} >/dev/full; echo $?")
     assert done.stdout.strip() == "7"
     assert "standard output cannot be written: No space left" in done.stderr
     assert "Traceback" not in done.stderr
@@ -147,7 +147,7 @@ def test_an_answer_that_cannot_be_written_is_a_failure_that_says_so(
 @pytest.mark.parametrize("closed", ["1>&-", "2>&-", "0<&-", "0<&- 1>&- 2>&-"])
 def test_a_closed_stream_changes_no_status(queen: Queen, quick: QuickQueen, closed: str) -> None:
     quick("reserve", "README.md", as_="reviewer")
-    done = piped(queen, f"(queen check README.md {closed}); echo $?")
+    done = piped(queen, f"(queen reserve check README.md {closed}); echo $?")
     assert done.stdout.splitlines()[-1] == "1"
     assert "Traceback" not in done.stderr
 

@@ -121,7 +121,7 @@ def test_who_is_silent_with_the_last_issue_is_named_wherever_somebody_waits_for_
     assert f"no issue is ready for you (fern has one, {silent})" in timed_out.err
     assert f"fern: qb-1 Last, {silent}" in quick("status", as_="amber").out
     nudged = quick("nudge", "fern", as_="amber")
-    assert "queen assign qb-1 amber --reassign" in nudged.out
+    assert "queen issue assign qb-1 amber --force" in nudged.out
     moved = quick("assign", "qb-1", "amber", "--reassign", as_="amber")
     assert moved.code == 0
     [_, ended] = quick("assignments", "--issue", "qb-1", "--status", "all", as_="amber").out.split(

@@ -9,7 +9,7 @@ import pytest
 from bead_files import PLAN
 from hives import Queen, QuickQueen, snapshot
 
-NO_ACTOR = "pass --as NAME, set QUEEN_DROID=NAME, or run once: queen whoami --set NAME"
+NO_ACTOR = "pass --as NAME, set QUEEN_DROID=NAME, or run once: queen hive whoami --set NAME"
 
 REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     # Who, command line, exit status, code, part of the message, part of the hint.
@@ -33,7 +33,7 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ),
     ("u", "claim qb-33", 4, "not_found", "there is no issue 'qb-33'", "did you mean 'qb-3'?"),
     ("u", "claim x\ny", 2, "invalid_input", "is not an issue id", "one word"),
-    ("u", "assign qb-2 tester --new", 5, "taken", "qb-2 is assigned to reviewer", "--reassign"),
+    ("u", "assign qb-2 tester --new", 5, "taken", "qb-2 is assigned to reviewer", "--force"),
     ("u", "assign qb-3 a/b", 2, "invalid_input", "'a/b' is not a droid name", "1 to 64"),
     (
         "u",
@@ -44,8 +44,8 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
         "queen msg send reviewer",
     ),
     ("u", "complete qb-2", 5, "not_yours", "assigned to reviewer, not to u", "queen msg send"),
-    ("u", "complete qb-3", 4, "not_found", "nobody is assigned to qb-3", "queen assignments"),
-    ("u", "release qb-3", 4, "not_found", "nobody is assigned to qb-3", "queen assignments"),
+    ("u", "complete qb-3", 4, "not_found", "nobody is assigned to qb-3", "queen issue assignments"),
+    ("u", "release qb-3", 4, "not_found", "nobody is assigned to qb-3", "queen issue assignments"),
     ("u", "assignments --status done", 2, "usage", "'done' is not one of", "--help"),
     # Reservations
     ("u", "reserve src/api/x*", 5, "held", "held by reviewer (login)", "--wait 5m"),
@@ -61,17 +61,17 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "reserve a --wait -1s", 2, "invalid_input", "'-1s' is not a duration", "90s"),
     ("u", "reserve", 2, "usage", "Missing argument 'PATTERN...'", "queen reserve --help"),
     ("u", "unreserve src/api/**", 5, "not_yours", "reserved by reviewer, not by u", "reviewer"),
-    ("u", "unreserve never.py", 4, "not_found", "holds no live reservation", "queen reserved"),
+    ("u", "unreserve never.py", 4, "not_found", "holds no live reservation", "queen reserve list"),
     ("u", "unreserve --id {held}", 5, "not_yours", "reserved by reviewer", "queen msg send"),
-    ("u", "unreserve --id qr-x", 4, "not_found", "holds no live reservation", "queen reserved"),
+    ("u", "unreserve --id qr-x", 4, "not_found", "holds no live reservation", "queen reserve list"),
     ("u", "unreserve", 2, "invalid_input", "no reservations given", "--all"),
-    ("u", "unreserve --all", 4, "not_found", "u holds no reservations", "queen reserved"),
-    ("u", "renew", 4, "not_found", "u holds no reservations", "queen reserved"),
+    ("u", "unreserve --all", 4, "not_found", "u holds no reservations", "queen reserve list"),
+    ("u", "renew", 4, "not_found", "u holds no reservations", "queen reserve list"),
     ("u", "renew src/api/** --ttl 1h", 5, "not_yours", "reserved by reviewer", "queen msg send"),
     ("u", "check ../x", 2, "bad_pattern", "outside the repository", ""),
-    ("u", "check", 2, "usage", "Missing argument 'PATH...'", "queen check --help"),
+    ("u", "check", 2, "usage", "Missing argument 'PATH...'", "queen reserve check --help"),
     ("u", "overlap src/[ x", 2, "bad_pattern", "'src/[' is not usable", ""),
-    ("u", "overlap x", 2, "usage", "Missing argument 'B'", "queen overlap --help"),
+    ("u", "overlap x", 2, "usage", "Missing argument 'B'", "queen reserve overlap --help"),
     # Messages
     ("u", "msg send a/b x", 2, "invalid_input", "'a/b' is not a droid name", "1 to 64"),
     ("u", "msg send , x", 2, "invalid_input", "no recipient", "queen msg send NAME BODY"),
@@ -101,9 +101,16 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "msg inbox --after {question} --unread", 2, "invalid_input", "--after", "{question}"),
     ("u", "msg send reviewer on it", 4, "unknown_droid", "is called 'on'", "put quotes around"),
     # What was meant stands in the hint
-    ("u", "assign reviewer qb-3", 4, "not_found", "'reviewer'", "queen assign qb-3 reviewer"),
-    ("u", "unreserve {lease}", 2, "invalid_input", "is the id of", "queen unreserve --id {lease}"),
-    ("u", "renew {lease}", 2, "invalid_input", "is the id of", "queen renew --id {lease}"),
+    ("u", "assign reviewer qb-3", 4, "not_found", "'reviewer'", "queen issue assign qb-3 reviewer"),
+    (
+        "u",
+        "unreserve {lease}",
+        2,
+        "invalid_input",
+        "is the id of",
+        "queen reserve release --id {lease}",
+    ),
+    ("u", "renew {lease}", 2, "invalid_input", "is the id of", "queen reserve renew --id {lease}"),
     ("u", "verify nope.json", 4, "not_found", "there is no file nope.json", "queen bead list"),
     ("u", "run nope.json --agent-cmd x", 4, "not_found", "no file nope.json", "queen bead list"),
     ("u", "guard check --range a..b", 2, "invalid_input", "of commits: bad revision", "main..HEAD"),

@@ -91,7 +91,8 @@ def complete(busy_team: Path, on_path: str) -> Callable[..., list[str]]:
 
 
 def test_bash_completes_commands_and_options(complete: Callable[..., list[str]]) -> None:
-    assert complete("ass") == ["assign", "assignments"]
+    assert complete("re") == ["report", "release", "reserve"]
+    assert complete("issue", "ass") == ["assignments", "assign"]
     assert complete("msg", "re") == ["read", "reply"]
     assert complete("reserve", "x", "--sh") == ["--shared"]
     assert complete("completion", "") == ["bash", "zsh", "fish"]

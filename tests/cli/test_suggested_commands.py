@@ -220,7 +220,7 @@ class TestNotices:
         write_lines(Path(world.layout.issues_path), blocked, {"id": blocker, "title": "u"})
         ran = world.quick("claim", "--", world.word, as_="u")
         dashed = world.word.startswith("-")
-        words = ["--anyway", "--", world.word] if dashed else [world.word, "--anyway"]
+        words = ["--force", "--", world.word] if dashed else [world.word, "--force"]
         claim = ["queen", "claim", *words]
         assert_one_argument(ran.err, world.word, *claim)
 

@@ -119,6 +119,12 @@ def test_a_program_that_reads_the_output_gets_no_bar(large: Path) -> None:
     assert "working" not in shown(large, "index", "rebuild", stderr=False)
 
 
+def test_a_person_is_told_once_where_a_command_is_now(large: Path) -> None:
+    said = [shown(large, "ready") for _ in range(2)]
+    assert ["queen issue ready is queen issue ready now" in each for each in said] == [True, False]
+    assert "now" not in shown(large, "reserved", stderr=False)
+
+
 def test_a_build_of_less_than_a_second_shows_no_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

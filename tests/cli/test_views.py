@@ -194,7 +194,7 @@ def test_claiming_a_blocked_issue_names_its_blockers(quick: QuickQueen, beads: P
     assert refused.code == 5
     assert refused.err == (
         "queen: qb-2 waits for qb-1 (nobody has it)\n"
-        "  try: queen next, or to take it anyway: queen claim qb-2 --anyway\n"
+        "  try: queen next, or to take it anyway: queen claim qb-2 --force\n"
     )
     quick("claim", "qb-1", as_="api")
     assert "qb-2 waits for qb-1 (api)" in quick("claim", "qb-2", as_="ui").err
@@ -210,7 +210,7 @@ def test_assigning_a_blocked_issue_names_the_command_that_assigns_it(
     )
     refused = quick("assign", "qb-2", "ui", as_="lead")
     assert refused.err.endswith(
-        "  try: queen ready, or to assign it anyway: queen assign qb-2 ui --anyway\n"
+        "  try: queen issue ready, or to assign it anyway: queen issue assign qb-2 ui --force\n"
     )
     assert quick("assign", "qb-2", "ui", "--anyway", as_="lead").code == 0
     assert quick("claim", "qb-2", "--anyway", as_="ui").out == "qb-2 is assigned to ui\n"

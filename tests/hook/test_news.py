@@ -270,7 +270,7 @@ def test_somebody_who_waits_for_a_file_is_told_with_what_ends_it(hear: Hear, tre
     hive_of(tree, "tester").reservations.reserve(["src/**"])
     with hive_of(tree, "reviewer").queue.register(Want(["src/app.py"]), 60):
         assert hear() == [
-            "- reviewer waits for src/app.py; if you are done: queen unreserve 'src/**'"
+            "- reviewer waits for src/app.py; if you are done: queen reserve release 'src/**'"
         ]
         assert hear() == []
 

@@ -55,7 +55,7 @@ def test_what_cannot_be_started_is_refused_but_for_anyway(
     before = snapshot(beads)
     with pytest.raises(refusal, match=text) as refused:
         hive.assignments.claim(issue_id)
-    assert f"queen claim {issue_id} --anyway" in refused.value.hint  # type: ignore[attr-defined]
+    assert f"queen claim {issue_id} --force" in refused.value.hint  # type: ignore[attr-defined]
     with pytest.raises(refusal, match=text):
         hive.assignments.assign(issue_id, "reviewer")
     assert snapshot(beads) == before
@@ -144,12 +144,12 @@ def test_a_quiet_holder_of_an_issue_can_be_nudged_and_relieved(
     clock.advance(16 * 60)
     with pytest.raises(Taken) as refused:
         reviewer.assignments.claim("qb-1")
-    assert refused.value.hint == "ask whether it is still there: queen nudge ui-engineer"
+    assert refused.value.hint == "ask whether it is still there: queen msg nudge ui-engineer"
     reviewer.nudges.nudge("ui-engineer")
     clock.advance(61)
     with pytest.raises(Taken) as refused:
         reviewer.assignments.claim("qb-1")
-    assert "queen assign qb-1 reviewer --reassign" in str(refused.value.hint)
+    assert "queen issue assign qb-1 reviewer --force" in str(refused.value.hint)
     moved = reviewer.assignments.assign("qb-1", "reviewer", reassign=True)
     assert (moved.droid, moved.previous_droid) == ("reviewer", "ui-engineer")
 

@@ -135,7 +135,7 @@ def test_a_stranger_may_look_but_not_act(open_as: Opener, listed: Lister, beads:
 def test_a_missing_actor_gets_the_three_ways_to_set_one(repo: Path) -> None:
     with pytest.raises(NoActor) as refusal:
         _ = Hive.open(repo, env={}).actor
-    for way in ("--as NAME", "QUEEN_DROID=NAME", "queen whoami --set NAME"):
+    for way in ("--as NAME", "QUEEN_DROID=NAME", "queen hive whoami --set NAME"):
         assert way in str(refusal.value.hint)
 
 

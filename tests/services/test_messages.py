@@ -119,7 +119,7 @@ def test_a_message_that_is_not_well_formed_is_refused_and_nothing_is_written(
 def test_nobody_sends_anonymously(repo: Path, beads: Path) -> None:
     with pytest.raises(NoActor) as refusal:
         Hive.open(repo, env=environment()).messages.send("reviewer", "x")
-    for way in ("--as NAME", "QUEEN_DROID=NAME", "queen whoami --set NAME"):
+    for way in ("--as NAME", "QUEEN_DROID=NAME", "queen hive whoami --set NAME"):
         assert way in str(refusal.value.hint)
     assert snapshot(beads) == {}
 
@@ -313,7 +313,7 @@ def test_a_hidden_message_is_not_found_by_reading_or_answering(
     ):
         with pytest.raises(NotFound, match=f"{sent.id} was deleted") as refusal:
             attempt()
-        assert refusal.value.hint == f"queen history {sent.id}"
+        assert refusal.value.hint == f"queen hive history {sent.id}"
     assert snapshot(beads) == before
 
 

@@ -92,7 +92,7 @@ def test_many_ended_leases_give_few_lines(hive: Hive, clock: Clock) -> None:
     clock.advance(60)
     notes = hive.notes()
     assert len(notes) == 6
-    assert notes[-1] == "and 4 more leases of yours ended; see: queen reserved --all"
+    assert notes[-1] == "and 4 more leases of yours ended; see: queen reserve list --all"
     assert hive.notes() == []
 
 
@@ -174,7 +174,7 @@ def test_a_holder_is_told_once_that_somebody_waits(hive: Hive, reviewer: Hive) -
         reviewer.queue.register(Want(issue_id="qb-1"), 60),
     ):
         assert hive.notes() == [
-            "reviewer waits for src/**; if you are done: queen unreserve src/a.py",
+            "reviewer waits for src/**; if you are done: queen reserve release src/a.py",
             "reviewer waits for qb-1, which you have",
         ]
         assert reviewer.notes() == []

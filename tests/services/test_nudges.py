@@ -95,14 +95,14 @@ def test_a_presence_is_noted_in_no_folder_that_a_link_leads_to(
 def test_a_refusal_by_a_quiet_holder_offers_a_nudge(stalled: Hive, reviewer: Hive) -> None:
     with pytest.raises(Held, match="ui-engineer was last seen 15m ago") as refusal:
         reviewer.reservations.reserve(["a.py"])
-    assert refusal.value.hint == "ask whether it is still there: queen nudge ui-engineer"
+    assert refusal.value.hint == "ask whether it is still there: queen msg nudge ui-engineer"
     assert refusal.value.details["holders"][0]["last_seen_at"] == "2024-12-14T10:30:00.000Z"
 
 
 def test_a_wait_that_times_out_offers_it_too(stalled: Hive, reviewer: Hive) -> None:
     with pytest.raises(Busy) as refusal:
         reviewer.reservations.reserve(["a.py"], wait_s=0.01)
-    assert "queen nudge ui-engineer" in str(refusal.value.hint)
+    assert "queen msg nudge ui-engineer" in str(refusal.value.hint)
 
 
 def test_an_active_holder_is_not_to_be_nudged(hive: Hive, reviewer: Hive, clock: Clock) -> None:
@@ -258,6 +258,6 @@ def test_a_nudge_names_the_command_that_takes_over_what_it_has(hive: Hive, revie
     hive.assignments.claim("qb-1")
     hive.reservations.reserve(["a.py"])
     assert reviewer.nudges.take_overs("ui-engineer") == [
-        "queen assign qb-1 reviewer --reassign",
+        "queen issue assign qb-1 reviewer --force",
         "queen reserve a.py --force",
     ]

@@ -372,7 +372,7 @@ class TestPromises:
     def test_no_program_runs_under_a_lock(self, queen: Any, repo: Path) -> None:
         # The check is itself a writer of the hive: under its lock, or that of the documents, it
         # would wait for itself until both time out.
-        put_bead(repo, ralph_bead("gt-1", "queen msg send ui hello && queen verify gt-2"))
+        put_bead(repo, ralph_bead("gt-1", "queen msg send ui hello && queen bead verify gt-2"))
         put_bead(repo, ralph_bead("gt-2", "true"))
         bead = json.loads((repo / ".beads/active/gt-1.json").read_text())
         bead["dod"]["verifiers"][0]["env"] = {"QUEEN_DROID": "qa"}

@@ -1,4 +1,4 @@
-"""`queen assign`, `claim`, `release`, `assignments`: who works on which issue."""
+"""`queen issue assign`, `claim`, `release`, `assignments`: who works on which issue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from queenbee.cli.app import command, is_mine
 from queenbee.cli.confirming import confirm_options, granted
-from queenbee.cli.options import seconds
+from queenbee.cli.options import Renamed, seconds
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.leases import assignment_end_ms
@@ -82,7 +82,14 @@ def show_one(assignment: Assignment) -> None:
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
-@click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
+@click.option(
+    "--force",
+    "--anyway",
+    "anyway",
+    cls=Renamed,
+    is_flag=True,
+    help="Also if it waits for others or is set aside",
+)
 @click.option("--new", is_flag=True, help="Also if nobody has described it")
 @click.option("--wait", callback=seconds, metavar="10m", help="Wait until it is your turn")
 @confirm_options
@@ -117,15 +124,22 @@ def claim(  # noqa: PLR0913 - the options of a command
 @command(
     "assign",
     show=show_one,
-    example="queen assign qb-42 ui-engineer\n"
-    "queen assign qb-42 tester --reassign --reason 'needs a test first'",
+    example="queen issue assign qb-42 ui-engineer\n"
+    "queen issue assign qb-42 tester --force --reason 'needs a test first'",
 )
 @click.argument("issue_id", metavar="ISSUE")
 @click.argument("droid")
 @click.option("--worktree", help="Where the droid works")
 @click.option("--reason", help="Why")
-@click.option("--reassign", is_flag=True, help="Take it from the droid that holds it")
-@click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
+@click.option(
+    "--force",
+    "--reassign",
+    "reassign",
+    cls=Renamed,
+    is_flag=True,
+    help="Also if a droid has it, or if it waits for others or is set aside",
+)
+@click.option("--anyway", is_flag=True, hidden=True, help="Before 0.2")
 @click.option("--new", is_flag=True, help="Also to a droid that nobody here knows yet")
 def assign(  # noqa: PLR0913 - the options of a command
     hive: Hive,
@@ -143,12 +157,14 @@ def assign(  # noqa: PLR0913 - the options of a command
         hive.issues.check_known(issue_id)
         if not new:
             hive.droids.check_addressee(droid)
-        return hive.assignments.assign(
-            issue_id, droid, worktree=worktree, reason=reason, reassign=reassign, anyway=anyway
-        )
+        said = {"worktree": worktree, "reason": reason}
+        anyway = anyway or reassign
+        return hive.assignments.assign(issue_id, droid, **said, reassign=reassign, anyway=anyway)
     except NotFound as error:
         if hive.issues.get_or_none(droid) is not None:
-            error.hint = f"the issue comes first: {suggested('queen assign', droid, issue_id)}"
+            error.hint = (
+                f"the issue comes first: {suggested('queen issue assign', droid, issue_id)}"
+            )
         raise
 
 
@@ -158,11 +174,14 @@ def assign(  # noqa: PLR0913 - the options of a command
     example="queen release qb-42 --reason 'blocked by qb-40'",
     at_once=True,
 )
-@click.argument("issue_id", metavar="ISSUE")
+@click.argument("issue_id", required=False, metavar="[ISSUE]")
 @click.option("--reason", help="Why")
-def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
-    """Release an issue and the files reserved for it"""
-    issue_id = hive.issue_id(issue_id, recorded=True)
+def release(hive: Hive, issue_id: str | None, reason: str | None) -> Assignment:
+    """Release an issue and the files reserved for it
+
+    ISSUE is the one that you have, if nothing else is said.
+    """
+    issue_id = hive.issue_id(issue_id, recorded=True) if issue_id else hive.assignments.own()
     return hive.assignments.release(issue_id, reason=reason)
 
 
@@ -183,7 +202,10 @@ def note(hive: Hive, text: str) -> Assignment:
 
 
 @command(
-    "assignments", show=show_list, example="queen assignments --droid ui-engineer", at_once=True
+    "assignments",
+    show=show_list,
+    example="queen issue assignments --droid ui-engineer",
+    at_once=True,
 )
 @click.option("--droid", help="Only this droid's assignments")
 @click.option("--issue", "issue_id", metavar="ID", help="Only this issue's assignments")

@@ -298,5 +298,6 @@ bead = group(
     "bead",
     [validate, schema, show, list_beads, ready, record, edit],
     help="Units of work with a definition of done",
+    more="verify:verify run:verify",
     example="queen bead list\nqueen bead validate .ralph/beads/gt-1.json",
 )

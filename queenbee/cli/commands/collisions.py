@@ -1,4 +1,4 @@
-"""`queen collisions`: which worktrees' present work would conflict, and in which order to land."""
+"""`queen worktree collisions`: which worktrees' work would conflict, and an order to land in."""
 
 from __future__ import annotations
 
@@ -124,7 +124,9 @@ def _name(side: Side) -> str:
     return mentioned(printable(side.name))
 
 
-@command("collisions", show=_show, example="queen collisions\nqueen collisions --order")
+@command(
+    "collisions", show=_show, example="queen worktree collisions\nqueen worktree collisions --order"
+)
 @click.option("--order", is_flag=True, help="Also find an order to land in with few conflicts")
 @click.option("--check", is_flag=True, help="Also run land.check on all of it together")
 def collisions(hive: Hive, order: bool, check: bool) -> Answer:

@@ -11,7 +11,7 @@ import click
 from queenbee.cli.app import command, group
 from queenbee.cli.commands.issues import show_list
 from queenbee.cli.commands.plan import Imported, show_import
-from queenbee.cli.options import body_or_stdin, dry_run, id_prefix
+from queenbee.cli.options import Renamed, body_or_stdin, dry_run, id_prefix
 from queenbee.cli.rendering import entry, print_json
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
@@ -39,6 +39,11 @@ def _show_changed(issues: list[Issue]) -> None:
     for each in issues:
         status = "deleted" if each.status == "tombstone" else each.status
         entry(f"{printable(each.id)} is {printable(status)}: ", printable(each.title))
+
+
+_force = click.option(
+    "--force", "--anyway", "anyway", cls=Renamed, is_flag=True, help="Also if a droid works on it"
+)
 
 
 @command(
@@ -87,7 +92,7 @@ def edit(hive: Hive, issue_id: str, description: str | None, **fields: Any) -> l
 @command("close", show=_show_changed, example="queen issue close qb-42 --reason 'not needed'")
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 @click.option("--reason", help="Why")
-@click.option("--anyway", is_flag=True, help="Also if a droid works on it")
+@_force
 def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bool) -> list[Issue]:
     """Close issues that nobody works on
 
@@ -101,7 +106,7 @@ def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bo
 @command("delete", show=_show_changed, example="queen issue delete qb-42 --reason 'entered twice'")
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 @click.option("--reason", help="Why")
-@click.option("--anyway", is_flag=True, help="Also if a droid works on it")
+@_force
 def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bool) -> list[Issue]:
     """Delete issues
 
@@ -203,4 +208,5 @@ issue = group(
     [new, edit, close, reopen, delete, dep, import_, list_],
     help="Write the tracker's issues, import and export them",
     example="queen issue new 'Add a search field' --depends-on qb-40\nqueen issue reopen qb-42",
+    more="ready:issues assignments:assignments assign:assignments wait:work",
 )

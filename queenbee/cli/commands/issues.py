@@ -78,7 +78,7 @@ def _show_ready(issues: Sequence[Issue]) -> None:
     show_list(issues, empty="No issues are ready.")
 
 
-@command("ready", show=_show_ready, example="queen ready\nqueen ready --limit 20")
+@command("ready", show=_show_ready, example="queen issue ready\nqueen issue ready --limit 20")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many; by default, all")
 def ready(hive: Hive, limit: int | None) -> list[Issue]:
     """List the issues that you could start now, most urgent first"""
@@ -130,9 +130,12 @@ def _show_deleted(issue: Issue) -> None:
 
 
 @command("show", show=_show_overview, example="queen show qb-42")
-@click.argument("issue_id", metavar="ISSUE")
-def show(hive: Hive, issue_id: str) -> Overview:
-    """Show an issue with its holder, reserved files and thread"""
+@click.argument("issue_id", required=False, metavar="[ISSUE]")
+def show(hive: Hive, issue_id: str | None) -> Overview:
+    """Show an issue with its holder, reserved files and thread
+
+    ISSUE is the one that you have, if nothing else is said.
+    """
     from queenbee.services.work.overview import overview  # noqa: PLC0415 - start-up
 
-    return overview(hive, issue_id)
+    return overview(hive, issue_id or hive.assignments.own())

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_ids
-from queenbee.cli.options import body_or_stdin, seconds
+from queenbee.cli.exits import BUSY
+from queenbee.cli.options import Renamed, body_or_stdin, seconds
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN
@@ -314,9 +315,12 @@ def search(hive: Hive, query: str, **filters: Any) -> list[Hit]:
     return hive.messages.search(query, **filters)
 
 
-@command("wait", show=show_list, example="queen msg wait --timeout 10m --from reviewer")
+@command("wait", show=show_list, example="queen msg wait --wait 10m --from reviewer")
 @click.option(
+    "--wait",
     "--timeout",
+    "timeout",
+    cls=Renamed,
     callback=seconds,
     metavar="60s",
     default="60s",
@@ -328,18 +332,19 @@ def search(hive: Hive, query: str, **filters: Any) -> list[Hit]:
 def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> Answer:
     """Wait until there are unread messages
 
-    Exit 0 as soon as there are some, 1 on timeout. Read them (queen msg read ID), or the next wait
-    returns them again.
+    Exit 0 as soon as there are some, 6 if the wait timed out. Read them (queen msg read ID), or the
+    next wait returns them again.
     """
     about = _about_what(hive, issue_id)
     found = hive.messages.wait(timeout_s=timeout, from_=from_, issue_id=about)
-    return Answer(found, yes=bool(found))
+    return Answer(found, yes=bool(found), no=BUSY)
 
 
 msg = group(
     "msg",
     [send, inbox, wait, read, reply, ack, thread, search, sent, delete],
     help="Messages between droids",
+    more="nudge:msg notify:care.for_people",
     example="queen msg send reviewer 'The API is ready' --issue qb-42\nqueen msg inbox --unread",
 )
 
@@ -353,7 +358,7 @@ def _show(asked: Message) -> None:
     )
 
 
-@command("nudge", show=_show, example="queen nudge ui-engineer")
+@command("nudge", show=_show, example="queen msg nudge ui-engineer")
 @click.argument("droid")
 def nudge(hive: Hive, droid: str) -> Message:
     """Ask a quiet droid whether it is still there

@@ -126,7 +126,7 @@ def _show_reserved(leases: Sequence[Reservation]) -> None:
 @click.option("--reason", help="Why")
 @click.option("--wait", callback=seconds, metavar="60s", help="Wait until it is free")
 @click.option(
-    "--force", is_flag=True, help="Take over what conflicts; needs --reason or queen nudge"
+    "--force", is_flag=True, help="Take over what conflicts; needs --reason or queen msg nudge"
 )
 @confirm_options
 def reserve(
@@ -179,35 +179,35 @@ def _show_released(ended: Sequence[Reservation]) -> None:
 
 
 @command(
-    "unreserve",
+    "reserve release",
     show=_show_released,
-    example="queen unreserve 'src/components/Button/**'",
+    example="queen reserve release 'src/components/Button/**'",
     at_once=True,
 )
 @click.argument("patterns", nargs=-1, metavar="[PATTERN...]")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
 @click.option("--all", "everything", is_flag=True, help="Everything that you hold")
-def unreserve(
+def reserve_release(
     hive: Hive, patterns: tuple[str, ...], ids: tuple[str, ...], everything: bool
 ) -> list[Reservation]:
     """Release your reservations"""
-    _no_ids(patterns, "unreserve")
+    _no_ids(patterns, "reserve release")
     return hive.reservations.release(patterns, ids=ids, everything=everything)
 
 
-@command("renew", show=show_list, example="queen renew --all --ttl 1h")
+@command("reserve renew", show=show_list, example="queen reserve renew --all --ttl 1h")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN...]")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
 @click.option("--all", "everything", is_flag=True, help="Everything that you hold")
 @click.option("--ttl", callback=seconds, metavar="2h", help="How long from now; never shortens")
-def renew(
+def reserve_renew(
     hive: Hive, patterns: tuple[str, ...], ids: tuple[str, ...], everything: bool, ttl: int | None
 ) -> list[Reservation]:
     """Extend your reservations
 
     Without a PATTERN or an ID, extends all of them.
     """
-    _no_ids(patterns, "renew")
+    _no_ids(patterns, "reserve renew")
     return hive.reservations.renew(
         patterns, ids=ids, everything=everything or not (patterns or ids), ttl_s=ttl
     )
@@ -235,12 +235,16 @@ def _show_board(board: Board) -> None:
     table(headings, rows, empty="", text=["FOR"], spare=["MODE"], mine=mine)
 
 
-@command("reserved", show=_show_board, example="queen reserved --path src/app.py", at_once=True)
+@command(
+    "reserve list", show=_show_board, example="queen reserve list --path src/app.py", at_once=True
+)
 @click.option("--droid", help="Only this droid's reservations")
 @click.option("--path", metavar="PATH", help="Only those that cover this file")
 @click.option("--all", "ended", is_flag=True, help="Also those that have ended")
 @click.option("--stale", is_flag=True, help="Only those whose droid seems inactive")
-def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale: bool) -> Board:
+def reserve_list(
+    hive: Hive, droid: str | None, path: str | None, ended: bool, stale: bool
+) -> Board:
     """List the reservations, and who waits for what
 
     --stale shows the leases whose droid has written nothing for half their TTL. Those who wait are
@@ -257,9 +261,9 @@ def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale
 
 
 @command(
-    "check",
+    "reserve check",
     show=_show_statuses,
-    example="queen check src/app.py src/db.py",
+    example="queen reserve check src/app.py src/db.py",
     opens_hive=False,
     at_once=True,
 )
@@ -267,7 +271,7 @@ def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale
 @click.option(
     "--token", type=click.IntRange(min=1), metavar="N", help="Also refuse if a newer grant was made"
 )
-def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer:
+def reserve_check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer:
     """Check whether you may edit files
 
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
@@ -307,10 +311,12 @@ def _show_overlap(value: dict[str, object]) -> None:
         say(f"both cover {printable(str(witness))}")
 
 
-@command("overlap", show=_show_overlap, example="queen overlap 'src/*/a.py' 'src/b/*.py'")
+@command(
+    "reserve overlap", show=_show_overlap, example="queen reserve overlap 'src/*/a.py' 'src/b/*.py'"
+)
 @click.argument("left_pattern", metavar="A")
 @click.argument("right_pattern", metavar="B")
-def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
+def reserve_overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
     """Check whether two patterns overlap
 
     Exit 0 with a path that both cover, or 1 with the reason why there is none.
@@ -338,16 +344,16 @@ def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> Non
     table(headings, rows, empty="No conflicts.", text=["WHAT"], spare=["SINCE"], mine=mine)
     if pairs:
         paragraph("The older grant stands. If yours is superseded, end it:")
-        paragraph("queen release ISSUE, or queen unreserve PATTERN")
+        paragraph("queen release ISSUE, or queen reserve release PATTERN")
 
 
-@command("conflicts", show=_show_conflicts, example="queen conflicts")
-def conflicts(hive: Hive) -> Answer:
+@command("reserve conflicts", show=_show_conflicts, example="queen reserve conflicts")
+def reserve_conflicts(hive: Hive) -> Answer:
     """List conflicting grants that a merge brought together
 
     Exit 0 if there are none, 1 if there are some. The older grant stands. The newer one no longer
     counts, and its droid was sent a message. A conflict is listed until that droid ends its grant
-    (queen release, queen unreserve) or the grant expires.
+    (queen release, queen reserve release) or the grant expires.
     """
     pairs = [*hive.assignments.conflicts(), *hive.reservations.conflicts()]
     return Answer([{"stands": w, "superseded": s} for w, s in pairs], yes=not pairs)

@@ -1,4 +1,4 @@
-"""`queen verify`, `queen run`: the checks of a bead, once, or until they pass."""
+"""`queen bead verify`, `queen bead run`: the checks of a bead, once, or until they pass."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _show(value: Mapping[str, Any]) -> None:
 @command(
     "verify",
     show=_show,
-    example="queen verify gt-login-001 --dry-run\nqueen verify gt-login-001",
+    example="queen bead verify gt-login-001 --dry-run\nqueen bead verify gt-login-001",
 )
 @click.argument("bead", metavar="BEAD")
 @dry_run
@@ -108,8 +108,8 @@ def _show_outcome(value: Mapping[str, Any]) -> None:
 @command(
     "run",
     show=_show_outcome,
-    example="queen run gt-login-001 --agent-cmd './agent.sh'\n"
-    "queen run my-bead.json --agent-cmd './agent.sh' --dry-run",
+    example="queen bead run gt-login-001 --agent-cmd './agent.sh'\n"
+    "queen bead run my-bead.json --agent-cmd './agent.sh' --dry-run",
 )
 @click.argument("bead", metavar="BEAD")
 @click.option(

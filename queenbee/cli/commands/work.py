@@ -12,7 +12,7 @@ import click
 from queenbee.cli.app import Answer, command
 from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options, confirmation
-from queenbee.cli.options import seconds
+from queenbee.cli.options import Renamed, seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
 from queenbee.core.text import printable, quotation, shell_word, shortened, suggested
 from queenbee.core.timestamps import instant_ms
@@ -295,19 +295,26 @@ def show_loop(value: dict[str, Any]) -> None:
     "complete",
     show=lambda value: show_loop(value) if isinstance(value, dict) else _show_completion(value),
     example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
-    "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
+    "queen complete gt-login-001 --force --reason 'the test server is down'",
 )
-@click.argument("issue_id", metavar="ISSUE")
+@click.argument("issue_id", required=False, metavar="[ISSUE]")
 @click.option("--reason", help="What was done, or why the checks are skipped")
-@click.option("--no-verify", is_flag=True, help="Skip its checks; needs --reason")
+@click.option(
+    "--force",
+    "--no-verify",
+    "no_verify",
+    cls=Renamed,
+    is_flag=True,
+    help="Skip its checks; needs --reason",
+)
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
 def complete(
-    hive: Hive, issue_id: str, reason: str | None, no_verify: bool, take_next: bool
+    hive: Hive, issue_id: str | None, reason: str | None, no_verify: bool, take_next: bool
 ) -> Answer:
     """Complete an issue and release the files reserved for it
 
-    If the issue is a bead, its checks run first. If one fails, the command exits with status 1 and
-    nothing else changes.
+    ISSUE is the one that you have, if nothing else is said. If the issue is a bead, its checks run
+    first. If one fails, the command exits with status 1 and nothing else changes.
 
     With --next it also takes the next issue, and exits with status 0 if there is none for you.
     """
@@ -316,7 +323,7 @@ def complete(
 
     done = complete_issue(
         hive,
-        issue_id,
+        issue_id or hive.assignments.own(),
         env=os.environ,
         reason=reason,
         unverified=no_verify,
@@ -355,14 +362,22 @@ def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
 @command(
     "wait",
     show=_show_waited,
-    example="queen wait qb-40 qb-41\nqueen wait --free 'src/api/**' --mail --timeout 5m",
+    example="queen issue wait qb-40 qb-41\nqueen issue wait --free 'src/api/**' --mail --wait 5m",
 )
 @click.argument("issues", nargs=-1, metavar="[ISSUE]...")
 @click.option("--ready", is_flag=True, help="Until an issue is ready for you, or all are done")
 @click.option("--free", multiple=True, metavar="PATTERN", help="Until nobody else holds it")
 @click.option("--mail", is_flag=True, help="Until you have unread messages")
 @click.option(
-    "--timeout", callback=seconds, metavar="10m", default="10m", show_default=True, help="At most"
+    "--wait",
+    "--timeout",
+    "timeout",
+    cls=Renamed,
+    callback=seconds,
+    metavar="10m",
+    default="10m",
+    show_default=True,
+    help="At most",
 )
 def wait(
     hive: Hive,
@@ -412,7 +427,9 @@ def show_status(status: Status) -> None:
 
 def _show_me(status: Status, now_ms: int) -> None:
     if status.actor is None:
-        paragraph("no name is set for you: --as NAME, QUEEN_DROID=NAME, or queen whoami --set NAME")
+        paragraph(
+            "no name is set for you: --as NAME, QUEEN_DROID=NAME, or queen hive whoami --set NAME"
+        )
     else:
         paragraph(f"{printable(status.actor)} (you)", bold=True)
         if status.me is None:
@@ -435,14 +452,14 @@ def _show_counted(status: Status, now_ms: int) -> None:
         before = f"  ready  P{issue.priority}  {printable(issue.id)}  "
         entry(before, _short_title(issue.title), state="ready")
     if status.ready_count > len(status.first_ready):
-        paragraph(f"  … {status.ready_count - len(status.first_ready)} more: queen ready")
+        paragraph(f"  … {status.ready_count - len(status.first_ready)} more: queen issue ready")
     for done in status.done:
         when = ago(instant_ms(done.updated_at) or 0, now_ms)
         title = _short_title(status.titles.get(done.issue_id, ""))
         before = f"  done   {when}  {printable(done.issue_id)}  "
         entry(before, title, f"  by {printable(done.droid)}", state="done")
     if status.done and (more := status.counts["done"] - len(status.done)) > 0:
-        paragraph(f"  … {more} more: queen assignments --status completed")
+        paragraph(f"  … {more} more: queen issue assignments --status completed")
 
 
 def _short_title(title: str) -> str:

@@ -124,5 +124,6 @@ worktree = group(
     "worktree",
     [add, list_, remove],
     help="Make, list and remove the worktrees of agents",
+    more="collisions:collisions",
     example="queen worktree add ui qb-42\nqueen worktree list",
 )

@@ -185,7 +185,7 @@ def begin_attempt(document: Document, now_ms: int, *, again: bool = False) -> Do
     if _has_passed(gate) and not again:
         raise Conflict(
             f"{_name(gate)} has passed already",
-            hint=f"to judge it again: queen gate run {_options(gate)} --again",
+            hint=f"to judge it again: queen gate run {_options(gate)} --force",
         )
     current = gate["status"]["current_status"]
     if current == "in_progress":

@@ -200,7 +200,7 @@ def _refuse_without_evidence(bead: BeadFile, runner: CheckRunner, run: CheckRun 
         raise Conflict(
             f"{bead.bead_id} requires evidence, but there is none for "
             f"{', '.join(missing) or 'its verifiers'}",
-            hint=suggested("queen verify", bead.bead_id),
+            hint=suggested("queen bead verify", bead.bead_id),
             bead_id=bead.bead_id,
             missing=missing,
         )

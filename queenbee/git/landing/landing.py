@@ -430,6 +430,6 @@ def _refuse_held(files: Sequence[str]) -> None:
     if files:
         raise NotLanded(
             f"held by others: {', '.join(files[:SHOWN])}",
-            hint="queen reserved; or ask the holder",
+            hint="queen reserve list; or ask the holder",
             files=files,
         )

@@ -99,7 +99,7 @@ class Branch:
         if home is None or home.tree != layout.root:
             raise InvalidInput(
                 "only the hive at the top of a git repository can be synced",
-                hint="run queen where to see which hive this is",
+                hint="run queen hive where to see which hive this is",
             )
         settings = layout.settings
         self.remote, self.name = settings.sync_remote, settings.sync_branch

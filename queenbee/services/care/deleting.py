@@ -1,4 +1,4 @@
-"""`queen delete`: hides any record by a tombstone, as `queen msg delete` does with messages."""
+"""`queen hive delete`: hides any record by a tombstone, as `queen msg delete` does with messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Record
     from queenbee.services.hive import Services
 
-_ENDING = {"assignments": "queen release", "reservations": "queen unreserve"}
+_ENDING = {"assignments": "queen release", "reservations": "queen reserve release"}
 _OWNERS = {
     "assignments": ("droid", "assigned_by"),
     "reservations": ("droid",),

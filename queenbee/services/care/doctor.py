@@ -259,7 +259,7 @@ def _long_lines(hive: Services, kind: str) -> Iterator[Diagnosis]:
             path,
             f"{len(long)} lines have 64 KiB or more: the Go tool reads the ledger only up to here",
             line=long[0],
-            hint="queen rotate moves old messages to the archive, which that tool does not read",
+            hint="queen hive rotate moves old messages to the archive, which it does not read",
             severity="note",
         )
 
@@ -273,7 +273,7 @@ def _size(hive: Services, kind: str) -> Iterator[Diagnosis]:
             path,
             f"it is {size // 2**20} MiB: git stores a copy with every commit, and git hosts refuse "
             "files of 100 MiB",
-            hint="queen rotate",
+            hint="queen hive rotate",
             severity="note",
         )
 
@@ -308,7 +308,7 @@ def _index(hive: Services, kind: str) -> Iterator[Diagnosis]:
             "index",
             hive.layout.index_path(kind),
             f"the index differs from the ledger in {len(wrong)} records, first {wrong[0]}",
-            hint="queen index rebuild",
+            hint="queen hive index rebuild",
         )
 
 
@@ -424,7 +424,7 @@ def _made_twice(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnos
         titles = [f"{quotation(str(each.get('title')))} by {by}" for (_, by), each in made.items()]
         if len(titles) > 1:
             text = f"{issue_id} is two issues, of two clones: {' and '.join(titles)}; they mix"
-            hint = f"queen history {issue_id} has both; make one again: queen issue new TITLE"
+            hint = f"queen hive history {issue_id} has both; make one again: queen issue new TITLE"
             yield Diagnosis("made_twice", hive.layout.issues_path, text, hint=hint)
 
 
@@ -507,5 +507,5 @@ def _conflicts(hive: Services) -> Iterator[Diagnosis]:
     ):
         for winner, loser in pairs:
             text = f"{loser.id} ({loser.droid}) lost to the older {winner.id} ({winner.droid})"
-            hint = "queen conflicts"
+            hint = "queen reserve conflicts"
             yield Diagnosis("conflict", hive.layout.ledger_path(name), text, hint=hint)

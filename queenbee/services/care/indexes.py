@@ -1,4 +1,4 @@
-"""`queen index`: the disposable indexes, and the one that the records document describes."""
+"""`queen hive index`: the disposable indexes, and the one that the records document describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`queen stats`: how many records and lines there are, and how fast the ledgers grow."""
+"""`queen hive stats`: how many records and lines there are, and how fast the ledgers grow."""
 
 from __future__ import annotations
 

@@ -79,9 +79,9 @@ def notes_on_checked(
             continue
         place = os.path.join(cwd, path)
         if os.path.isdir(place) and not os.path.islink(place):
-            yield f"{path} is a folder: its contents were not checked; see: queen reserved"
+            yield f"{path} is a folder: its contents were not checked; see: queen reserve list"
         elif set("*?{") & set(path) and not os.path.lexists(place):
-            yield f"{path} was treated as a file name, not as a pattern; see: queen reserved"
+            yield f"{path} was treated as a file name, not as a pattern; see: queen reserve list"
 
 
 def keep(

@@ -16,7 +16,7 @@ def all_of(live: Iterable[Reservation], droid: str) -> list[Reservation]:
     """Returns all leases of a droid. Raises `NotFound` if it has none."""
     mine = [lease for lease in live if lease.droid == droid]
     if not mine:
-        raise NotFound(f"{droid} holds no reservations", hint="queen reserved")
+        raise NotFound(f"{droid} holds no reservations", hint="queen reserve list")
     return mine
 
 
@@ -34,7 +34,7 @@ def named(
     mine = [lease for lease in live if lease.droid == droid]
     chosen: dict[str, Reservation] = {}
     for text, meant in patterns:
-        # First what it means here, then a pattern copied from `queen reserved`.
+        # First what it means here, then a pattern copied from `queen reserve list`.
         found = _with_pattern(mine, meant) or _with_pattern(mine, text)
         if not found:
             raise _not_held(text, [each for each in live if each.pattern in (meant, text)], droid)
@@ -64,5 +64,5 @@ def _not_held(text: str, others: Sequence[Reservation], droid: str) -> NotFound 
         )
     return NotFound(
         f"{droid} holds no live reservation {text!r}",
-        hint=f"{suggested('queen reserved', droid=droid)}; if it has ended, reserve it again",
+        hint=f"{suggested('queen reserve list', droid=droid)}; if it has ended, reserve it again",
     )

@@ -91,7 +91,7 @@ def path_of(text: str, *, tree: str, cwd: str) -> str:
     if not path:
         raise InvalidInput(
             f"{text!r} is the root of the repository, not a file in it",
-            hint="name a file in it, or see: queen reserved",
+            hint="name a file in it, or see: queen reserve list",
         )
     return _as_git_stores(path, tree)
 

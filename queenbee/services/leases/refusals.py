@@ -125,7 +125,7 @@ class Refusal:
     def _hint(self) -> str:
         if self.circle:
             last = mentioned(self.circle[-1].droid)
-            return f"release what {last} waits for, then try again: queen unreserve PATTERN"
+            return f"release what {last} waits for, then try again: queen reserve release PATTERN"
         asker, patterns = self.asker, self.patterns
         first = self.holders[0] if self.holders else None
         asked = patterns[first.asked if first else next(iter(patterns))]

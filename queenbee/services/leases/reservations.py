@@ -234,7 +234,7 @@ class Reservations:
         if self.store.engine.shared:
             raise InvalidInput(
                 "grants of a hive in a database have no token: the database decides for all",
-                hint=suggested("queen check", status.path),
+                hint=suggested("queen reserve check", status.path),
             )
         covering = self.find(path=os.path.join(self.store.layout.tree, status.path), ended=True)
         newer = [lease for lease in covering if lease.token > token]

@@ -53,15 +53,15 @@ error errors and notices.
 - Exit status: 0 done or yes; 1 no, and the output says why; 2 wrong request; 4 not found; 5 \
 conflict, somebody else has it; 6 busy or timed out, try again; 7 a file cannot be used, run \
 `queen doctor`; 8 another program failed.
-- You act as QUEEN_DROID, or as what `queen whoami --set NAME` keeps for this worktree.
+- You act as QUEEN_DROID, or as what `queen hive whoami --set NAME` keeps for this worktree.
 - A part of an id is enough, such as `42` for `qb-42`.
 - In a worktree of your own, others cannot overwrite your edits: you meet when you land. In a \
 working tree that you share, reserve files before you edit them.
-- A reservation lasts for two hours (`--ttl 30m`, `queen renew --all`) and covers a pattern: \
-`src/api/**`. Quote it. `--shared` allows other readers.
-- To wait: `queen reserve 'PATTERN' --wait 5m`, `queen wait ISSUE --timeout 10m`; never a loop. \
+- A reservation lasts for two hours (`--ttl 30m`, `queen reserve renew --all`) and covers a \
+pattern: `src/api/**`. Quote it. `--shared` allows other readers.
+- To wait: `queen reserve 'PATTERN' --wait 5m`, `queen issue wait ISSUE --wait 10m`; never a loop. \
 Whoever waits first is served first.
-- If a holder is quiet: `queen nudge NAME`. It has time to answer, then you may take over.
+- If a holder is quiet: `queen msg nudge NAME`. It has time to answer, then you may take over.
 - To ask for an answer: `queen msg send NAME 'TEXT' --ack`. To give one: \
 `queen msg reply ID 'TEXT'` or only `queen msg ack ID`. `@all` reaches everybody.
 - Give an issue back that you do not finish: `queen release ISSUE --reason 'WHY'`.

@@ -107,7 +107,7 @@ def _untold(told: Told, ended: News, waits: News) -> list[str]:
     lines = [ended[key]() for key in fresh[:_AT_MOST]]
     if len(fresh) > _AT_MOST:
         more = len(fresh) - _AT_MOST
-        lines.append(f"and {more} more leases of yours ended; see: queen reserved --all")
+        lines.append(f"and {more} more leases of yours ended; see: queen reserve list --all")
     lines += [waits[key]() for key in waiting[:_AT_MOST]]
     if fresh or waiting:
         told.add([*fresh, *waiting])
@@ -205,7 +205,7 @@ def lost_grants(hive: Services) -> News:
                 text = (
                     f"a merge brought in {mentioned(winner.droid)}'s older grant of "
                     f"{mentioned(what)}: yours ({mentioned(loser.id)}) no longer counts; "
-                    "see: queen conflicts"
+                    "see: queen reserve conflicts"
                 )
                 news[f"{loser.id}:superseded"] = partial(str, text)
     return news
@@ -222,7 +222,7 @@ def waiters(hive: Services) -> News:
     if any(each.want.patterns for each in line):
         for lease in hive.reservations.find(droid=hive.actor):
             for each in hive.queue.waiting_for(Want.of(lease), droid=hive.actor):
-                end = suggested("queen unreserve", lease.pattern)
+                end = suggested("queen reserve release", lease.pattern)
                 who, what = mentioned(each.droid), each.want.shown()
                 text = f"{who} waits for {what}; if you are done: {end}"
                 news.setdefault(f"{lease.id}:waiter:{each.droid}", partial(str, text))

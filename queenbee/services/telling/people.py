@@ -1,6 +1,6 @@
 """What wants a person: a message, an agent that waits for one, a landing or a droid that is stuck.
 
-Agents hear their news by themselves; a person looks elsewhere and has to be called. `queen notify`
+Agents hear their news; a person looks elsewhere and has to be called. `queen msg notify`
 does that, each thing once.
 """
 

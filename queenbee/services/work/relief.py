@@ -1,6 +1,6 @@
 """Relieving a droid that shows no sign of life, while another one has nothing to do.
 
-Whoever waits for an issue looks: at first it asks the droid, as `queen nudge` does, and later it
+Whoever waits for an issue looks: first it asks the droid, as `queen msg nudge` does, and later it
 takes the issue, if there was no answer. `docs/format.md#nudges`.
 """
 

@@ -42,7 +42,8 @@ class Wanted:
         self.mail = mail
         if not (issues or ready or free or mail):
             raise InvalidInput(
-                "nothing to wait for", hint="queen wait ISSUE, --ready, --free PATTERN or --mail"
+                "nothing to wait for",
+                hint="queen issue wait ISSUE, --ready, --free PATTERN or --mail",
             )
 
     def shown(self) -> str:

@@ -77,7 +77,7 @@ def nobody() -> NoActor:
     """Returns the error of a command that needs to know who is acting."""
     return NoActor(
         "this command needs to know who you are",
-        hint="pass --as NAME, set QUEEN_DROID=NAME, or run once: queen whoami --set NAME",
+        hint="pass --as NAME, set QUEEN_DROID=NAME, or run once: queen hive whoami --set NAME",
     )
 
 

@@ -1,4 +1,4 @@
-"""Which engine keeps a hive's lines, and moving them to the other: `queen engine`."""
+"""Which engine keeps a hive's lines, and moving them to the other: `queen hive engine`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def use(layout: Layout, kind: str, name: str | None = None) -> dict[str, object]
     known = layout.settings.engine_hive or noted_hive(layout)
     if kind == "files":
         if not known:
-            raise InvalidInput("this hive is in files already", hint="queen engine status")
+            raise InvalidInput("this hive is in files already", hint="queen hive engine status")
         carried = carrying.to_files(layout, known)
     else:
         if name and known and name != known:
             raise InvalidInput(
                 f"this hive is {known!r} in the database, not {name!r}",
-                hint="queen engine use postgres",
+                hint="queen hive engine use postgres",
             )
         carried = carrying.to_postgres(layout, known or name or _new_name(layout))
     kinds = {

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _OTHER_WAY = {
     "state": f"{CHOOSE} beads, or {CHOOSE} git",
-    "engine.kind": "queen engine use",
-    "engine.hive": "queen engine use",
+    "engine.kind": "queen hive engine use",
+    "engine.hive": "queen hive engine use",
     "sync.ledgers": "queen sync setup",
 }
 """Settings that mean nothing, or lose records, without what the command does besides."""

@@ -193,7 +193,7 @@ class Tracker:
             f"{issue_id} is assigned to {holder.droid} (since {holder.created_at})",
             hint=suggested("queen complete", issue_id)
             if mine
-            else suggested(command, issue_id, anyway=True),
+            else suggested(command, issue_id, force=True),
             holder=holder.droid,
             assignment=holder.to_dict(),
         )

@@ -204,7 +204,7 @@ class TestByItself:
         assert not (beads / "archive").exists()
         monkeypatch.setattr(doctor, "MOST_BYTES", 1024)
         [finding] = [each for each in doctor.examine(small) if each.code == "large"]
-        assert finding.hint == "queen rotate"
+        assert finding.hint == "queen hive rotate"
 
     def test_what_keeps_it_from_it_does_not_touch_the_write(
         self, small: Hive, beads: Path, monkeypatch: pytest.MonkeyPatch

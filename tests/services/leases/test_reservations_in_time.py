@@ -217,7 +217,7 @@ def test_what_one_does_not_hold_is_an_error_never_a_silent_zero(
     for arguments in ({"patterns": ["a.py"]}, {"ids": ["qr-nowhere"]}, {"everything": True}):
         with pytest.raises(NotFound, match="ui-engineer holds no") as refusal:
             getattr(hive.reservations, verb)(**arguments)
-        assert "queen reserved" in str(refusal.value.hint)
+        assert "queen reserve list" in str(refusal.value.hint)
     with pytest.raises(InvalidInput, match="no reservations given"):
         getattr(hive.reservations, verb)()
     assert snapshot(beads) == {}

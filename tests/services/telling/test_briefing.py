@@ -138,7 +138,7 @@ def test_every_option_that_is_named_exists(hive: Hive) -> None:
     assert "--wait" in named
 
 
-@pytest.mark.parametrize("line", ["queen nxt", "queen next --all", "queen show", "queen msg x"])
+@pytest.mark.parametrize("line", ["queen nxt", "queen next --all", "queen claim", "queen msg x"])
 def test_a_command_that_does_not_exist_would_be_noticed(line: str) -> None:
     with pytest.raises(click.UsageError):
         parsed(line)

@@ -96,7 +96,7 @@ def test_waiting_for_each_other_is_refused(hive: Hive, reviewer: Hive) -> None:
         "waiting would never end, because reviewer waits for a.py, which ui-engineer holds"
         in refusal.value.message
     )
-    assert "queen unreserve" in str(refusal.value.hint)
+    assert "queen reserve release" in str(refusal.value.hint)
 
 
 def test_an_issue_that_somebody_has_can_close_a_circle(hive: Hive, reviewer: Hive) -> None:

@@ -29,7 +29,7 @@ def test_status_says_how_many_more_are_done(quick: QuickQueen) -> None:
         quick("issue", "new", "one", "--id", f"qb-{number}", as_="lead")
         quick("claim", f"qb-{number}", as_="lead")
         quick("complete", f"qb-{number}", as_="lead")
-    assert "… 2 more: queen assignments --status completed" in quick("status", as_="lead").out
+    assert "… 2 more: queen issue assignments --status completed" in quick("status", as_="lead").out
 
 
 def test_who_had_to_wait_is_told_for_whom(beads: Path, quick: QuickQueen, repo: Path) -> None:

@@ -1,4 +1,4 @@
-"""`queen wait`: for issues, ready work, free files and mail."""
+"""`queen issue wait`: for issues, ready work, free files and mail."""
 
 from __future__ import annotations
 

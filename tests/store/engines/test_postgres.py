@@ -478,7 +478,7 @@ class TestCarryingOver:
         (beads / "queen.toml").write_bytes(before)
         ran = quick("claim", "--new", "qb-8", as_="ui")
         assert ran.code == 7
-        assert "queen engine use files" in ran.err
+        assert "queen hive engine use files" in ran.err
 
     def test_a_clone_that_has_not_heard_that_it_is_in_files_again_cannot_switch_back(
         self, quick: QuickQueen, repo: Path, tmp_path: Path, lines: list[dict[str, Any]]
@@ -498,7 +498,7 @@ class TestCarryingOver:
             ran = quick(*arguments, cwd=other)
             assert (ran.code, ran.out) == (7, ""), arguments
             assert "was carried back" in ran.err
-            assert "queen engine use files" in ran.err
+            assert "queen hive engine use files" in ran.err
         assert quick("engine", "use", "files", cwd=other).code == 0
         assert quick("claim", "--new", "qb-8", as_="ui", cwd=other).code == 5
         assert quick("claim", "--new", "qb-8", as_="ui").code == 5
@@ -514,7 +514,7 @@ class TestCarryingOver:
         note.write_bytes(noted)
         ran = quick("claim", "--new", "qb-8", as_="ui")
         assert ran.code == 7
-        assert "if the team went back to files, or to do so: queen engine use files" in ran.err
+        assert "if the team went back to files, or to do so: queen hive engine use files" in ran.err
         assert quick("engine", "use", "postgres").code == 7
         assert quick("engine", "use", "files").code == 0
         assert quick("claim", "--new", "qb-8", as_="ui").code == 0

@@ -149,7 +149,7 @@ class TestWithoutAnOwner:
         hive.assignments.claim("qb-1")
         with pytest.raises(Taken) as no:
             Tracker(reviewer).delete("qb-1")
-        assert no.value.hint == "queen issue delete qb-1 --anyway"
+        assert no.value.hint == "queen issue delete qb-1 --force"
 
     def test_what_a_droid_works_on_is_not_closed(
         self, hive: Hive, reviewer: Hive, file: Path
@@ -160,7 +160,7 @@ class TestWithoutAnOwner:
         assert mine.value.hint == "queen complete qb-1"
         with pytest.raises(Taken) as theirs:
             Tracker(reviewer).close("qb-1")
-        assert theirs.value.hint == "queen issue close qb-1 --anyway"
+        assert theirs.value.hint == "queen issue close qb-1 --force"
         assert Tracker(reviewer).close("qb-1", anyway=True).done
 
     def test_an_issue_waits_for_others_and_no_longer(self, hive: Hive, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""`queen engine`: whether the hive is kept in files or in a database."""
+"""`queen hive engine`: whether the hive is kept in files or in a database."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def _show_status(value: dict[str, object]) -> None:
         for kind, count in counts.items() if isinstance(counts, dict) else ():
             say(f"  {printable(kind)}: {lines_counted(count)} {text}")
     if value.get("only_in_files"):
-        say("next: queen engine use postgres  to take them in")
+        say("next: queen hive engine use postgres  to take them in")
 
 
-@command("use", show=_show_use, example="queen engine use postgres", opens_hive=False)
+@command("use", show=_show_use, example="queen hive engine use postgres", opens_hive=False)
 @click.argument("kind", type=click.Choice(switching.KINDS))
 @click.option("--hive", "name", help="The hive's name in the database (default: a new one)")
 def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
@@ -64,7 +64,7 @@ def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
     return switching.use(_layout(call), kind, name)
 
 
-@command("status", show=_show_status, example="queen engine status", opens_hive=False)
+@command("status", show=_show_status, example="queen hive engine status", opens_hive=False)
 @click.option("--verify", is_flag=True, help="Compare every line with its digest")
 def status(call: Invocation, verify: bool) -> Answer:
     """Show where the hive is kept, and what is wrong with the database
@@ -81,5 +81,5 @@ engine = group(
     "engine",
     [use, status],
     help="Where the hive is kept: in files, or in PostgreSQL",
-    example="queen engine status",
+    example="queen hive engine status",
 )

@@ -59,7 +59,8 @@ def prompt(call: Invocation, target: str, ascii_only: bool) -> dict[str, object]
     "notify",
     # Each thing was shown when it came.
     show=lambda _: None,
-    example="queen notify\nqueen notify --run 'ntfy publish my-topic'\nqueen notify --once --json",
+    example="queen msg notify\nqueen msg notify --run 'ntfy publish my-topic'\n"
+    "queen msg notify --once --json",
     opens_hive=False,
 )
 @click.option("--run", metavar="COMMAND", help="Run this for each thing, without a shell")

@@ -47,7 +47,7 @@ def _show_verdict(verdict: rules.Verdict) -> None:
         ask = suggested("queen msg send", holder, "BODY")
         paragraph(f"  ask: {ask}, or wait until it is released")
         if verdict.nameless:
-            paragraph("  if that is you, say so: QUEEN_DROID=NAME, or queen whoami --set NAME")
+            paragraph("  if that is you, say so: QUEEN_DROID=NAME, or queen hive whoami --set NAME")
         if verdict.is_history:
             paragraph(f"  to pass anyway: {rules.BYPASS}")
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 import queenbee
-from queenbee.cli.app import Invocation, command
+from queenbee.cli.app import Invocation, command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, QueenError
@@ -111,7 +111,7 @@ def _show_where(value: dict[str, object]) -> None:
         say(f"above      {printable(beads)}: its reservations hold here too")
 
 
-@command("where", show=_show_where, example="queen where", opens_hive=False)
+@command("where", show=_show_where, example="queen hive where", opens_hive=False)
 def where(call: Invocation) -> dict[str, object]:
     """Show which hive is used here, and why"""
     places = _layout(call, must_exist=True)
@@ -145,7 +145,7 @@ def _show_whoami(value: dict[str, object]) -> None:
 @command(
     "whoami",
     show=_show_whoami,
-    example="queen whoami --set ui-engineer",
+    example="queen hive whoami --set ui-engineer",
     opens_hive=False,
 )
 @click.option("--set", "name", metavar="NAME", help="Remember NAME for this worktree")
@@ -214,3 +214,13 @@ def completion(call: Invocation, shell: str) -> dict[str, object]:
         raise InvalidInput(f"no completion for {shell}")
     queen = click.get_current_context().find_root().command
     return {"script": kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()}
+
+
+hive = group(
+    "hive",
+    [where, whoami],
+    help="The hive: where it is, its history, size and engine",
+    example="queen hive where\nqueen hive history qb-42",
+    more="history:care.records stats:care.records rotate:care.records "
+    "delete:care.records migrate:care.records index:care.records engine:care.engine",
+)

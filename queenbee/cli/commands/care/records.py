@@ -1,4 +1,4 @@
-"""`queen history`, `index`, `stats`, `rotate`: the lines of a record, and the files of the hive."""
+"""`queen hive history`, `index`, `stats`, `rotate`: the lines of a record, the hive's files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _show(revisions: Sequence[Revision]) -> None:
     table(["REV", "WHEN", "WHO", "WHAT"], rows, empty="No lines.", text=["WHAT"])
 
 
-@command("history", show=_show, example="queen history 5W6X")
+@command("history", show=_show, example="queen hive history 5W6X")
 @click.argument("identifier", metavar="ID")
 def history(hive: Hive, identifier: str) -> list[Revision]:
     """Show every line of a record, in order, with who and when"""
@@ -48,12 +48,12 @@ def _show_deleted(records: Sequence[Record]) -> None:
         say(f"deleted {printable(each.id)}")
 
 
-@command("delete", show=_show_deleted, example="queen delete qa-5W6X")
+@command("delete", show=_show_deleted, example="queen hive delete qa-5W6X")
 @click.argument("identifiers", nargs=-1, required=True, metavar="ID...")
 def delete(hive: Hive, identifiers: tuple[str, ...]) -> list[Record]:
     """Hide messages, and what has ended: assignments, reservations
 
-    The lines stay in the ledger and in git, and queen history shows them.
+    The lines stay in the ledger and in git, and queen hive history shows them.
     """
     from queenbee.services.care.deleting import delete as hidden  # noqa: PLC0415 - start-up
 
@@ -64,7 +64,7 @@ def _show_migrated(kinds: Sequence[str]) -> None:
     say(f"recorded in {', '.join(kinds)}" if kinds else "It was recorded before.")
 
 
-@command("migrate", show=_show_migrated, example="queen migrate v1_to_v2 messages")
+@command("migrate", show=_show_migrated, example="queen hive migrate v1_to_v2 messages")
 @click.argument("name", metavar="NAME")
 @click.argument("kinds", nargs=-1, type=click.Choice([*KINDS]), metavar="[LEDGER]...")
 def migrate(hive: Hive, name: str, kinds: tuple[str, ...]) -> list[str]:
@@ -85,7 +85,7 @@ def _show_status(rows: Sequence[dict[str, object]]) -> None:
     table(["LEDGER", "SIZE", "INDEX", "SIZE"], cells, empty="No ledgers.")
 
 
-@command("status", show=_show_status, example="queen index status")
+@command("status", show=_show_status, example="queen hive index status")
 def status(hive: Hive) -> list[dict[str, object]]:
     """Show which ledgers are large enough for an index"""
     from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
@@ -93,7 +93,7 @@ def status(hive: Hive) -> list[dict[str, object]]:
     return indexes.status(hive)
 
 
-@command("rebuild", show=_show_status, example="queen index rebuild")
+@command("rebuild", show=_show_status, example="queen hive index rebuild")
 def rebuild(hive: Hive) -> list[dict[str, object]]:
     """Delete the indexes and build them again; nothing else changes"""
     from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
@@ -104,7 +104,7 @@ def rebuild(hive: Hive) -> list[dict[str, object]]:
 @command(
     "export",
     show=lambda paths: say("\n".join(f"wrote {path}" for path in paths) or "No ledgers."),
-    example="queen index export",
+    example="queen hive index export",
 )
 @click.option("--watch", is_flag=True, help="Write them again after every change, until Ctrl-C")
 def export(hive: Hive, watch: bool) -> list[str]:
@@ -127,7 +127,7 @@ index = group(
     "index",
     [status, rebuild, export],
     help="The disposable indexes of large ledgers",
-    example="queen index status",
+    example="queen hive index status",
 )
 
 
@@ -148,7 +148,7 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
     table(headings, cells, empty="No ledgers.", spare=["ARCHIVE", "JOURNAL", "INDEX"])
 
 
-@command("stats", show=_show_stats, example="queen stats")
+@command("stats", show=_show_stats, example="queen hive stats")
 def stats(hive: Hive) -> list[dict[str, object]]:
     """Show how many records there are, and how they grow"""
     from queenbee.services.care.statistics import statistics  # noqa: PLC0415 - start-up
@@ -176,7 +176,7 @@ def _first_and_last(paths: list[str]) -> str:
     return names[0] if len(names) == 1 else " to ".join((names[0], names[-1])) if names else ""
 
 
-@command("rotate", show=_show_rotation, example="queen rotate --older-than 7d")
+@command("rotate", show=_show_rotation, example="queen hive rotate --older-than 7d")
 @click.option(
     "--older-than",
     callback=seconds,

@@ -24,7 +24,7 @@ def _show(done: Synced) -> None:
     if done.only_there:
         count = f"{lines_counted(done.only_there)} {'is' if done.only_there == 1 else 'are'}"
         say(f"{count} only on {where}, from clones whose records are in files")
-        say("next, in those clones: git pull, then queen engine use postgres")
+        say("next, in those clones: git pull, then queen hive engine use postgres")
     if not (done.taken or done.sent or done.confirmed or done.refused):
         say(f"in step with {where}" if done.number else f"nothing to send, and no {where} yet")
         return

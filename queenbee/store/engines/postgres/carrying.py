@@ -180,7 +180,7 @@ def _refuse_if_carried_back(db: Connection, layout: Layout) -> None:
 
 def _local_lock(layout: Layout) -> KernelLock:
     timeout_s = layout.settings.lock_timeout_s
-    return KernelLock(layout.lock_path, holder="queen engine use", timeout_s=timeout_s)
+    return KernelLock(layout.lock_path, holder="queen hive engine use", timeout_s=timeout_s)
 
 
 def _files(layout: Layout, kind: str) -> Ledger:

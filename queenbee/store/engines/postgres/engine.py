@@ -252,7 +252,7 @@ class PostgresEngine:
             self._catch_up_again(kind)
         raise Busy(
             f"{self.copy.path} is changed by another process again and again",
-            hint="do all processes use the same database? See: queen engine status",
+            hint="do all processes use the same database? See: queen hive engine status",
             path=self.copy.path,
         )
 

@@ -120,7 +120,8 @@ def no_address(text: str) -> Unwritable:
 def no_tables() -> StoreError:
     """Returns the refusal for a database without our tables."""
     return StoreError(
-        "the database has no tables for QueenBee, or older ones", hint="queen engine use postgres"
+        "the database has no tables for QueenBee, or older ones",
+        hint="queen hive engine use postgres",
     )
 
 
@@ -136,7 +137,7 @@ def absent(hive: str) -> StoreError:
     """Returns the refusal for a hive that the database does not have."""
     return StoreError(
         f"the database has no hive {hive!r}",
-        hint="correct QUEEN_DATABASE_URL, or carry the hive over: queen engine use postgres",
+        hint="correct QUEEN_DATABASE_URL, or carry the hive over: queen hive engine use postgres",
     )
 
 
@@ -144,7 +145,7 @@ def carried_back(hive: str) -> StoreError:
     """Returns the refusal for a hive that is in files again."""
     return StoreError(
         f"hive {hive!r} was carried back from the database to files",
-        hint="in this clone too: queen engine use files; then commit .beads and git pull",
+        hint="in this clone too: queen hive engine use files; then commit .beads and git pull",
     )
 
 
@@ -153,7 +154,7 @@ def damaged(kind: str, sequence: int) -> StoreError:
     return StoreError(
         f"line {sequence} of {kind} in the database does not match its digest: "
         "somebody changed it, or one before it",
-        hint="restore the table from a backup, or go on without that line: queen engine use files",
+        hint="restore the table from a backup, or go on without that line: queen hive engine use files",
     )
 
 

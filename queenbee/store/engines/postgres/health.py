@@ -42,7 +42,7 @@ def found(
         return
     if settings["transaction_read_only"] == "on":
         text = "the database accepts no writes: it, or this user, is set to read-only"
-        yield Fault("read_only", where, text, hint="queen engine status")
+        yield Fault("read_only", where, text, hint="queen hive engine status")
     if settings["may_insert"] != "true":
         text = "this user may read the records, but not write any"
         yield Fault("read_only", where, text, hint="GRANT INSERT ON queen_lines", severity="note")
