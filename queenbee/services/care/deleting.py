@@ -1,4 +1,4 @@
-"""`queen hive delete`: hides any record by a tombstone, as `queen msg delete` does with messages."""
+"""`queen hive delete`: hides any record by a tombstone, as `queen msg delete` does messages."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def damaged(kind: str, sequence: int) -> StoreError:
     return StoreError(
         f"line {sequence} of {kind} in the database does not match its digest: "
         "somebody changed it, or one before it",
-        hint="restore the table from a backup, or go on without that line: queen hive engine use files",
+        hint="restore the table from a backup, or go on without it: queen hive engine use files",
     )
 
 
