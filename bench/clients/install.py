@@ -42,6 +42,8 @@ def installed(client: Client, version: str) -> Path:
     except subprocess.TimeoutExpired:
         raise NotInstalled(f"npm took more than {_LIMIT_S} s") from None
     if done.returncode or not program.exists():
-        raise NotInstalled((done.stderr.strip().splitlines() or ["npm made no program"])[-1])
+        errors = [line for line in done.stderr.splitlines() if line.startswith("npm error")]
+        told = [line for line in errors if not line.startswith("npm error code")]
+        raise NotInstalled((told or ["npm made no program"])[0])
     (folder / "complete").touch()
     return program
