@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.clients import cells, install, known, sessions, table, trouble
 from bench.clients.model import Model
 from bench.clients.queue import together
-from bench.clients.world import World
+from bench.clients.world import World, stop
 
 SITTINGS = (
     *(sessions.at_work, sessions.resumed, sessions.by_mcp, sessions.with_a_subagent),
@@ -33,7 +33,8 @@ PAGE = install.ROOT / "docs" / "agents.md"
 def main() -> int:
     """Returns the exit status."""
     given = _arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, stop)
     chosen = [each for each in known.CLIENTS if each.name in given.only]
     with tempfile.TemporaryDirectory(prefix="clients-") as temporary:
         folder = Path(given.keep or temporary).resolve()

@@ -55,6 +55,23 @@ class Hooked:
         return str(told.get("additionalContext") or "")
 
 
+_groups: set[int] = set()
+"""The process groups of clients at work."""
+
+
+def _kill(group: int) -> None:
+    _groups.discard(group)
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def stop(*_: object) -> None:
+    """Ends this process and every client that it started: what a signal asks for."""
+    for group in list(_groups):
+        _kill(group)
+    os._exit(128 + signal.SIGTERM)
+
+
 class Run:
     """A client at work."""
 
@@ -73,8 +90,7 @@ class Run:
                 self.status = self._process.wait(limit_s)
         finally:
             self.seconds = time.monotonic() - self.begun
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            _kill(self._process.pid)
             self._process.wait()
         return self
 
@@ -187,6 +203,7 @@ class World:
                 text=True,
                 start_new_session=True,
             )
+        _groups.add(process.pid)
         return Run(play, process, output)
 
     def hooked(self) -> list[Hooked]:
