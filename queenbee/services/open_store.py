@@ -15,6 +15,7 @@ from queenbee.services.keeping import Keeping
 from queenbee.store.droids import identity, presence, session_names
 from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
+from queenbee.store.ledger import codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,6 +253,11 @@ class Store:
 
         The transaction asks again. Asked before it, a long text keeps nobody waiting.
         """
+        if (
+            sum(len(each) for each in fields.values() if isinstance(each, str))
+            >= codec.MAX_LINE_BYTES
+        ):
+            codec.encode(fields)  # It says how large it is. To look through it would take seconds.
         if not self.allow_secrets:
             from queenbee.services.writing.secrets import refuse_secrets  # noqa: PLC0415 - start-up
 

@@ -28,6 +28,8 @@ _HOST = "127.0.0.1"
 _TOKEN_BYTES = 32
 _MOST_SCREENS = 8
 """Each browser window is a process of its own, with 60 MB."""
+_SILENT_S = 5.0
+"""How long a connection may stay open without a request."""
 _PATIENCE_S = 1.0
 """How long an end waits for the windows that are open."""
 _HEADERS = {
@@ -88,7 +90,9 @@ class Gate:
         """
         refusal = self.refusal(request)
         if refusal is not None:
-            return web.Response(status=403, text=f"queen watch: {refusal}\n")
+            refused = web.Response(status=403, text=f"queen watch: {refusal}\n")
+            refused.force_close()
+            return refused
         if request.path == "/" and "token" in request.query:
             if not self._entering(request):
                 return web.Response(status=403, text="queen watch: this is another token\n")
@@ -104,7 +108,7 @@ class Gate:
 
 
 def _same(given: str | None, ours: str) -> bool:
-    return given is not None and hmac.compare_digest(given.encode(), ours.encode())
+    return given is not None and hmac.compare_digest(given.encode(errors="replace"), ours.encode())
 
 
 def serve(command: Sequence[str], title: str, port: int, ready: Callable[[str], object]) -> None:
@@ -122,7 +126,15 @@ def serve(command: Sequence[str], title: str, port: int, ready: Callable[[str], 
             ready(gate.address)
 
         app.on_startup.append(started)
-        web.run_app(app, sock=listening, print=None, access_log=None, shutdown_timeout=_PATIENCE_S)
+        web.run_app(
+            app,
+            sock=listening,
+            print=None,
+            access_log=None,
+            shutdown_timeout=_PATIENCE_S,
+            # Also for a connection that never ends its header: others could not connect any more.
+            keepalive_timeout=_SILENT_S,
+        )
 
 
 def application(command: Sequence[str], title: str, gate: Gate) -> web.Application:

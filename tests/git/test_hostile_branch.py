@@ -12,7 +12,7 @@ import pytest
 from hives import git
 from sync_worlds import BRANCH, World
 
-from queenbee.errors import InvalidInput, Unreachable, Unreadable
+from queenbee.errors import InvalidInput, Unreachable, Unreadable, Unwritable
 from queenbee.git.remote import branch, leftovers, syncing
 from queenbee.git.remote.syncing import sync
 from queenbee.services import unasked
@@ -125,6 +125,42 @@ def test_many_kinds_of_records_are_refused_before_any_is_taken_in(two: World) ->
     with pytest.raises(Unreadable, match="101 kinds"):
         sync(two.hive("bob"))
     assert list((two.folder / "bob" / ".beads").iterdir()) == []
+
+
+def test_as_many_kinds_as_there_may_be_leave_room_for_ours(two: World) -> None:
+    _put(two, [("100644", f"queen_k{number}.jsonl", _MESSAGE) for number in range(100)])
+    two.hive("bob").messages.send("ada", "hello", new=True)
+    assert sync(two.hive("bob")).sent
+    sync(two.hive("ada"))
+    assert sync(two.hive("bob")).taken == 0
+
+
+@pytest.mark.parametrize("said", ["999999999999999", "1"])
+def test_a_number_that_somebody_made_up_counts_for_nothing(two: World, said: str) -> None:
+    for body in ("one", "two"):
+        two.hive("bob").messages.send("ada", body, new=True)
+        before = sync(two.hive("bob")).number
+    tree = _said(two, "rev-parse", f"{BRANCH}^{{tree}}")
+    head = _said(two, "rev-parse", BRANCH)
+    false = _said(two, *_EVE, "commit-tree", tree, "-p", head, "-m", f"queenbee: {said}")
+    _said(two, "update-ref", f"refs/heads/{BRANCH}", false)
+    two.hive("bob").messages.send("ada", "three", new=True)
+    assert sync(two.hive("bob")).number == before + 2
+    two.hive("ada").messages.send("bob", "four", new=True)
+    assert sync(two.hive("ada")).number == before + 3
+
+
+@pytest.mark.parametrize("name", ["known.json", "pending/x"])
+def test_a_folder_in_place_of_a_note_is_named(two: World, name: str) -> None:
+    hive = two.hive("bob")
+    hive.messages.send("ada", "one", new=True)
+    path = Path(hive.layout.remote_dir) / name
+    path.mkdir(parents=True)
+    with pytest.raises(Unwritable, match="cannot be removed") as caught:
+        sync(hive)
+    assert str(path) in caught.value.message
+    path.rmdir()
+    assert sync(hive).number == 1
 
 
 class TestABranchOfCode:

@@ -268,7 +268,7 @@ class TestTheMainWorktree:
             landed(trees[1])
         assert (trees[1] / "debug.log").read_text() == "mine\n"
 
-    @pytest.mark.parametrize("how", ["removed", "a file", "a link in it"])
+    @pytest.mark.parametrize("how", ["removed", "a file", "a link in it", "a folder in it"])
     def test_keeps_its_hive(
         self, repo: Path, beads: Path, trees: tuple[Path, Path], how: str
     ) -> None:
@@ -281,6 +281,9 @@ class TestTheMainWorktree:
         git(tree, "merge", "-q", "--no-edit", "main")
         if how == "a link in it":
             (tree / ".beads" / "queen_messages.jsonl").symlink_to("/etc/passwd")
+        elif how == "a folder in it":
+            (tree / ".beads" / "queen_messages.jsonl").mkdir()
+            (tree / ".beads" / "queen_messages.jsonl" / "x").touch()
         else:
             git(tree, "rm", "-rq", ".beads")
         if how == "a file":

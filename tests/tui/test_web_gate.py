@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -144,3 +147,30 @@ def test_there_are_only_so_many_windows() -> None:
             await each.close()
 
     visit(steps)
+
+
+def test_a_text_that_no_token_can_be_is_another_token() -> None:
+    assert not web_module._same("\udcff", TOKEN)
+
+
+SERVED = """
+import sys
+from queenbee.tui import web
+web._SILENT_S = 0.3
+web.serve(["true"], "title", 0, lambda address: print(address, flush=True))
+"""
+
+
+@pytest.mark.slow
+def test_a_connection_that_never_ends_its_header_is_closed() -> None:
+    served = subprocess.Popen([sys.executable, "-c", SERVED], stdout=subprocess.PIPE, text=True)
+    try:
+        assert served.stdout is not None
+        address = served.stdout.readline()
+        port = int(address.rpartition(":")[2].partition("/")[0])
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
+            slow.sendall(b"GET / HTTP/1.1\r\nHost: ")
+            assert slow.recv(1) == b""
+    finally:
+        served.kill()
+        served.communicate()

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _LINKS = frozenset({"120000", "160000"})
 _HIVE = ".beads"
+_FOLDER = "040000"
+_OF_FILES = (".jsonl", ".toml")
+"""How the names of a hive's files end."""
 
 
 class Place:
@@ -225,19 +228,20 @@ class Place:
 
     def refuse_without_hive(self, changed: Sequence[str]) -> None:
         """Raises `NotLanded` if the commit would replace or remove the hive of the target, or put
-        links into it: the records of everybody would go with it.
+        links into it, or folders in place of its files: the records of everybody would go with it.
         """
         if not any(each.partition("/")[0] == _HIVE for each in changed):
             return
         theirs, ours = self._hive(self.target_ref), self._hive("HEAD")
         if not theirs:
-            if ours.get(_HIVE, "040000") != "040000":
+            if ours.get(_HIVE, _FOLDER) != _FOLDER:
                 raise self._replaces_hive(_HIVE)
             return
-        if ours.get(_HIVE) != "040000":
+        if ours.get(_HIVE) != _FOLDER:
             raise self._replaces_hive(_HIVE)
         for path, mode in ours.items():
-            if mode in _LINKS and theirs.get(path) != mode:
+            is_wrong = mode in _LINKS or (mode == _FOLDER and path.endswith(_OF_FILES))
+            if is_wrong and theirs.get(path) != mode:
                 raise self._replaces_hive(path)
 
     def _hive(self, revision: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from queenbee.core.kinds import KINDS
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, Unreachable, Unreadable
 from queenbee.git.objects import Objects, TooLarge
@@ -23,7 +24,7 @@ from queenbee.git.run import NotTrusted, git, network
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.services.open_store import Store
 
@@ -230,12 +231,24 @@ class Branch:
             if read is None:
                 break
             parents, subject = read
-            if found := _SUBJECT.fullmatch(subject):
+            found = _SUBJECT.fullmatch(subject)
+            if found and self._is_next(int(found[1]), parents):
                 return int(found[1]) + distance
             if not parents:
                 break
             at = parents[0]
         return int(self._git("rev-list", "--count", "--first-parent", commit))
+
+    def _is_next(self, number: int, parents: Sequence[str]) -> bool:
+        """Returns whether a commit may have this number: whoever can push can write any subject."""
+        if not parents:
+            return number == 1
+        read = self._commit(parents[0])
+        if read is None:  # A shallow clone.
+            return True
+        found = _SUBJECT.fullmatch(read[1])
+        before = int(found[1]) if found else self.number(parents[0])
+        return number == before + 1
 
     def _commit(self, oid: str) -> tuple[list[str], bytes] | None:
         """Returns the parents and the subject of a commit; None if a shallow clone lacks it."""
@@ -274,7 +287,8 @@ class Branch:
                 found.archive = oid
                 for entry in self._entries(oid):
                     _sort(found, _ARCHIVE, *entry)
-        if (kinds := len({kind for kind, _ in found.files})) > _MOST_KINDS:
+        # Ours do not count: what a push of ours adds must not be too many.
+        if (kinds := len({kind for kind, _ in found.files} - KINDS.keys())) > _MOST_KINDS:
             raise self._too_large(f"has {kinds} kinds of records")
         return found
 

@@ -45,6 +45,20 @@ class Known:
         return self.marks.get(kind, START)
 
 
+def _remove(path: str) -> None:
+    """Removes a note, if it is there. Raises `Unwritable` if something else has its place."""
+    try:
+        safe_open.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise Unwritable(
+            f"{path} cannot be removed: {error.strerror}",
+            hint="if it is a folder, move it away; it is only a note of queen sync",
+            path=path,
+        ) from error
+
+
 def _machine() -> bytes:
     """Returns the id that systemd gave this machine; nothing elsewhere."""
     with suppress(OSError, Unreadable):
@@ -86,9 +100,8 @@ class Notes:
         """Replaces the note. Needs the branch's lock."""
         marks = {kind: [at.inode, at.offset, at.sum] for kind, at in known.marks.items()}
         said = {"taken": known.taken, "sent": known.sent, "marks": marks, "done": known.done}
-        with suppress(FileNotFoundError):
-            # Without the note everything is compared, which is right as well.
-            safe_open.unlink(self._known_path)
+        # Without the note everything is compared, which is right as well.
+        _remove(self._known_path)
         data = json.dumps({"ref": self._ref, **said}).encode()
         take_name(self._known_path, data, durable=False)
 
@@ -156,7 +169,7 @@ class Notes:
                 found[name] = [(str(kind), str(identifier)) for kind, identifier in said]
             except FileNotFoundError:
                 continue
-            except (Unreadable, ValueError, TypeError):
+            except (IsADirectoryError, Unreadable, ValueError, TypeError):
                 self.remove_pending(name)
         return found
 
@@ -166,8 +179,7 @@ class Notes:
 
     def remove_pending(self, name: str) -> None:
         """Forgets a request that was confirmed or ended."""
-        with suppress(FileNotFoundError):
-            safe_open.unlink(self._path_of(name))
+        _remove(self._path_of(name))
 
     def _path_of(self, name: str) -> str:
         return os.path.join(self._pending_dir, name)

@@ -13,7 +13,7 @@ from detect_secrets.plugins.keyword import KeywordDetector
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.errors import Busy
+from queenbee.errors import Busy, InvalidInput
 from queenbee.services.hive import Services
 from queenbee.services.writing import credentials, secrets
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
@@ -311,3 +311,14 @@ def test_kinds_of_today_are_found_without_quotes_too(key: str) -> None:
 )
 def test_a_variable_without_a_value_passes(text: str) -> None:
     assert not refused(text)
+
+
+def test_a_text_that_is_too_large_is_refused_before_it_is_looked_through(
+    hive: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(secrets, "refuse_secrets", look)
+    with pytest.raises(InvalidInput, match="a line holds at most"):
+        hive.messages.send("api", "token x1 " * 200_000)

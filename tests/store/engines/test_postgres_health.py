@@ -21,7 +21,7 @@ from hives import QuickQueen
 from queenbee import Hive
 from queenbee.errors import QueenError, StoreError, Taken, Unreachable, Unwritable
 from queenbee.services.care.doctor import examine, repair
-from queenbee.store.engines.postgres import health
+from queenbee.store.engines.postgres import carrying, health
 
 Open = Callable[..., Hive]
 
@@ -97,6 +97,9 @@ class TestThePassword:
             hive = open_for("ui", QUEEN_DATABASE_URL=url.replace("agent@", "agent:right@"))
             assert hive.assignments.claim("qb-1")
             assert codes(hive) == []
+            with pytest.raises(Unwritable, match="refuses this user") as caught:
+                carrying.to_files(hive.layout, hive.engine.hive)
+            assert "owner of the tables" in str(caught.value.hint)
 
     def test_without_the_right_to_write_one_may_read(self, server: Any, open_for: Open) -> None:
         open_for("api").assignments.claim("qb-1")

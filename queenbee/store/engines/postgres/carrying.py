@@ -159,7 +159,10 @@ def _database(layout: Layout, hive: str) -> Iterator[Connection]:
         finally:
             db.close()
     except PgError as error:
-        raise faults.refusal(error) from error
+        refused = faults.refusal(error)
+        if error.sqlstate == faults.FORBIDDEN:
+            refused.hint = "run it as the owner of the tables: it changes queen_hives"
+        raise refused from error
 
 
 @contextmanager

@@ -20,7 +20,7 @@ attempt may find it ready.
 """
 _NO_ENTRY = ("28000", "28P01", "3D000")
 _NO_TABLES = ("42P01", "42703", "42883")
-_LOCKED, _CANCELLED, _FULL, _FORBIDDEN, _TAKEN = "55P03", "57014", "53100", "42501", "23505"
+_LOCKED, _CANCELLED, _FULL, FORBIDDEN, _TAKEN = "55P03", "57014", "53100", "42501", "23505"
 _NO_ADDRESS = (
     "in connection info string",
     " in URI",
@@ -66,7 +66,7 @@ def refusal(error: PgError) -> QueenError:
             hint="try again; if this happens often, raise statement_timeout for this user",
         ),
         _FULL: Unwritable(f"the database's disk is full ({text})"),
-        _FORBIDDEN: Unwritable(
+        FORBIDDEN: Unwritable(
             f"the database refuses this user ({text})",
             hint="grant the user SELECT and INSERT on queen_lines, "
             "SELECT on queen_hives and queen_schema",
