@@ -80,7 +80,7 @@ def named_in_heading(text: str, level: int, known: Collection[str]) -> Naming | 
     other = OTHER_WORD.match(text)
     if other is not None and (other[2] == ":" or other[1] not in known):
         return Naming("a sprint", other[1])
-    return Naming("a sprint", "" if ":" in text else None) if text.startswith("Sprint ") else None
+    return Naming("a sprint", "") if text.startswith("Sprint") and ":" in text else None
 
 
 def named_in_line(text: str, known: Collection[str]) -> Naming | None:

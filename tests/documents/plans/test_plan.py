@@ -253,7 +253,7 @@ class TestHeadings:
         assert parse_plan(text).findings == ()
 
     def test_a_sprint_without_a_number_is_a_warning(self) -> None:
-        (finding,) = parse_plan("### Sprint planning").findings
+        (finding,) = parse_plan("### Sprint: Login").findings
 
         assert finding.severity == "warning"
 
