@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 # Else each worker of the tests compiles every one of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients charts picture torture torture-land fuzz collisions replay mutants clean
+.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients charts picture torture torture-land torture-team fuzz collisions replay mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ torture: $(STAMP)  ## crashes, git, races, clones, full disks, and all at once: 
 
 torture-land: $(STAMP)  ## 16 agents land while some are killed or stopped, and git fails: LANDINGS=500
 	$(BIN)/python -m tests.torture landings --landings $(or $(LANDINGS),500)
+
+torture-team: $(STAMP)  ## 8 agents of queen start do 40 issues while they and it are killed and stopped
+	$(BIN)/python -m tests.torture team
 
 fuzz: $(STAMP)  ## a million hostile lines, and a hundred thousand documents
 	$(BIN)/python -m tests.torture fuzz --executions 1000000

@@ -236,7 +236,8 @@ class Team:
             self._env,
             self._tell,
             entry,
-            has_room,
+            # One agent is always at work, whatever else this machine does.
+            lambda: has_room() or not any(each.is_running for each in self.workers),
         )
 
 

@@ -21,6 +21,7 @@ from tests.torture import (
     linear,
     remote,
     storm,
+    team,
     tracker,
 )
 from tests.torture.places import ROTATING, Broken
@@ -29,9 +30,7 @@ from tests.torture.places import ROTATING, Broken
 def main(arguments: list[str]) -> int:
     """Runs what is named and prints its figures; returns 1 where a promise did not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument(
-        "name", choices=(*RUNS, "landings", "postgres", "fuzz", "fuzz-documents", "all")
-    )
+    parser.add_argument("name", choices=(*RUNS, *OTHERS, "all"))
     parser.add_argument("--seconds", type=float, default=60, help="how long git works")
     parser.add_argument("--storm-seconds", type=float, default=600, help="how long all at once")
     parser.add_argument("--count", type=int, default=200, help="how many random kills")
@@ -53,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 RUNS = ("git", "tracker", "kills", "linear", "converge", "faults", "land", "remote", "storm")
 """What `all` means; the fuzzing and the long run of landings have make targets of their own."""
-OTHERS = ("landings", "postgres", "fuzz", "fuzz-documents")
+OTHERS = ("landings", "team", "postgres", "fuzz", "fuzz-documents")
 
 
 def _ran(name: str, options: argparse.Namespace) -> bool:
@@ -100,6 +99,8 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         return {"at every call of git": dict(steps), "at once": _many(folder, options)}
     if name == "landings":
         return _many(folder, options)
+    if name == "team":
+        return team.run(folder, seed=seed)
     if name == "remote":
         # Each of 1,500 steps takes half a second.
         steps = remote.at_every_step(folder, every=1 if options.name == "remote" else 10)

@@ -22,6 +22,7 @@ from tests.torture import (
     linear,
     remote,
     storm,
+    team,
     tracker,
 )
 from tests.torture.places import Broken
@@ -79,6 +80,13 @@ class TestKills:
         monkeypatch.setattr(journal_module, "_write_intent", lambda *_: None)
         with pytest.raises(Broken, match="of 5 patterns"):
             kills.at_every_step(folder, scenes=(kills.AppendSeveral,), parts=(0.5,))
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_a_team_under_torture_lands_everything_once(folder):
+    figures = team.run(folder, issues=6, agents=4, seed=1)
+    assert figures["issues"] == 6
 
 
 LANDINGS = quick_or(6, quick=3)
