@@ -63,9 +63,9 @@ def page() -> str:
     parts = [_BEGIN]
     for name, about in DOCUMENTS.items():
         title, headings = read(HERE / name)
-        rows = [f"| {h.text} | {' | '.join(each)} |" for h in headings for each in h.differences]
+        rows = [f"| {' | '.join(each)} |" for h in headings for each in h.differences]
         parts.append(f"\n## {title}\n\n{about[0].upper() + about[1:]}; {len(headings)} headings.\n")
-        parts.append("\n| heading | source | here | why |\n|---|---|---|---|\n")
+        parts.append("\n| source | here | why |\n|---|---|---|\n")
         parts.append("\n".join(rows) + "\n")
     return "".join(parts)
 
