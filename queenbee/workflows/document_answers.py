@@ -195,10 +195,12 @@ class HiveDocuments(Documents):
             from queenbee.documents.ralph.ralph_bead import first_error  # noqa: PLC0415 - start-up
 
             error = first_error(bead.document)
-            fields = {"metadata": {"phase_gate": bead.document.get("phase_gate")}}
-            closed = [gate for gate in self.gates().before(fields) if not gate.passed]
-            if error or closed:
-                yield issue.id, error or closed[0].sentence
+            if error:
+                yield issue.id, error
+            elif "phase_gate" in bead.document:
+                fields = {"metadata": {"phase_gate": bead.document["phase_gate"]}}
+                closed = [gate for gate in self.gates().before(fields) if not gate.passed]
+                yield from ((issue.id, gate.sentence) for gate in closed[:1])
 
     def _behind_gates(self, issues: Sequence[Issue]) -> Iterator[tuple[str, str]]:
         if not json_stamp(gates_dir(self._hive.layout)):

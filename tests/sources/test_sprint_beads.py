@@ -271,6 +271,16 @@ class TestOutputTracking:
         quick("bead", "record", "result", "bd-1", json.dumps(result))
         assert quick("bead", "ready", "--json").json == []
 
+    def test_a_fatal_one_counts_more_than_passes(self, quick: QuickQueen, tracker: Path) -> None:
+        quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT))
+        quick("bead", "record", "qa", "bd-1", json.dumps(JUDGEMENT))
+        result = {
+            "bead_id": "bd-1", "success": False, "bead_updated": True, "attempt_count": 1,
+            "fatal": True,
+        }  # fmt: skip
+        done = quick("bead", "record", "result", "bd-1", json.dumps(result))
+        assert "next step: give up" in done.out
+
 
 class TestCompleteBeadExampleWorkBead:
     """Complete Bead Example (Work Bead)"""
