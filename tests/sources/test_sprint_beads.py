@@ -247,9 +247,18 @@ class TestAgentExecutionTracking:
         quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT))
         assert records(tracker)[0]["metadata"]["dev_agent_session_id"] == "s-1"
 
-    def test_the_scrum_masters_session_can_be_set(self, quick: QuickQueen, tracker: Path) -> None:
+    @pytest.mark.differs(
+        "`scrum_master_session_id` is set by the scrum master",
+        "by the `session_id` of its result, or `queen bead edit`",
+        "one way to write a row",
+    )
+    def test_the_scrum_masters_session_is_kept(self, quick: QuickQueen, tracker: Path) -> None:
         quick("bead", "edit", "bd-1", "--set", "metadata.scrum_master_session_id=sm-1")
         assert records(tracker)[0]["metadata"]["scrum_master_session_id"] == "sm-1"
+        result = {**example("completed-bead")["metadata"]["scrum_result"], "bead_id": "bd-1"}
+        entry = json.dumps({**result, "session_id": "sm-2"})
+        quick("bead", "record", "result", "bd-1", entry)
+        assert records(tracker)[0]["metadata"]["scrum_master_session_id"] == "sm-2"
 
 
 class TestOutputTracking:

@@ -107,7 +107,8 @@ def record_qa_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int)
 
 
 def record_scrum_result(bead: Row, result: Mapping[str, Any], *, now_ms: int) -> Row:
-    """Returns the bead with the scrum master's final result, and the pull request it names.
+    """Returns the bead with the scrum master's final result, and the pull request and the session
+    that it names.
 
     Raises `InvalidRecord` for a result that belongs to another bead, contradicts itself, or
     counts more attempts than `max_retry_attempts`.
@@ -121,6 +122,8 @@ def record_scrum_result(bead: Row, result: Mapping[str, Any], *, now_ms: int) ->
     changed, metadata = _opened(bead, now_ms)
     metadata["scrum_result"] = record
     metadata["attempt_count"] = record["attempt_count"]
+    if isinstance(session := record.get("session_id"), str):
+        metadata["scrum_master_session_id"] = session
     _set_pull_request(changed, record.get("pr_url"), record.get("pr_number"))
     return changed
 
