@@ -64,7 +64,10 @@ class Child:
     def ended(self) -> str | None:
         """Returns how it ended, or None while it runs. What it left running in its group ends."""
         if self._popen is None:
-            return None if is_running(self.process) is not False else "it ended"
+            if is_running(self.process) is not False:
+                return None
+            self._end_others()
+            return "it ended"
         if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         # Before it is reaped, nobody else gets its number.
@@ -88,6 +91,15 @@ class Child:
         while self.ended() is None:
             self.stop()
             time.sleep(_TICK_S)
+
+    def _end_others(self) -> None:
+        """Ends what a process left running that somebody else has reaped.
+
+        While its group has a process, nobody gets its number; without one, somebody may have.
+        """
+        is_gone = described(self.pid).endswith(" ") and not self.process.endswith(" ")
+        if is_gone:  # Or it is there without a begin, until somebody waits for it.
+            self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):

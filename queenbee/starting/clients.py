@@ -6,7 +6,9 @@ settings, unless the user says `yolo`.
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -34,9 +36,20 @@ class Client:
 
     def command(self, prompt: str, *, session: str = "", options: Sequence[str] = ()) -> list[str]:
         """Returns the program and its arguments; with a session, it goes on with that one."""
-        parts = self.resumed if session and self.resumed else self.headless
+        return self._filled(
+            self.resumed if session and self.resumed else self.headless, prompt, session, options
+        )
+
+    def opened(self, prompt: str, options: Sequence[str]) -> list[str]:
+        """Returns the program and its arguments for a terminal of its own."""
+        return self._filled(self.interactive, prompt, "", options)
+
+    def _filled(
+        self, parts: Sequence[str], prompt: str, session: str, options: Sequence[str]
+    ) -> list[str]:
         filled = [each.format(prompt=prompt, session=session) for each in parts]
-        after = 1 if filled[1].startswith("-") else 2  # behind a subcommand
+        # Behind a subcommand.
+        after = 1 if parts[1].startswith(("-", "{")) else 2
         return [*filled[:after], *options, *filled[after:]] if self.loops else filled
 
 
@@ -84,6 +97,20 @@ CLIENTS = {
 }  # fmt: skip
 
 
+def path_of(env: Mapping[str, str]) -> str:
+    """Returns a PATH on which `queen` is."""
+    path = env.get("PATH", os.defpath)
+    if shutil.which("queen", path=path) is not None:
+        return path
+    return f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"
+
+
+LOOP = (
+    "You are {name}, one of several agents in this repository. Run `queen next`, do what it says "
+    "to the end, then run `queen land -m 'WHAT YOU DID' --next`, and go on with the issue that it "
+    "prints. Stop when it says that you can.{alone}"
+)
+ALONE = " Nobody answers questions here."
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 

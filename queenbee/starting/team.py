@@ -13,7 +13,9 @@ from queenbee.errors import Conflict, InvalidInput, QueenError
 from queenbee.git.landed import commit_records
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.starting.bead_worker import BeadWorker
-from queenbee.starting.clients import client_of, installed
+from queenbee.starting.child import Child
+from queenbee.starting.clients import LOOP, client_of, installed, path_of
+from queenbee.starting.interactive import open_clients
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
@@ -23,6 +25,7 @@ from queenbee.store.lock import LongLock
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.starting.clients import Client
     from queenbee.store.layout import Layout
     from queenbee.workflows.hive import Hive
 
@@ -113,6 +116,24 @@ class Team:
         with LongLock(lock, holder=holder, timeout_s=1.0), Interrupts() as interrupts:
             self.workers = [self._worker(name) for name in self._names()]
             return self._ended(self._look_after(interrupts, on_tick))
+
+    def open(self) -> None:
+        """Opens the clients for a person: in this terminal, or in windows of tmux."""
+        names, clients = self._names(), {}
+        if not self._wanted.names and not self._wanted.size:
+            names = names[:1]
+        for name in names:
+            made = add(self._hive, name, path=_path_of(self._hive, name))
+            client = client_of(self._agent(name), self._env)
+            prompt = LOOP.format(name=name, alone="")
+            clients[name] = (made.path, client.opened(prompt, self._options(client)))
+        open_clients(clients, self._env, path_of(self._env))
+
+    def _agent(self, name: str) -> str:
+        return agent_of(self._hive.layout, name, self._wanted.agent, self._env)
+
+    def _options(self, client: Client) -> list[str]:
+        return [*self._wanted.args, *(client.yolo if self._wanted.yolo else ())]
 
     def _look_after(self, interrupts: Interrupts, on_tick: Callable[[Team], None]) -> str:
         why = ""
@@ -220,19 +241,20 @@ class Team:
         layout = self._hive.layout
         made = add(self._hive, name, path=_path_of(self._hive, name))
         before = roster.read(layout, name)
+        if before is not None and before.process and not before.is_alive:
+            Child(before.process).ended()  # Of a run that was killed: what it left ends, too.
         entry = roster.Entry(name, before.to_dict() if before and before.is_alive else None)
-        client = client_of(agent_of(layout, name, self._wanted.agent, self._env), self._env)
+        client = client_of(self._agent(name), self._env)
         entry.client, entry.is_ending = client.name, False
         entry.path = entry.path if entry.is_alive else made.path
         entry.supervisor = described(os.getpid())
         entry.only = list(self._wanted.only) if self._wanted.only is not None else None
         roster.write(layout, entry)
-        options = [*self._wanted.args, *(client.yolo if self._wanted.yolo else ())]
         return BeadWorker(
             type(self._hive).open(made.path, droid=name, env=self._env),
             self._hive,
             client,
-            options if client.loops else (),
+            self._options(client) if client.loops else (),
             self._env,
             self._tell,
             entry,

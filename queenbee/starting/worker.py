@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,10 +19,12 @@ from queenbee.git.touched import take_next
 from queenbee.git.unfinished import WorktreeKeeper
 from queenbee.services.work import Nothing
 from queenbee.starting.child import Child
+from queenbee.starting.clients import ALONE, LOOP, path_of
 from queenbee.store import safe_open
 from queenbee.store.droids import agent_sessions, presence, roster
 from queenbee.store.droids.identity import VARIABLES
-from queenbee.store.git_files.worktrees import target_branch
+from queenbee.store.git_files.worktrees import current_branch, target_branch
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,11 +45,6 @@ _LOOK_AGAIN_S = 1.0
 _TAIL_BYTES = 3_000
 _COST = re.compile(rb'"total_cost_usd"\s*:\s*([0-9]+(?:\.[0-9]+)?)')
 
-_LOOP = (
-    "You are {name}, one of several agents in this repository. Run `queen next`, do what it says "
-    "to the end, then run `queen land -m 'WHAT YOU DID' --next`, and go on with the issue that it "
-    "prints. Stop when it says that you can. Nobody answers questions here."
-)
 _AGAIN = (
     "You ended with {issue} in hand, and it has not landed: {why}. Run `queen next` and `git "
     "status`, and go on: land it, or say with `queen release {issue} --reason TEXT` why it cannot "
@@ -168,6 +163,10 @@ class Worker:
         if not self.has_room():
             self.rest("waits for memory or load", 5.0)
             return
+        here = git_tree(self.entry.path)
+        if here is not None and current_branch(here.git_dir) is None:
+            # A landing that was killed left it so: nothing is to be committed there.
+            self._abort_landing(self.entry.issue_id)
         taken = take_next(self.hive)
         if isinstance(taken, Nothing):
             if taken.is_end or not taken.counts["total"]:
@@ -195,7 +194,9 @@ class Worker:
 
     def _command(self, issue_id: str) -> list[str]:
         if not self._ends:
-            return self.client.command(_LOOP.format(name=self.name), options=self.options)
+            return self.client.command(
+                LOOP.format(name=self.name, alone=ALONE), options=self.options
+            )
         failures = self._tail()
         text = _AGAIN.format(
             issue=issue_id,
@@ -225,13 +226,10 @@ class Worker:
         failures = os.path.join(roster.folder(self.hive.layout), f"{self.name}.failures")
         text = self._tail() if self._ends else ""
         safe_open.write(failures, text.encode())
-        path = self.env.get("PATH", os.defpath)
-        if shutil.which("queen", path=path) is None:
-            path = f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"
         named = {
             "QUEEN_ISSUE": issue_id, "QUEEN_BEAD": issue_id,
             "QUEEN_ATTEMPT": str(self._ends + 1), "QUEEN_MAX_ATTEMPTS": str(MOST_ENDS),
-            "QUEEN_FAILURES": text, "QUEEN_FAILURES_FILE": failures, "PATH": path,
+            "QUEEN_FAILURES": text, "QUEEN_FAILURES_FILE": failures, "PATH": path_of(self.env),
         }  # fmt: skip
         others = {key: value for key, value in self.env.items() if key not in VARIABLES}
         # A client acts under the name of its worktree, as a session that can be resumed.

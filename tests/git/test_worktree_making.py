@@ -70,6 +70,12 @@ def test_it_has_a_branch_a_name_and_an_issue(tree: Path) -> None:
     assert git(path, "rev-parse", "HEAD") == git(tree, "rev-parse", "main")
 
 
+def test_it_is_found_again_as_a_killed_landing_leaves_it(tree: Path) -> None:
+    made = add(opened(tree), "ui")
+    git(Path(made.path), "checkout", "-q", "--detach")
+    assert add(opened(tree), "ui").path == made.path
+
+
 def test_from_a_linked_worktree_it_is_made_beside_the_main_one(tree: Path) -> None:
     add(opened(tree), "ui")
     add(opened(tree.parent / "repo-ui", None), "api")

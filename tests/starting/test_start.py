@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
+import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import Ran, git
+from hives import COMMAND, Ran, git
 from teams import LIMIT_S, WORKS, Team
 
 from queenbee.store.droids import roster
@@ -173,6 +176,40 @@ class TestAnAgentThatFails:
         assert len(team.hive().assignments.find(issue_id="x-1", status="released")) == 2
 
 
+class TestWithoutAHive:
+    def start(self, repo: Path, team: Team, says: str) -> tuple[int, str]:
+        """Starts a team at a terminal at which somebody types."""
+        ours, theirs = pty.openpty()
+        env = {**team.queen.environment("lead", None), "TERM": "dumb"}
+        arguments = ["start", "--agent", "true", "--size", "1"]
+        process = subprocess.Popen(
+            [*COMMAND, *arguments], cwd=repo, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+        )
+        os.close(theirs)
+        os.write(ours, says.encode())
+        shown = b""
+        with suppress(OSError):
+            while part := os.read(ours, 4096):
+                shown += part
+        return process.wait(timeout=LIMIT_S), shown.decode()
+
+    def test_it_offers_to_make_one_at_a_terminal(self, team: Team, tmp_path: Path) -> None:
+        for name, says in (("no", "n\n"), ("yes", "y\n-\n")):
+            repo = tmp_path / name
+            repo.mkdir()
+            git(repo, "init", "-q")
+            git(repo, "commit", "-q", "--allow-empty", "-m", "begin")
+            _, shown = self.start(repo, team, says)
+            assert "There is no hive here" in shown
+            assert (repo / ".beads").exists() == (name == "yes")
+
+    def test_it_names_the_command_elsewhere(self, team: Team, tmp_path: Path) -> None:
+        git(tmp_path, "init", "-q", "none")
+        ran = team.queen("start", "--agent", "true", as_="lead", cwd=tmp_path / "none")
+        assert ran.code == 4
+        assert "queen init" in ran.err
+
+
 class TestItsEnd:
     def test_one_interrupt_lets_all_finish(self, team: Team) -> None:
         team.issues(4)
@@ -221,6 +258,22 @@ class TestItsEnd:
         assert after == before
         assert sorted(team.done()) == ["x-1", "x-2"]
         assert all(len(each) == 1 for each in team.done().values())
+
+    def test_what_a_dead_agent_of_a_killed_one_left_running_ends_too(self, team: Team) -> None:
+        team.issues(1)
+        note = team.bin / "pid"
+        first = f"[ -e {note} ] || {{ sleep 1000 & echo $! > {note}; sleep 1000; }}\n"
+        agent = team.agent(first + WORKS)
+        running = team.begun("--agent", agent, "--size", "1")
+        team.wait(lambda: note.exists() and note.read_text().strip())
+        running.kill()
+        running.communicate(timeout=LIMIT_S)
+        (entry,) = roster.everybody(team.hive().layout)
+        os.kill(int(entry.process.split(" ")[1]), signal.SIGKILL)
+        ran = team.start("--agent", agent)
+        assert ran.code == 0, ran
+        stat = Path("/proc", note.read_text().strip(), "stat")
+        assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
     @pytest.mark.parametrize(
         ("option", "why"),
@@ -281,6 +334,28 @@ class TestAClient:
         assert ran.code == 2
         assert "nobody has agreed" in ran.err
         assert self.calls(team) == []
+
+    def test_opens_in_the_terminal(self, team: Team) -> None:
+        team.issues(1)
+        team.program("claude", CLIENT + "pwd > where; echo 'asks you'\n")
+        ran = team.start("--interactive", "--agent", "claude", "--args", "--model big")
+        assert ran.code == 0, ran
+        assert "asks you" in ran.out
+        assert (team.repo.parent / "repo-amber" / "where").exists()
+        (words,) = self.calls(team)
+        assert words[:2] == ["--model", "big"]
+        assert "Nobody answers" not in words[2]
+        assert "-p" not in words
+
+    def test_opens_several_in_windows(self, team: Team) -> None:
+        team.issues(1)
+        team.program("claude", CLIENT)
+        both = ("ui", "api", "--interactive", "--agent", "claude")
+        team.program("tmux", 'echo "$1 $@" >> "$0.said"\n')
+        assert team.start(*both).code == 0
+        lines = (team.bin / "tmux.said").read_text().splitlines()
+        assert [each.split()[0] for each in lines] == ["new-session", "new-window", "attach"]
+        assert f"-n api -c {team.repo.parent}/repo-api env -u QUEEN_DROID" in lines[1]
 
     def test_that_is_not_installed_is_refused(self, team: Team) -> None:
         team.issues(1)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command, invocation, tell
+from queenbee.cli.app import Answer, Invocation, command, invocation, tell
 from queenbee.cli.options import id_prefix
 from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
 from queenbee.core.text import printable, shell_word
-from queenbee.errors import InvalidInput, NotFound
-from queenbee.store import safe_open
+from queenbee.errors import InvalidInput, NoHive, NotFound
+from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS
 from queenbee.store.whole_files import keep, recall
@@ -45,6 +45,7 @@ def _show(ended: Ended | None) -> None:
 @command(
     "start",
     show=_show,
+    opens_hive=False,
     example="queen start --agent claude --size 3\nqueen start ui api --agent './agent.sh'",
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -55,6 +56,7 @@ def _show(ended: Ended | None) -> None:
 @click.option("--until-done", is_flag=True, help="Wait also for what others do")
 @click.option("--args", metavar="OPTIONS", help="Options for the client, as in a shell")
 @click.option("--yolo", is_flag=True, help="Let the clients do everything without asking")
+@click.option("--interactive", is_flag=True, help="Open the client here, or several in tmux")
 @click.option("--max-minutes", type=click.FloatRange(0), default=0, help="End after so long")
 @click.option("--max-issues", type=click.IntRange(0), default=0, help="End after so many issues")
 @click.option(
@@ -64,7 +66,7 @@ def _show(ended: Ended | None) -> None:
 @click.option("--logs", metavar="NAME", help="Follow the output of an agent")
 @id_prefix
 def start(  # noqa: PLR0913 - the options of a command
-    hive: Hive,
+    call: Invocation,
     names: tuple[str, ...],
     agent: str | None,
     size: int | None,
@@ -73,6 +75,7 @@ def start(  # noqa: PLR0913 - the options of a command
     until_done: bool,
     args: str | None,
     yolo: bool,
+    interactive: bool,
     max_minutes: float,
     max_issues: int,
     max_failures: int,
@@ -94,6 +97,7 @@ def start(  # noqa: PLR0913 - the options of a command
     """
     from queenbee.starting.team import Limits, Team, Wanted  # noqa: PLC0415 - start-up
 
+    hive = _hive(call)
     if logs is not None:
         _follow(hive, logs)
         return Answer(None, yes=True)
@@ -110,8 +114,31 @@ def start(  # noqa: PLR0913 - the options of a command
         ),
     )
     _settle_check(hive)
-    ended = Team(hive, wanted, env=os.environ, tell=_said).run(_Screen())
+    return _done(Team(hive, wanted, env=os.environ, tell=_said), opens=interactive)
+
+
+def _done(team: Team, *, opens: bool) -> Answer:
+    if opens:
+        team.open()
+        return Answer(None, yes=True)
+    ended = team.run(_Screen())
     return Answer(ended, yes=not ended.why and not ended.left)
+
+
+def _hive(call: Invocation) -> Hive:
+    """Returns the hive; without one, a person at a terminal is asked whether to make it."""
+    try:
+        hive = call.hive
+    except NoHive:
+        asks = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+        if not asks or not click.confirm("There is no hive here. Make one?", err=True):
+            raise
+        places = layout.discover(layout.working_directory(), os.environ, must_exist=False)
+        for path in creating.init(places):
+            tell(f"made {printable(path)}")
+        hive = call.hive
+    call.freshen("start")
+    return hive
 
 
 def _said(text: str) -> None:

@@ -157,7 +157,7 @@ class _Making:
             return
         found = self._found()
         is_own = self.branch == self.name
-        if found is not None and found.branch == self.branch:
+        if found is not None and self._is_there(found):
             if found.droid == self.name or (found.droid is None and not is_own):
                 return  # It was made before.
             raise Conflict(f"{self.path} is {found.droid}'s", hint=suggested("cd", self.path))
@@ -238,7 +238,14 @@ class _Making:
             if time.monotonic() > deadline_s:
                 return False
             time.sleep(0.05)
-        return found.branch == self.branch
+        return self._is_there(found)
+
+    def _is_there(self, found: Worktree) -> bool:
+        """Returns whether a worktree is the one that is wanted. A landing that was killed leaves it
+        on no branch, until the next one.
+        """
+        own = found.branch is None and found.droid == self.name
+        return own or found.branch == self.branch
 
     def _tip(self) -> str | None:
         ref = f"refs/heads/{self.branch}"
