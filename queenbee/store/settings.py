@@ -69,10 +69,16 @@ def _number(most: int) -> Type:
     )
 
 
+_MOST_DIGITS = 20
+_MOST_DOTS = 1_000
+"""In a key: reading it takes the square of them."""
+
+
 def _size(most: str) -> Type:
     def size(value: object) -> int:
         digits, unit = (value[:-3], value[-3:]) if isinstance(value, str) else ("", "")
-        return int(digits) * _UNITS.get(unit, 0) if digits.isascii() and digits.isdigit() else 0
+        is_number = digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
+        return int(digits) * _UNITS.get(unit, 0) if is_number else 0
 
     def read(value: object) -> int | None:
         return 0 if value == "off" else size(value) if 0 < size(value) <= size(most) else None
@@ -380,8 +386,16 @@ def _parsed(path: str, data: bytes) -> dict[str, object]:
     # The file from `queen init` holds comments only: skipping tomllib then saves 10 ms.
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}
+    return toml_of(path, text)
+
+
+def toml_of(path: str, text: str) -> dict[str, object]:
+    """Returns what a text in TOML says. Raises `Unreadable`, also if a key has too many parts."""
     import tomllib  # noqa: PLC0415 - start-up
 
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > _MOST_DOTS and line.partition("=")[0].count(".") > _MOST_DOTS:
+            raise not_toml(path, ValueError(f"a key with thousands of parts (at line {number})"))
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # Also huge numbers and deep nesting.

@@ -27,6 +27,8 @@ def broken_ways() -> list[tuple[str, bytes]]:
         ("not UTF-8", GOOD.encode() + b'x = "\xff"\n'),
         ("deeply nested", GOOD.encode() + b"x = " + b"[" * 5000 + b"]" * 5000),
         ("a table that is a value", b"land = 3\n"),
+        ("a key of thousands of parts", b".".join([b"a"] * 3_000) + b" = 1\n"),
+        ("a number of thousands of digits", b'rotate_at = "' + b"9" * 5_000 + b'MiB"\n'),
     ]
 
 
@@ -89,6 +91,9 @@ def toml(quick: QuickQueen, repo: Path) -> Path:
 def run_all(quick: QuickQueen, path: Path) -> None:
     for command in COMMANDS:
         ran = quick(*command, as_="ann")
+        if command == ("engine", "status"):
+            assert ran.code == 1 and str(path) in ran.out
+            continue
         assert ran.code == 0 or (command[0] in ("whoami", "stats") and ran.code == 2), (
             command,
             ran,

@@ -130,11 +130,12 @@ class TestSync:
         refs = [row["external_ref"] for row in rows(two, "ada").values() if "external_ref" in row]
         assert sorted(refs) == ["gh-10", "gh-9"]
 
-    def test_of_two_issues_with_one_id_is_told_by_doctor(self, two: World) -> None:
+    def test_of_two_issues_with_one_id_is_told_by_sync_and_by_doctor(self, two: World) -> None:
         for name in ("ada", "bob"):
             Tracker(hive(two, name)).new(NewIssue(f"By {name}", issue_id="qb-1"))
         Tracker(hive(two, "ada")).new(NewIssue("One", issue_id="qb-2"))
-        exchange(two, "ada", "bob", "ada")
+        said = [sync(two.hive(name)).made_twice for name in ("ada", "bob", "ada", "bob")]
+        assert said == [[], ["qb-1"], ["qb-1"], []]
         for name in ("ada", "bob"):
             found = [each for each in examine(hive(two, name)) if each.code == "made_twice"]
             assert [each.message.split(" is two")[0] for each in found] == ["qb-1"]

@@ -130,6 +130,12 @@ def test_an_edit_under_another_spelling_of_the_name_is_denied(ask: Ask, tree: Pa
         assert "src/app.py is reserved" in reason_of(ask(edit_of(spelling, tree)))
 
 
+def test_an_edit_a_thousand_folders_deep_is_denied_too(ask: Ask, tree: Path) -> None:
+    hold(tree, "src/**")
+    deep = tree / "src" / Path(*["a"] * 1_000) / "app.py"
+    assert "reserved by reviewer" in reason_of(ask(edit_of(deep, tree)))
+
+
 def test_a_name_with_brackets_means_that_file_and_no_other(ask: Ask, tree: Path) -> None:
     (tree / "app/[id]").mkdir(parents=True)
     (tree / "app/[id]/page.tsx").touch()

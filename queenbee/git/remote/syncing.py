@@ -15,7 +15,7 @@ import math
 import random
 import time
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy
@@ -61,6 +61,8 @@ class Synced:
     issues_sent: int = 0
     confirmed: int = 0
     refused: int = 0
+    made_twice: list[str] = field(default_factory=list)
+    """The issues that came, and were made here too, under the same id: the two mix."""
     number: int = 0
     """The number of the newest commit on the branch; 0 if there is no such branch."""
 
@@ -281,6 +283,7 @@ class _Exchange:
         if self._hive.engine.shared:
             self._done.only_there += sum(map(len, lacking.values()))
             return
+        self._done.made_twice += _made_twice(self._hive, lacking.get(ISSUES, ()))
         self._append({kind: lines for kind, lines in lacking.items() if lines})
         self._done.taken += sum(map(len, lacking.values()))
         self._done.issues_taken += _issues(lacking)
@@ -408,6 +411,25 @@ def _issues(lines: Mapping[str, Sequence[bytes]]) -> int:
     """Returns how many issues these lines are about."""
     found = lines.get(ISSUES, ())
     return len({row["id"] for _, row in decode_records(found, sum(map(len, found)), [])})
+
+
+def _made_twice(hive: Services, lines: Sequence[bytes]) -> list[str]:
+    """Returns the ids of the issues that lines which are not here make, and that were made here."""
+    state, found = hive.state(ISSUES), []
+    for _, row in decode_records(lines, sum(map(len, lines)), []):
+        issue_id = str(row["id"])
+        if (made := _making(row)) and state.get(issue_id) is not None:
+            ours = {_making(each) for each in state.history(issue_id)}
+            if ours - {None, made}:
+                found.append(issue_id)
+    return found
+
+
+def _making(row: Mapping[str, object]) -> tuple[object, ...] | None:
+    """Returns when and by whom a line makes an issue; None if it changes one."""
+    if row.get("rev") != 1 or "created_at" not in row:
+        return None
+    return str(row["created_at"]), str(row.get("created_by"))
 
 
 def _free_numbers(taken: Collection[int]) -> Iterator[int]:

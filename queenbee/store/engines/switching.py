@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from queenbee.core.ids import RANDOM_BYTES
 from queenbee.errors import InvalidInput, StoreError
 from queenbee.store.engines.choosing import open_engine
+from queenbee.store.engines.fault import Fault
 from queenbee.store.layout import noted_hive
+from queenbee.store.settings import FILE_NAME
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -53,6 +55,14 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
     settings = layout.settings
     found: dict[str, object] = {"engine": settings.engine_kind}
     noted = noted_hive(layout)
+    if (problem := settings.problem) is not None:
+        fault = Fault(
+            problem.code,
+            os.path.join(layout.beads_dir, FILE_NAME),
+            problem.message,
+            hint=problem.hint,
+        )
+        found["faults"] = [asdict(fault)]
     if settings.engine_kind == "files":
         return {**found, "noted": f"postgres {noted}"} if noted else found
     found["hive"] = settings.engine_hive

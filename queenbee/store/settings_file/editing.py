@@ -13,7 +13,7 @@ from queenbee.errors import InvalidInput, NotFound, Unreadable, Unwritable
 from queenbee.store.creating import make_state_dir
 from queenbee.store.lock import KernelLock
 from queenbee.store.machine import CHOOSE
-from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, by_name, not_toml
+from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, by_name, not_toml, toml_of
 from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def with_values(text: str, values: Mapping[str, object]) -> str:
     Raises `Unreadable` for a text that is not TOML, and `Unwritable` if the text would say anything
     else than what it said and these values.
     """
-    wanted = by_name(FILE_NAME, _loaded(text))
+    wanted = by_name(FILE_NAME, toml_of(FILE_NAME, text))
     document = tomlkit.parse(text)
     for name, value in values.items():
         _put(document, name, value)
@@ -84,14 +84,7 @@ def setting_named(name: str) -> Setting:
 
 def values_in(path: str) -> dict[str, object]:
     """Returns what a file says, by the names of settings. Raises `Unreadable`."""
-    return by_name(path, _loaded(text_of(path), path))
-
-
-def _loaded(text: str, path: str = FILE_NAME) -> dict[str, object]:
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # Also huge numbers and deep nesting.
-        raise not_toml(path, error) from error
+    return by_name(path, toml_of(path, text_of(path)))
 
 
 def text_of(path: str) -> str:
@@ -145,7 +138,7 @@ def set_value(layout: Layout, name: str, value: object, *, holder: str, add: boo
         raise InvalidInput(f"{name} is no list", hint=f"leave out --add: queen config set {name}")
 
     def change(text: str) -> str:
-        before = by_name(FILE_NAME, _loaded(text)).get(name)
+        before = by_name(FILE_NAME, toml_of(FILE_NAME, text)).get(name)
         now = value
         if add and isinstance(before, list) and isinstance(value, list):
             now = [*before, *(each for each in value if each not in before)]

@@ -13,7 +13,7 @@ from queenbee.cli.options import seconds
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import aside, say
 from queenbee.core.kinds import KINDS
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import lines_counted, printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,15 +189,19 @@ def rotate(hive: Hive, older_than: int | None) -> list[dict[str, object]]:
     Large ledgers rotate automatically: see rotate_at in queen.toml. Every command still finds
     archived records.
     """
+    done = hive.rotate(older_than_s=older_than)
+    for kind in done:
+        if count := hive.state(kind).unusable:
+            aside(f"queen: {kind}: {lines_counted(count)} with no record stay: queen doctor")
     return [
         {
             "kind": kind,
-            "records": done.records,
-            "lines": done.lines,
-            "left_bytes": done.left_bytes,
-            "segments": done.segments,
+            "records": moved.records,
+            "lines": moved.lines,
+            "left_bytes": moved.left_bytes,
+            "segments": moved.segments,
         }
-        for kind, done in hive.rotate(older_than_s=older_than).items()
+        for kind, moved in done.items()
     ]
 
 

@@ -9,7 +9,7 @@ import click
 
 from queenbee.cli.app import command, invocation
 from queenbee.cli.terminal import columns, say
-from queenbee.core.text import lines_counted, printable, shortened
+from queenbee.core.text import lines_counted, printable, shortened, suggested
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ def _show(done: Synced) -> None:
     say(f"{where}: {lines_counted(done.taken)} taken in, {done.sent} sent")
     if done.issues_taken or done.issues_sent:
         say(f"  issues: {done.issues_taken} came, {done.issues_sent} went")
+    for issue_id in done.made_twice:
+        shown = suggested("queen hive history", issue_id)
+        say(f"  {printable(issue_id)} was made in two clones, and mixes both: {printable(shown)}")
     if done.confirmed or done.refused:
         say(f"  requests confirmed: {done.confirmed}, ended: {done.refused}")
 
