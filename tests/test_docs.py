@@ -280,3 +280,14 @@ def test_no_page_imports_below_the_public_names() -> None:
         each for each in imported if each[1] not in PUBLIC or each[2] not in names_of(each[1])
     ]
     assert hidden == []
+
+
+def test_each_test_that_a_page_names_is_there() -> None:
+    """The tables of the promises name a test for each: one that was renamed shows nothing."""
+    missing = []
+    for page in (ROOT / "docs" / name for name in ("reliability.md", "security.md", "threats.md")):
+        for path, name in re.findall(r"(tests/[\w/]+\.py)((?:::\w+)*)", page.read_text()):
+            test, names = ROOT / path, name.split("::")[1:]
+            if not test.is_file() or any(each not in test.read_text() for each in names):
+                missing.append(f"{page.name}: {path}{name}")
+    assert missing == []
