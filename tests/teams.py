@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import postgres_server
 from hives import COMMAND, Queen, Ran, git
 
 from queenbee import Hive
@@ -73,7 +74,7 @@ class Team:
         return self.queen.start("start", *arguments, as_="lead")
 
     def hive(self) -> Hive:
-        return Hive.open(self.repo, env={})
+        return Hive.open(self.repo, env=postgres_server.environment())
 
     def done(self) -> dict[str, list[str]]:
         """Returns who completed each issue, each completion once."""
