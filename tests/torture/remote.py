@@ -115,8 +115,10 @@ def _act(hive: Hive, chance: random.Random, log: int) -> None:
     else:
         what = chance.choice(sorted(MEET))
 
+        force = chance.random() < 0.2
+
         def grant() -> list[object]:
-            return hive.reservations.reserve([what], ttl_s=TTL_S)
+            return hive.reservations.reserve([what], ttl_s=TTL_S, force=force, reason="needed")
 
     _note(log, do="ask", what=what, droid=hive.actor)
     try:

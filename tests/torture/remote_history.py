@@ -40,6 +40,7 @@ def check(bare: str, notes: list[Fields]) -> dict[str, object]:
     sure: dict[str, Fields] = {}
     """The grants that were confirmed and that no line has ended."""
     ended: set[str] = set()
+    taken_over: set[str] = set()
     most = commits = 0
     for number, lines in enumerate(_commits(bare), 1):
         commits = number
@@ -47,6 +48,8 @@ def check(bare: str, notes: list[Fields]) -> dict[str, object]:
             identifier = str(line["id"])
             if line.get("status") in _ENDED or line.get("deleted"):
                 ended.add(identifier)
+                if line.get("released_by", line["droid"]) != line["droid"]:
+                    taken_over.add(identifier)
                 sure.pop(identifier, None)
             token = line.get("token")
             # Later lines repeat the token; the first one is the confirmation.
@@ -57,12 +60,18 @@ def check(bare: str, notes: list[Fields]) -> dict[str, object]:
                 sure.setdefault(identifier, line)
         most = max(most, len(sure))
         _exclude_nobody(list(sure.values()), f"commit {number}")
-    _told(notes, tokens)
+    _told(notes, tokens, taken_over)
     counts: dict[str, int] = {}
     for note in notes:
         what = f"failed: {note['said']}" if note["do"] == "failed" else str(note["do"])
         counts[what] = counts.get(what, 0) + 1
-    return {"commits": commits, "confirmations": len(tokens), "most at once": most, **counts}
+    return {
+        "commits": commits,
+        "confirmations": len(tokens),
+        "most at once": most,
+        "taken over": len(taken_over),
+        **counts,
+    }
 
 
 def _commits(bare: str) -> Iterator[list[Fields]]:
@@ -110,9 +119,13 @@ def _clash(one: Fields, other: Fields) -> bool:
     return one.get("issue_id") is not None and one.get("issue_id") == other.get("issue_id")
 
 
-def _told(notes: Iterable[Fields], tokens: dict[tuple[str, int], int]) -> None:
-    """Requires that whoever was told yes had it alone, until they asked to give it back."""
-    ends: dict[str, int] = {}
+def _told(
+    notes: Iterable[Fields], tokens: dict[tuple[str, int], int], taken_over: Iterable[str]
+) -> None:
+    """Requires that whoever was told yes had it alone, until they asked to give it back; when it
+    was taken over, only the history says.
+    """
+    ends = dict.fromkeys(taken_over, 0)
     holds = []
     for note in notes:
         if note["do"] == "end":
