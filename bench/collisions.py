@@ -1,4 +1,5 @@
-"""What `queen worktree collisions` costs on a repository of 20,000 files, and the check after an edit.
+"""What `queen worktree collisions` costs in a repository of 20,000 files, and the check after an
+edit.
 
     python -m bench.collisions
 

@@ -321,7 +321,7 @@ class QueenGroup(click.Group):
         """Returns the commands that the user may have meant: `msg inbox` for `inbox`."""
         stands_for = {**self.meant, **self.moved}.get(typed.lower())
         if stands_for is not None:
-            return [stands_for]
+            return stands_for.split("|")
         names = self.list_commands(ctx)
         inner = []
         for name in names:
@@ -329,7 +329,15 @@ class QueenGroup(click.Group):
             if isinstance(command, click.Group) and typed in command.list_commands(ctx):
                 inner.append(f"{name} {typed}")
         close = nearest(typed, names)
-        return inner or ([close] if close else [])
+        return inner or ([close] if close else self._elsewhere(ctx, typed))
+
+    def _elsewhere(self, ctx: click.Context, typed: str) -> list[str]:
+        """Returns the commands outside this group that were meant: `doctor` for `hive doctor`."""
+        if ctx.parent is None or not isinstance(root := ctx.parent.command, QueenGroup):
+            return []
+        known = {**root.meant, **root.moved, **{name: name for name in root.modules}}
+        found = known.get(f"{self.name} {typed}", known.get(typed, ""))
+        return [f"queen {each}" for each in found.split("|") if each]
 
 
 def command(

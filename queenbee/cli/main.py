@@ -18,6 +18,8 @@ from queenbee.cli.terminal import aside
 from queenbee.core.plain_json import error_document
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import Bug, NoHive, QueenError, Unwritable
+from queenbee.store import layout
+from queenbee.store.git_trees import git_tree
 from queenbee.version import __version__
 
 _SECTIONS = {
@@ -68,9 +70,10 @@ _MEANT = {
     "message": "msg", "lock": "reserve", "unlock": "reserve release", "merge": "land",
     "commit": "land", "push": "land", "run-team": "start", "team": "start", "spawn": "start",
     "agents": "start", "name": "hive whoami", "who": "status", "settings": "config",
-    "take": "next", "pick": "next",
+    "take": "next", "pick": "next", "bead new": "plan import|bead schema ralph",
+    "bead create": "plan import|bead schema ralph",
 }  # fmt: skip
-"""What people type who mean a command."""
+"""What people type who mean a command, or one of two."""
 
 
 _HELP = """Share one repository among coding agents: issues, messages, files, with no server.
@@ -85,16 +88,21 @@ def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
 
 @click.pass_context
 def _status_or_help(context: click.Context) -> int | None:
-    """Shows the status of the hive for a `queen` without a command, or the help outside one."""
+    """Shows the status of the hive for a `queen` without a command; outside one, what to do."""
     if context.invoked_subcommand is not None:
         return None
     call = context.ensure_object(Invocation)
     try:
         hive = call.hive
     except NoHive:
-        if call.json:
+        if call.json or call.beads_dir:
             raise
-        click.echo(context.get_help())
+        where = layout.working_directory()
+        make = "queen init" if git_tree(where) is not None else "git init && queen init"
+        width = max(len(make), len("queen --help")) + 2
+        click.echo(f"there is no hive in {printable(where)}")
+        click.echo(f"next: {make:<{width}}to make one")
+        click.echo(f"      {'queen --help':<{width}}to see every command")
         return exits.USAGE
     status = queen.get_command(context, "status")
     assert status is not None and hive is not None

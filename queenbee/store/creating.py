@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from queenbee.errors import NotFound, Unwritable
+from queenbee.core.text import suggested
+from queenbee.errors import InvalidInput, NotFound, Unwritable
 from queenbee.store import safe_open, settings
 from queenbee.store.machine import CHOOSE
 from queenbee.store.whole_files import read_own
@@ -35,6 +36,19 @@ def init(layout: Layout) -> list[str]:
     make_state_dir(layout)
     _refuse_broken_locks(layout)
     return made
+
+
+def refuse_bare(layout: Layout) -> None:
+    """Raises `InvalidInput` if the hive would be among the files of a bare repository."""
+    folder = os.path.dirname(layout.beads_dir)
+    inside = all(os.path.lexists(os.path.join(folder, one)) for one in ("HEAD", "objects", "refs"))
+    if layout.common_dir is None and inside:
+        clone = f"{folder.removesuffix('.git')}-clone"
+        raise InvalidInput(
+            f"{folder} is a bare git repository, which has no files to work on",
+            hint=f"{suggested('git clone', folder, clone)} && {suggested('cd', clone)} "
+            "&& queen init",
+        )
 
 
 def template() -> str:

@@ -656,11 +656,14 @@ def test_it_says_what_becomes_of_gits_hooks(quick: QuickQueen, repo: Path) -> No
     assert "git guard" not in quick("setup", "--undo").err
 
 
-def test_without_an_agent_the_command_names_them_and_exits_1(quick: QuickQueen) -> None:
+def test_without_an_agent_the_command_names_them_and_changes_nothing(quick: QuickQueen) -> None:
     ran = quick("setup")
-    assert ran.code == 1
+    assert ran.code == 4
     assert "claude, codex, gemini, cursor, opencode, copilot" in ran.err
-    assert quick("guard", "status").code == 0
+    assert quick("guard", "status").code == 1
+    checked = quick("setup", "--check")
+    assert checked.code == 1
+    assert "no agent was found here" in checked.err
 
 
 def test_a_refusal_names_the_file_and_exits_7(quick: QuickQueen, repo: Path) -> None:

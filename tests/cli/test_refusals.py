@@ -207,12 +207,20 @@ def test_without_a_command_queen_shows_the_status_of_the_hive(quick: QuickQueen)
     assert quick("--json", as_="u").json == quick("status", "--json", as_="u").json
 
 
-def test_outside_a_hive_queen_shows_its_help(quick: QuickQueen, tmp_path: Path) -> None:
+def test_outside_a_hive_queen_says_in_three_lines_what_to_do(
+    quick: QuickQueen, tmp_path: Path
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     shown = quick(cwd=elsewhere)
     assert (shown.code, shown.err) == (2, "")
-    assert shown.out.startswith("Usage: queen")
+    said = shown.out.splitlines()
+    assert said[0] == f"there is no hive in {elsewhere}"
+    assert [line.split("  ")[0].strip() for line in said[1:]] == [
+        "next: git init && queen init",
+        "",
+    ]
+    assert "queen --help" in said[2]
     assert quick("--json", cwd=elsewhere).error["code"] == "no_hive"
 
 

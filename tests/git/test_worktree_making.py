@@ -129,9 +129,19 @@ def test_the_refusal_says_how_to_go_on_after_its_folder_was_deleted(tree: Path) 
     shutil.rmtree(tree.parent / "repo-ui")
     with pytest.raises(Conflict, match="branch ui already") as refusal:
         add(opened(tree), "ui")
-    hint = str(refusal.value.hint)
-    subprocess.run(hint[hint.index("git worktree") :], shell=True, check=True, cwd=tree)
-    assert add(opened(tree), "ui").path == str(tree.parent / "repo-ui")
+    assert str(refusal.value.hint).endswith(
+        "git worktree prune && queen worktree add ui --branch ui"
+    )
+    git(tree, "worktree", "prune")
+    assert add(opened(tree), "ui", branch="ui").path == str(tree.parent / "repo-ui")
+
+
+def test_a_branch_that_exists_is_adopted_with_its_commits(tree: Path) -> None:
+    git(tree, "branch", "api")
+    made = add(opened(tree), "api", branch="api")
+    assert (made.branch, made.droid) == ("api", "api")
+    with pytest.raises(Conflict, match="branch api already, in "):
+        add(opened(tree), "ui", branch="api")
 
 
 @pytest.mark.parametrize("name", ["a..b", "x.lock", "end.", "-d", "a/b"])

@@ -41,6 +41,19 @@ def _show_changed(issues: list[Issue]) -> None:
         entry(f"{printable(each.id)} is {printable(status)}: ", printable(each.title))
 
 
+def _show_needs(issues: list[Issue]) -> None:
+    for each in issues:
+        kinds = {
+            kind: [one for one, its in each.dependencies if its == kind]
+            for _, kind in each.dependencies
+        }
+        for kind, targets in kinds.items():
+            verb = "waits for" if kind == "blocks" else f"depends ({kind}) on"
+            entry(f"{printable(each.id)} {printable(verb)} ", printable(", ".join(targets)))
+        if not kinds:
+            say(f"{printable(each.id)} waits for no issue")
+
+
 _force = click.option(
     "--force", "--anyway", "anyway", cls=Renamed, is_flag=True, help="Also if a droid works on it"
 )
@@ -129,7 +142,7 @@ def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
 
 @command(
     "dep",
-    show=_show_changed,
+    show=_show_needs,
     example="queen issue dep qb-42 qb-40\nqueen issue dep qb-42 qb-40 --remove",
 )
 @click.argument("issue_id", metavar="ISSUE")

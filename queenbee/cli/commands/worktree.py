@@ -16,6 +16,7 @@ from queenbee.git.worktrees import worktree_care, worktree_making
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from queenbee.workflows.hive import Hive
 
@@ -36,14 +37,10 @@ def _show_made(made: worktree_making.Made) -> None:
 @click.argument("issue_id", required=False, metavar="[ISSUE]")
 @click.option("--bead", metavar="ID", help="A sprint bead: on its branch, in its worktree")
 @click.option("--path", metavar="DIR", help="Where; default: beside the main worktree, REPO-NAME")
+@click.option("--branch", help="On this branch, which may exist; default: a new one, NAME")
 @click.option("--new", is_flag=True, help="Also if nobody has described ISSUE")
 def add(
-    hive: Hive,
-    name: str | None,
-    issue_id: str | None,
-    bead: str | None,
-    path: str | None,
-    new: bool,
+    hive: Hive, name: str | None, issue_id: str | None, bead: str | None, new: bool, **where: Any
 ) -> worktree_making.Made:
     """Make a worktree for an agent
 
@@ -54,19 +51,21 @@ def add(
     With --bead, it claims a sprint bead for NAME (default: you), and makes the worktree_path and
     the branch that the bead names, from its source_branch.
     """
-    if bead is not None and issue_id is None:
+    path, branch = where["path"], where["branch"]
+    if bead is not None and issue_id is None and branch is None:
         from queenbee.git.worktrees.bead_place import (  # noqa: PLC0415 - start-up
             sprint_worktree,
         )
 
         made = sprint_worktree(hive, hive.issue_id(bead), name or hive.actor, path=path)
     elif bead is not None or name is None:
-        raise click.UsageError("Missing argument 'NAME'." if bead is None else "Two issues.")
+        lone = "--bead says the issue and the branch."
+        raise click.UsageError("Missing argument 'NAME'." if bead is None else lone)
     else:
         issue = hive.issue_id(issue_id) if issue_id is not None else None
         if issue is not None and not new:
             hive.issues.refuse_slip(issue)
-        made = worktree_making.add(hive, name, issue_id=issue, path=path)
+        made = worktree_making.add(hive, name, issue_id=issue, path=path, branch=branch)
     if not made.guarded:
         tell("no git hook refuses commits of files that others hold: queen guard install")
     return made

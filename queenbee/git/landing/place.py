@@ -58,9 +58,8 @@ class Place:
             branch = str(tried.get("branch"))
         if branch is None or target is None or branch == target:
             where = here.tree if branch is None else here.main_tree
-            raise InvalidInput(
-                f"{where} is on no branch of its own", hint=f"git -C {shell_word(where)} switch …"
-            )
+            hint = _way_to_a_branch(where, here.common_dir, back=branch is not None, but=branch)
+            raise InvalidInput(f"{where} is on no branch of its own", hint=hint)
         self.branch = branch
         self.target = target
         self.own = Where(here.tree, here.git_dir, here.common_dir, branch)
@@ -307,6 +306,20 @@ class Place:
         except (OSError, UnicodeDecodeError):
             return None
         return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
+
+
+def _way_to_a_branch(tree: str, common_dir: str, *, back: bool, but: str | None) -> str:
+    """Returns the command that gives a detached worktree a branch: `back` to one that it had, else
+    a new one with the commits that it has now.
+    """
+    full = back and line("rev-parse", "--symbolic-full-name", "@{-1}", cwd=tree, repository={})
+    before = (full or "").removeprefix("refs/heads/")
+    for name in (before, "main", "master") if back else ():
+        if name and name != but and branch_head(common_dir, name):
+            return f"git -C {shell_word(tree)} switch {shell_word(name)}"
+    names = (f"{os.path.basename(tree)}{end}" for end in ("", *(f"-{n}" for n in range(2, 100))))
+    free = next((each for each in names if not branch_head(common_dir, each)), "NAME")
+    return f"git -C {shell_word(tree)} switch -c {shell_word(free)}"
 
 
 def _in_the_way(tree: str, path: str) -> str | None:

@@ -76,7 +76,8 @@ def add(
     """Makes a worktree with a branch `name` for the droid `name`, beside the main one, from the
     commit of the main branch; and claims an issue for it. Repeating it changes nothing.
 
-    With `branch`, on that one, which may exist, else it begins with `base`, another branch. Raises
+    With `branch`, on that one, which may exist unless another worktree has it; else it begins with
+    `base`, another branch. Raises
     what a claim raises, `Conflict` if there is such a worktree, branch or folder already, and
     `ExternalFailure` if git fails; then nothing is left of it.
     """
@@ -121,6 +122,7 @@ class _Making:
         self._base: str | None = None
         """The commit to begin with; empty if the branch is not ours to make."""
         self._from: str | None = None
+        self._adopts = False
         self._note = os.path.join(self.folder, f"{name}.json")
 
     @classmethod
@@ -140,8 +142,8 @@ class _Making:
         return cls(hive, name, top, os.path.join(os.path.realpath(parent), folder))
 
     def go_to(self, branch: str, base: str | None) -> None:
-        """Has it be on a branch of its own name."""
-        self.branch, self._from = branch, base
+        """Has it be on a branch of its own name, which may exist."""
+        self.branch, self._from, self._adopts = branch, base, True
         self._note = os.path.join(self.folder, f"{quote(branch, safe='')}.json")
 
     def begin(self) -> None:
@@ -163,14 +165,14 @@ class _Making:
             raise Conflict(f"{self.path} is {found.droid}'s", hint=suggested("cd", self.path))
         other = next((w for w in worktrees(self._layout) if w.branch == self.branch), None)
         has_branch = self._tip() is not None
-        if has_branch and (is_own or other is not None):
+        if has_branch and (other is not None or not self._adopts):
+            adopt = suggested("queen worktree add", self.name, branch=self.branch)
             raise Conflict(
                 f"there is a branch {self.branch} already"
                 + (f", in {other.path}" if other else ""),
                 hint=suggested("cd", other.path)
                 if other
-                else "choose another name, or delete the branch, which git refuses if it has "
-                f"not landed: git worktree prune && {suggested('git branch -d', self.branch)}",
+                else f"choose another name, or work on that branch: git worktree prune && {adopt}",
             )
         if os.path.lexists(self.path) and not _is_empty(self.path):
             raise Conflict(
@@ -188,7 +190,10 @@ class _Making:
                 f"there is no branch {base} to begin with", hint=suggested("git fetch origin", base)
             )
         if found is None:
-            raise Conflict("there is no commit to begin with", hint="git commit")
+            raise Conflict(
+                "there is no commit to begin with",
+                hint="git commit --allow-empty -m 'first commit'",
+            )
         return found
 
     def make(self) -> str:

@@ -73,6 +73,7 @@ def init(call: Invocation) -> dict[str, object]:
     from queenbee.cli.proposing import settle_check  # noqa: PLC0415 - start-up
 
     places = _layout(call, must_exist=False)
+    creating.refuse_bare(places)
     made = creating.init(places)
     if places.common_dir is None:
         call.tell("this is not a git repository: no clone or worktree will share the hive")

@@ -14,18 +14,22 @@ from queenbee.cli.app import Answer, Invocation, command
 from queenbee.cli.commands.care.hive import tell_without_hive
 from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import paragraph
+from queenbee.cli.terminal import say
 from queenbee.core.text import printable
-from queenbee.errors import InvalidInput, QueenError
+from queenbee.errors import InvalidInput, NotFound, QueenError
 from queenbee.git import hooks
 from queenbee.store.layout import discover
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NONE_FOUND = f"no agent was found here; name those that you use: {', '.join(AGENTS)}"
+_NONE_FOUND = "no agent was found here"
+_NAME_IT = f"name those that you use ({', '.join(AGENTS)}): queen setup claude"
 
 
 def _show(value: dict[str, list[dict[str, str]]]) -> None:
+    if not any(value.values()):
+        say("No file had to be changed.")
     for each in value["agents"]:
         found = f" ({each['found']})" if each["found"] else ""
         paragraph(f"{each['title']}{found}")
@@ -75,8 +79,7 @@ def setup(
         raise InvalidInput("give --check alone" if check else "give --undo without --allow")
     place, cwd = place_of(os.getcwd(), os.environ, user=user, undo=undo), os.getcwd()
     wanted = Setup(place, cwd, agents, undo=undo, allow=allow)
-    if not wanted.agents:
-        call.tell(_NONE_FOUND)
+    _refuse_nobody(call, wanted, check=check)
     value: dict[str, list[dict[str, object]]] = {
         "agents": [
             {"name": each.name, "title": each.title, "found": wanted.found[each.name]}
@@ -93,7 +96,7 @@ def setup(
         ]
         value["ignored"] = [vars(each) for each in wanted.ignored()]
         return Answer(value, yes=bool(wanted.agents) and not value["lacking"])
-    value["files"] = _files(wanted.edits, dry_run=dry_run)
+    value["files"] = _files(wanted.edits, dry_run=dry_run, shows_unchanged=not (dry_run or undo))
     guarded = _guarded(wanted)
     if not dry_run:
         wanted.write()
@@ -104,7 +107,16 @@ def setup(
         tell_without_hive(call)
         if not dry_run:
             _tell_check(call)
-    return Answer(value, yes=not by_hand and (undo or bool(wanted.agents)))
+    return Answer(value, yes=not by_hand)
+
+
+def _refuse_nobody(call: Invocation, wanted: Setup, *, check: bool) -> None:
+    """Raises `NotFound` before anything is changed if there is no agent to set up."""
+    if wanted.agents or wanted.undo:
+        return
+    if not check:
+        raise NotFound(_NONE_FOUND, hint=_NAME_IT)
+    call.tell(f"{_NONE_FOUND}; {_NAME_IT}")
 
 
 def _tell_check(call: Invocation) -> None:
@@ -115,10 +127,12 @@ def _tell_check(call: Invocation) -> None:
             call.tell(f"no check is set, so queen land refuses to land: {way}")
 
 
-def _files(found: Sequence[file_edits.Edit], *, dry_run: bool) -> list[dict[str, object]]:
+def _files(
+    found: Sequence[file_edits.Edit], *, dry_run: bool, shows_unchanged: bool
+) -> list[dict[str, object]]:
     files = []
     for each in found:
-        if each.state == file_edits.UNCHANGED and dry_run:
+        if each.state == file_edits.UNCHANGED and not shows_unchanged:
             continue
         file: dict[str, object] = {
             "path": each.path,
