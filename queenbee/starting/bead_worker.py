@@ -11,7 +11,7 @@ from queenbee.core.text import printable, shortened
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.unfinished import Unfinished, WorktreeKeeper
-from queenbee.starting.child import Child
+from queenbee.starting.child import UNKNOWN, Child
 from queenbee.starting.sprint import Sprint, Step
 from queenbee.starting.worker import Worker
 from queenbee.store import safe_open
@@ -132,6 +132,8 @@ class BeadWorker(Worker):
 
     def _developed(self, sprint: Sprint, ended: str) -> None:
         """Records an attempt; what it made is committed, so that it is what is judged."""
+        if ended == UNKNOWN:  # Of a run that was killed: the judges will see.
+            ended = ""
         if ended and self._resumed:
             self._lost = self._resumed
             self._again(f"its session could not be resumed, or {ended}")

@@ -17,6 +17,8 @@ from queenbee.store.droids.liveness import described, is_running
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+UNKNOWN = "it ended"
+"""How a process ended that somebody else has reaped."""
 GRACE_S = 4.0
 """Between SIGTERM and SIGKILL."""
 _TICK_S = 0.05
@@ -67,7 +69,7 @@ class Child:
             if is_running(self.process) is not False:
                 return None
             self._end_others()
-            return "it ended"
+            return UNKNOWN
         if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         # Before it is reaped, nobody else gets its number.

@@ -10,6 +10,8 @@ import pytest
 from hives import Ran, git
 from teams import LIMIT_S, Team
 
+from queenbee.store.droids import roster
+
 PLAN = """\
 # The example of the document
 
@@ -128,6 +130,7 @@ class TestAPlan:
         assert len(sessions) == 1
         assert lines[2] == lines[4]
 
+    @pytest.mark.thorough
     def test_waits_for_the_gate_of_a_phase(self, sprints: Sprints) -> None:
         repo = sprints.team.repo
         (repo / "plan.md").write_text(ONE + "\n## Phase 2: B\n\n### Sprint 2.1: Next\n- Go on\n")
@@ -151,6 +154,7 @@ class TestAJudgement:
         assert second["feedback_from_qa"] == "claude: make it better"
         assert (sprints.team.repo / "a.txt").read_text() == "better\n"
 
+    @pytest.mark.thorough
     def test_that_stays_bad_ends_the_bead_after_its_attempts(self, sprints: Sprints) -> None:
         fails = """echo '{"status": "fail", "message": "no"}'"""
         works = 'echo "$QUEEN_ATTEMPT" > a.txt'
@@ -164,6 +168,7 @@ class TestAJudgement:
         assert not (sprints.team.repo / "a.txt").exists()
         assert git(sprints.team.repo, "show", f"{row['metadata']['branch']}:a.txt") == "3\n"
 
+    @pytest.mark.thorough
     def test_that_says_stop_is_not_followed_by_another_attempt(self, sprints: Sprints) -> None:
         stops = """echo '{"status": "stop", "message": "a password"}'"""
         ran = sprints.start(PLAN, judges=stops)
@@ -183,6 +188,7 @@ class TestAJudgement:
         assert second["metadata"]["dev_agent_executions"] == []
         assert "is fatal" in ran.out
 
+    @pytest.mark.thorough
     def test_that_its_schema_forbids_is_asked_for_again(self, sprints: Sprints) -> None:
         once = f"if [ -e {sprints.team.bin}/once ]; then echo '{PASSES}'; else\n"
         once += f'touch {sprints.team.bin}/once; echo \'{{"status": "pass"}}\'; fi'
@@ -206,6 +212,7 @@ class TestAnAttempt:
         assert "is judged by others first" in (sprints.team.bin / "agent.refused").read_text()
         assert len(sprints.beads()[0]["metadata"]["qa_agent_executions"]) == 1
 
+    @pytest.mark.thorough
     def test_that_made_nothing_failed(self, sprints: Sprints) -> None:
         lies = '[ "$QUEEN_ATTEMPT" = 1 ] || echo x > a.txt'
         assert sprints.start(ONE, develops=lies).code == 0
@@ -214,6 +221,7 @@ class TestAnAttempt:
         ]
         assert statuses == ["failed", "completed"]
 
+    @pytest.mark.thorough
     def test_whose_work_does_not_land_is_followed_by_another(self, sprints: Sprints) -> None:
         sprints.team.set("land.check", "! grep -q bad a.txt || { echo bad is here; exit 1; }")
         works = 'grep -q "did not land" "$SAID" && echo good > a.txt || echo bad > a.txt'
@@ -232,11 +240,15 @@ class TestAnAttempt:
         team.wait(team.running)
         running.send_signal(signal.SIGKILL)
         running.communicate(timeout=LIMIT_S)
+        running = team.begun("--agent", agent)
+        team.wait(lambda: [e for e in roster.everybody(team.hive().layout) if e.is_looked_after])
         gate.touch()
-        ran = team.start("--agent", agent)
-        assert ran.code == 0, ran
+        out, _ = running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 0, out
         (row,) = sprints.beads()
-        assert len(row["metadata"]["dev_agent_executions"]) == 1
+        (dev,) = row["metadata"]["dev_agent_executions"]
+        assert dev["status"] == "completed"
+        assert not (team.bin / f"agent.develop.{row['id']}.2").exists()
         assert row["metadata"]["scrum_result"]["success"] is True
 
 
