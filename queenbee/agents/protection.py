@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Place
-from queenbee.agents.setup import AGENTS, is_set_up
+from queenbee.agents.files import file_edits
+from queenbee.agents.setup import AGENTS, GUARD, Setup, is_set_up, place_of
 from queenbee.errors import QueenError
 from queenbee.git import hooks
 from queenbee.services.diagnosis import Diagnosis
@@ -51,6 +52,25 @@ def unprotected(layout: Layout, env: Mapping[str, str]) -> Iterator[Diagnosis]:
                 hint="run there: queen guard install",
                 severity="note",
             )
+
+
+def outdated(layout: Layout, env: Mapping[str, str]) -> Iterator[Diagnosis]:
+    """Yields each file of this worktree that an earlier version of `queen setup` wrote, or `queen
+    guard install`, and that is written otherwise now."""
+    with suppress(QueenError, OSError):
+        wanted = Setup(place_of(layout.tree, env, user=False), layout.tree, ())
+        guarded = wanted.guard is not None and any(
+            each.state == hooks.INSTALLED for each in hooks.states(wanted.guard)
+        )
+        for state, path, part in wanted.lacking():
+            if state == file_edits.OLD or (guarded and part == GUARD):
+                yield Diagnosis(
+                    "outdated",
+                    path,
+                    f"the {part} is that of an earlier version of QueenBee",
+                    hint="queen setup",
+                    severity="note",
+                )
 
 
 def _has(agent: Agent, tree: str | None, env: Mapping[str, str]) -> bool:

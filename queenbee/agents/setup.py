@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from queenbee.agents.agent import Agent
     from queenbee.agents.files.file_edits import Part
 
+GUARD = "git guard"
 AGENTS: dict[str, Agent] = {
     each.name: each
     for each in (
@@ -123,7 +124,7 @@ class Setup:
         ]
         if self.guard is not None:
             found += [
-                (file_edits.MISSING, each.path, "git guard")
+                (file_edits.MISSING, each.path, GUARD)
                 for each in git_hooks.states(self.guard)
                 if each.state != git_hooks.INSTALLED
             ]

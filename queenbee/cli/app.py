@@ -25,6 +25,7 @@ from queenbee.git import let_ask
 from queenbee.store import layout
 from queenbee.store.droids.presence import Beat
 from queenbee.store.whole_files import keep, recall
+from queenbee.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -137,6 +138,18 @@ class Invocation:
         mail = (_SHOWING_MAIL | _ASIDE).isdisjoint(command)
         for note in self._hive.notes(mail=mail) if self._hive is not None else ():
             self.tell(note)
+        if self._hive is not None and sys.stderr.isatty():
+            self._tell_upgrade(self._hive.layout)
+
+    def _tell_upgrade(self, found: Layout) -> None:
+        """Says once to a person, after an upgrade, what to run again."""
+        path = os.path.join(found.state_dir, "version")
+        if recall(path) == __version__ or not keep(path, __version__):
+            return
+        from queenbee.agents.protection import outdated  # noqa: PLC0415 - start-up
+
+        if any(outdated(found, os.environ)):
+            self.tell(f"QueenBee is {__version__} now; to renew hooks and guard: queen setup")
 
 
 def invocation() -> Invocation:

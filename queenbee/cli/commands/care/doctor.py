@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.agents.protection import unprotected
+from queenbee.agents.protection import outdated, unprotected
 from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
@@ -40,6 +40,6 @@ def doctor(hive: Hive, fix: bool) -> Answer:
     Exit 0 if they are sound, 1 if something is wrong.
     """
     findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive)]
-    findings += unprotected(hive.layout, os.environ)
+    findings += [*unprotected(hive.layout, os.environ), *outdated(hive.layout, os.environ)]
     wrong = [each for each in findings if each.severity == "error" and not each.fixed]
     return Answer(findings, yes=not wrong)
