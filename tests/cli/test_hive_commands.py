@@ -210,12 +210,3 @@ def test_init_in_a_clone_of_a_hive_that_synchronizes_says_to_fetch_first(
         ]
     (Path(quick("where", "--json").json["state_dir"]) / "remote").mkdir(parents=True)
     assert "queen sync" not in quick("init").out
-
-
-def test_rotate_says_how_many_lines_hold_no_record(quick: QuickQueen, repo: Path) -> None:
-    quick("msg", "send", "api", "hello", as_="ui")
-    with (repo / ".beads" / "queen_messages.jsonl").open("a") as ledger:
-        ledger.write("no record\n<<<<<<< HEAD\n")
-    done = quick("hive", "rotate", as_="ui")
-    assert done.code == 0
-    assert "messages: 2 lines with no record stay: queen doctor" in done.err

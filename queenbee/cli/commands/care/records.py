@@ -13,7 +13,7 @@ from queenbee.cli.options import seconds
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import aside, say
 from queenbee.core.kinds import KINDS
-from queenbee.core.text import lines_counted, printable, shortened
+from queenbee.core.text import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,10 +189,6 @@ def rotate(hive: Hive, older_than: int | None) -> list[dict[str, object]]:
     Large ledgers rotate automatically: see rotate_at in queen.toml. Every command still finds
     archived records.
     """
-    done = hive.rotate(older_than_s=older_than)
-    for kind in done:
-        if count := hive.state(kind).unusable:
-            aside(f"queen: {kind}: {lines_counted(count)} with no record stay: queen doctor")
     return [
         {
             "kind": kind,
@@ -201,7 +197,7 @@ def rotate(hive: Hive, older_than: int | None) -> list[dict[str, object]]:
             "left_bytes": moved.left_bytes,
             "segments": moved.segments,
         }
-        for kind, moved in done.items()
+        for kind, moved in hive.rotate(older_than_s=older_than).items()
     ]
 
 
