@@ -30,7 +30,10 @@ class Team:
         words = " ".join(f"'{each}'" for each in COMMAND)
         self.program("queen", f'PYTHONPATH="{os.pathsep.join(sys.path)}" exec {words} "$@"\n')
         self.queen = Queen(repo)
+        # However busy this machine is, all agents of a test begin.
+        (self.bin / "sitecustomize.py").write_text("import os\nos.getloadavg = lambda: (0, 0, 0)\n")
         self.queen.env = {
+            "PYTHONPATH": os.pathsep.join([str(self.bin), os.environ.get("PYTHONPATH", "")]),
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "QUEEN_DURABILITY": "buffered",
         }
