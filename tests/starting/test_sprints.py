@@ -197,9 +197,12 @@ class TestAJudgement:
         assert "printed no report" in sprints.said("judge")
 
     def test_lands_nothing_of_its_own(self, sprints: Sprints) -> None:
-        changes = f"echo judge > *.txt; git commit -qam sneaky; echo y > y; echo '{PASSES}'"
+        changes = 'for each in *.txt; do echo judge > "$each"; done; git commit -qam sneaky\n'
+        changes += f"git log -1 --format=%s > {sprints.team.bin}/log; echo y > y; echo '{PASSES}'"
         assert sprints.start(ONE, judges=changes).code == 0
+        assert (sprints.team.bin / "log").read_text() == "sneaky\n"
         row = sprints.beads()[0]
+        assert len(row["metadata"]["dev_agent_executions"]) == 1
         assert sprints.team.content(row["id"]) == f"{row['id']}\n"
         assert not (sprints.team.repo / "y").exists()
 
