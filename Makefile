@@ -59,9 +59,13 @@ coverage: $(STAMP)  ## which lines and branches the tests run, processes include
 	  print("lines {percent_statements_covered_display} %, branches {percent_branches_covered_display} %".format(**t))'
 	$(BIN)/coverage report
 
-docs: $(STAMP)  ## build the site into build/site; fails at a link that leads nowhere
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+build/docs/.installed: pyproject.toml
+	$(PYTHON) -m venv build/docs
+	build/docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@
+
+docs: build/docs/.installed  ## build the site into build/site; fails at a link that leads nowhere
+	NO_MKDOCS_2_WARNING=1 build/docs/bin/mkdocs build --quiet --strict
 
 wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
 	rm -rf dist

@@ -1,7 +1,8 @@
 """`make picture`: the terminal picture of the README, drawn from a real run.
 
-Two droids in worktrees of their own work through three issues. Every line is what the real `queen`
-answers; the SVG needs no font and no file from elsewhere.
+Two droids in worktrees of their own ask for work and for a file; six lines, readable on a phone.
+Every line is what the real `queen` answers. The SVG needs no font and no file from elsewhere; its
+lines appear one after the other, unless the reader prefers no motion.
 """
 
 from __future__ import annotations
@@ -16,20 +17,22 @@ from pathlib import Path
 from bench.demo import QUEEN, own_environment
 
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "terminal.svg"
-COLUMNS = 92
-"""Characters in a row of the picture; longer lines are wrapped."""
-_GLYPH_PX, _ROW_PX, _EDGE_PX = 8.4, 19, 16
-_COLORS = {"ui": "#ffb454", "api": "#73d0ff", "refused": "#f28779"}
+COLUMNS = 46
+"""Characters in a row of the picture: on a phone of 390 px, each is 7 px wide."""
+_GLYPH_PX, _ROW_PX, _EDGE_PX = 8.4, 22, 14
+_LINE_S = 1.2
+_COLORS = {"ui": "#ffb454", "api": "#73d0ff", "refused": "#ff9a8b"}
+_STYLE = (
+    "text{animation:come .3s both}@keyframes come{from{opacity:0}to{opacity:1}}"
+    "@media(prefers-reduced-motion:reduce){text{animation:none}}"
+)
 
 STORY = (
     ("ui", "next"),
     ("api", "next"),
-    ("ui", "reserve 'src/cart/**' --issue shop-1 --reason 'moves to src/basket'"),
-    ("api", "check src/cart/total.py"),
-    ("api", "msg send ui 'May I round in total.py when you are done?'"),
-    ("ui", "complete shop-1 --reason 'tax is in' --next"),
+    ("api", "reserve src/cart.py"),
 )
-"""Who runs what, one after the other."""
+"""Who runs what, one after the other; the first line of each answer is shown."""
 
 
 def main() -> None:
@@ -45,36 +48,31 @@ def played(folder: Path) -> Iterator[tuple[str, str]]:
     """Yields the rows of the picture, each with its color: of a droid, of a refusal, or none."""
     env = own_environment()
     shop = folder / "shop"
-    (shop / "src" / "cart").mkdir(parents=True)
-    (shop / "src" / "cart" / "total.py").write_text("total = 0\n")
+    (shop / "src").mkdir(parents=True)
+    (shop / "src" / "cart.py").write_text("total = 0\n")
 
     def run(droid: str, *words: str, cwd: Path = shop) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             words, cwd=cwd, env=env | {"QUEEN_DROID": droid}, capture_output=True, text=True
         )
 
-    def made(*words: str) -> None:
-        run("ann", *words).check_returncode()
+    def made(*words: str, droid: str = "ann") -> None:
+        run(droid, *words).check_returncode()
 
     made("git", "init", "-q", "-b", "main")
     made(*QUEEN, "init")
     made(*QUEEN, "config", "set", "land.check", "true")
-    made(*QUEEN, "issue", "new", "Totals with tax", "--id", "shop-1", "--priority", "1",
-         "--description", "In src/cart/total.py.")  # fmt: skip
-    made(*QUEEN, "issue", "new", "Totals in the API", "--id", "shop-2", "--depends-on", "shop-1")
-    made(*QUEEN, "issue", "new", "A page for errors", "--id", "shop-3")
+    made(*QUEEN, "issue", "new", "Totals with tax", "--id", "shop-1", "--priority", "1")
+    made(*QUEEN, "issue", "new", "Round the totals", "--id", "shop-2")
     made("git", "add", ".")
     made("git", "commit", "-qm", "a shop, with a hive")
     for droid in ("ui", "api"):
         made(*QUEEN, "worktree", "add", droid)
+    made(*QUEEN, "reserve", "src/cart.py", droid="ui")
     for droid, words in STORY:
         yield droid, f"{droid} $ queen {words}"
         done = run(droid, *QUEEN, *shlex.split(words), cwd=folder / f"shop-{droid}")
-        for line in (done.stdout + done.stderr).splitlines():
-            shown = line.replace(f"{folder}/", "")
-            for begin in range(0, max(1, len(shown)), COLUMNS):
-                yield "refused" if done.returncode else "", shown[begin : begin + COLUMNS]
-        yield "", ""
+        yield ("refused" if done.returncode else ""), (done.stdout + done.stderr).splitlines()[0]
 
 
 def drawn(lines: list[tuple[str, str]]) -> str:
@@ -82,13 +80,11 @@ def drawn(lines: list[tuple[str, str]]) -> str:
     width, height = COLUMNS * _GLYPH_PX + 2 * _EDGE_PX, len(lines) * _ROW_PX + 2 * _EDGE_PX
     rows = []
     for row, (color, text) in enumerate(lines):
-        if not text:
-            continue
-        y = _EDGE_PX + (row + 0.75) * _ROW_PX
+        y = _EDGE_PX + (row + 0.7) * _ROW_PX
         weight = ' font-weight="bold"' if color in ("ui", "api") else ""
-        fill = _COLORS.get(color, "#cccac2")
         rows.append(
-            f'<text x="{_EDGE_PX}" y="{y:.0f}" fill="{fill}"{weight} xml:space="preserve" '
+            f'<text x="{_EDGE_PX}" y="{y:.0f}" fill="{_COLORS.get(color, "#e6e4dc")}"{weight} '
+            f'style="animation-delay:{row * _LINE_S:.1f}s" xml:space="preserve" '
             f'textLength="{len(text) * _GLYPH_PX:.0f}">{escape(text)}</text>'
         )
     return "\n".join(
@@ -96,6 +92,7 @@ def drawn(lines: list[tuple[str, str]]) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}"',
             'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="14" role="img">',
             "<title>Two agents share one repository: what queen answers them</title>",
+            f"<style>{_STYLE}</style>",
             '<rect width="100%" height="100%" rx="8" fill="#1f2430"/>',
             *rows,
             "</svg>",

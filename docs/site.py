@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from html import escape, unescape
 from importlib import import_module
 from pathlib import Path
 
@@ -38,6 +39,9 @@ FROM_ROOT = {
 }
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 _FENCE = re.compile(r"^( {0,3}```.*?^ {0,3}```[^\n]*$)", re.MULTILINE | re.DOTALL)
+_EXAMPLE = re.compile(r'<div class="highlight">(.*?)</div>', re.DOTALL)
+_PROMPT = '<span class="gp">'
+_PRINTED = re.compile(r'<span class="g[op]">.*?</span>|<[^>]+>', re.DOTALL)
 _PART = re.compile(r"^## ", re.MULTILINE)
 
 
@@ -63,6 +67,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.generated_by:
         return markdown
     return _relinked(markdown, f"docs/{page.file.src_uri}", config)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lets the button that copies an example copy its commands only."""
+    return _EXAMPLE.sub(_copying_commands, html)
+
+
+def _copying_commands(block: re.Match[str]) -> str:
+    if _PROMPT not in block[1]:
+        return block[0]
+    lines = unescape(_PRINTED.sub("", block[1])).splitlines()
+    commands = escape("\n".join(line for line in lines if line.strip()))
+    return f'<div class="highlight" data-copy="{commands}">{block[1]}</div>'
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Keeps the theme from asking the code host for stars and forks."""
+    return output.replace('data-md-component="source"', "")
 
 
 def _readme() -> tuple[str, str]:
