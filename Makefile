@@ -22,10 +22,16 @@ $(STAMP): pyproject.toml
 map:  ## print every module with the first line of its docstring
 	@$(PYTHON) docs/map.py
 
-demo: $(STAMP)  ## watch three droids share one repository
+# What QueenBee itself needs, and none of the linters and test tools.
+$(VENV)/.plain: pyproject.toml
+	test -e $(STAMP) || $(PYTHON) -m venv $(VENV)
+	test -e $(STAMP) || $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $(VENV)/.plain
+
+demo: $(VENV)/.plain  ## watch three agents and a person share one repository, in 20 seconds
 	$(BIN)/python -m bench.demo
 
-demo-machines: $(STAMP)  ## watch three machines share one git remote, and one lose its network
+demo-machines: $(VENV)/.plain  ## watch three machines share one git remote, and one lose its network
 	$(BIN)/python -m bench.demo_machines
 
 test: $(STAMP)  ## run the tests that every change must pass, in five minutes on two cores

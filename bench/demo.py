@@ -1,6 +1,6 @@
-"""`make demo`: three droids share one repository, told in less than a minute.
+"""`make demo`: three agents and a person share one repository, told in less than 20 seconds.
 
-The repository is a throw-away one with two linked worktrees. Every command is the real `queen`
+The repository is a throw-away one with three linked worktrees. Every command is the real `queen`
 in a process of its own; if droids race, their processes start at the same moment. The demo prints
 what they answer, and checks the promises of QueenBee on the way: if one does not hold, it ends
 with status 1 and says which.
@@ -16,23 +16,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from bench.droid import close
-from queenbee import Hive
-
 QUEEN = (sys.executable, "-c", "from queenbee.cli.main import main; main()")
-DROIDS = {"ui-engineer": "feature-ui", "api-engineer": "feature-api", "reviewer": "shop"}
-"""Who works in which worktree; `shop` is the main one."""
+AGENTS = ("ui", "api", "docs")
+DROIDS = {"ann": "shop", **{name: f"shop-{name}" for name in AGENTS}}
+"""Who works in which worktree; `ann` is the person in the main one."""
 
-ISSUES = (
-    ("shop-1", "Cart shows the wrong total", 0, "cart"),
-    ("shop-2", "Receipt needs the tax", 1, "receipt"),
-    ("shop-3", "Search is slow", 1, "search"),
-    ("shop-4", "Empty cart has no picture", 2, "cart"),
-    ("shop-5", "Receipt as PDF", 2, "receipt"),
-    ("shop-6", "Search by color", 2, "search"),
-    ("shop-7", "Cart survives a reload", 3, "cart"),
-    ("shop-8", "Receipt by mail", 3, "receipt"),
-)
+ISSUES = ("Cart shows the wrong total", "Receipt needs the tax", "Search is slow")
+LATER = ("Empty cart has a picture", "Receipt as PDF")
+MORTAL = """if mkdir "$QUEEN_DEMO" 2> /dev/null; then kill -9 $$; fi
+echo done > "$QUEEN_ISSUE.txt" """
+"""An agent of its own make: the first one that runs is killed in the middle of its issue."""
 
 
 class BrokenPromise(Exception):
@@ -57,13 +50,6 @@ class Said:
         self.out = out
         self.err = err
 
-    @property
-    def gist(self) -> str:
-        """The line of the answer that says most."""
-        said = (self.out if self.code == 0 else self.err).strip().splitlines()
-        lines = [line for line in said if "does not exist yet" not in line]
-        return lines[-1 if self.code == 0 else 0].removeprefix("queen: ") if lines else ""
-
 
 class Stage:
     """A throw-away repository with its worktrees, and the droids in them."""
@@ -73,11 +59,12 @@ class Stage:
         self.main = folder / "shop"
         self.env = own_environment()
 
-    def git(self, *arguments: str) -> None:
-        """Runs git in the main worktree."""
-        subprocess.run(
-            ["git", *arguments], cwd=self.main, env=self.env, check=True, capture_output=True
-        )
+    def git(self, *arguments: str) -> str:
+        """Runs git in the main worktree and returns what it prints."""
+        return subprocess.run(
+            ["git", *arguments],
+            cwd=self.main, env=self.env, check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
 
     def start(self, droid: str, *words: str) -> subprocess.Popen[str]:
         """Starts a droid's `queen` in its worktree and returns at once."""
@@ -107,26 +94,16 @@ class Stage:
         """Returns the JSON that a command answers, without showing it."""
         return json.loads(self.end(droid, self.start(droid, *words, "--json")).out)
 
-    def close(self, issue_id: str) -> None:
-        """Closes an issue in the tracker, as `bd close` would, and commits that."""
-        with Hive.open(self.main, env=self.env) as hive:
-            close(hive.layout.issues_path, hive.issues.get(issue_id))
-        self.git("commit", "-qam", f"close {issue_id}")
-
-    def race(self, commands: dict[str, tuple[str, ...]]) -> tuple[Said, list[Said]]:
-        """Runs one command of each droid at the same moment; returns the winner and the rest."""
+    def race(self, commands: dict[str, tuple[str, ...]]) -> list[Said]:
+        """Runs one command of each droid at the same moment, and shows them with the answers."""
         for droid, words in commands.items():
             show_command(droid, words)
         begun = {droid: self.start(droid, *words) for droid, words in commands.items()}
         answers = [self.end(droid, process) for droid, process in begun.items()]
-        won = [each for each in answers if each.code == 0]
-        lost = [each for each in answers if each.code != 0]
-        promised(len(won) == 1, f"{len(won)} of {len(answers)} droids got the same thing")
-        promised(all(each.code == 5 for each in lost), "a refusal left with another status than 5")
-        for each in (*won, *lost):
-            verdict = "yes" if each.code == 0 else f"no, exit {each.code}"
-            print(f"    {each.droid:13} {verdict:10}  {each.gist}")
-        return won[0], lost
+        for each in answers:
+            print(f"\n   {each.droid}:")
+            show(each.out or each.err)
+        return answers
 
 
 def main() -> int:
@@ -135,148 +112,115 @@ def main() -> int:
         stage = Stage(Path(folder).resolve())
         try:
             build(stage)
-            owner, others = one_issue(stage)
-            holder, waiter = one_file(stage, owner, others)
-            a_word(stage, holder, waiter)
-            a_turn(stage, holder, waiter)
+            an_issue_each(stage)
+            one_file(stage)
+            a_word(stage)
+            landing(stage)
             a_stash(stage)
-            the_rest(stage)
+            a_team(stage)
         except BrokenPromise as broken:
             print(f"\nThis should not have happened: {broken}.", file=sys.stderr)
             return 1
-    print("\nThat was all: text files in .beads/, one command, no server.")
-    print("Next: README.md, or: .venv/bin/queen --beads-dir .beads-example show qb-12")
+    queen = os.path.join(os.path.dirname(sys.executable), "queen")
+    print(
+        "\nThat was all: text files in .beads/, one command, no server. In a repository of yours:\n"
+    )
+    print(f"  export PATH={os.path.dirname(queen)}:$PATH")
+    print(
+        "  queen init && queen setup claude          # or codex, gemini, cursor, opencode, copilot"
+    )
+    print("  queen issue new 'What is to be done'")
+    print("  queen start --agent claude --size 2")
     return 0
 
 
 def build(stage: Stage) -> None:
-    """Makes the repository, its worktrees and its hive."""
+    """Makes the repository with its hive, its issues, and a worktree for each agent."""
     stage.main.mkdir()
     stage.git("init", "-q", "-b", "main")
     for name in ("cart", "receipt", "search"):
         (stage.main / "src" / name).mkdir(parents=True)
         (stage.main / "src" / name / "total.ts").write_text(f"// {name}\n")
-    subprocess.run([*QUEEN, "init"], cwd=stage.main, env=stage.env, check=True, capture_output=True)
-    rows = [
-        {"id": key, "title": title, "status": "open", "priority": priority, "labels": [label]}
-        for key, title, priority, label in ISSUES
-    ]
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    (stage.main / ".beads" / "issues.jsonl").write_text(lines)
+    (stage.main / "CHANGELOG.md").write_text("# Changes\n\n")
+    print("Three agents and Ann, one git repository. Every `queen` below is real.\n")
+    stage.queen("ann", "init")
+    counted = f"echo run >> {stage.folder}/checks; sleep 1; test -s CHANGELOG.md"
+    stage.asked("ann", "config", "set", "land.check", counted)
+    for number, title in enumerate(ISSUES, 1):
+        stage.queen("ann", "issue", "new", title, "--id", f"shop-{number}")
     stage.git("add", "-A")
     stage.git("commit", "-qm", "a shop")
-    for name in ("feature-ui", "feature-api"):
-        stage.git("worktree", "add", "-q", str(stage.folder / name))
-    print("Three droids, one git repository, two linked worktrees. Every `queen` below is real,")
-    print("and a process of its own.")
+    for name in AGENTS:
+        stage.queen("ann", "worktree", "add", name)
 
 
-def one_issue(stage: Stage) -> tuple[str, list[str]]:
-    """Three droids claim one issue at the same moment."""
-    heading("Who does it? All three claim the most urgent issue at once; one gets it.")
-    won, lost = stage.race(dict.fromkeys(DROIDS, ("claim", "shop-1")))
-    others = [each.droid for each in lost]
-    print("\n  The other two take what is ready next:\n")
-    for droid in others:
-        ready = stage.asked(droid, "ready")
-        stage.queen(droid, "claim", ready[0]["id"])
-    return won.droid, others
+def an_issue_each(stage: Stage) -> None:
+    """Three agents ask for work at the same moment."""
+    heading("Who does what? All three type `queen next` at once, and each gets another issue.")
+    answers = stage.race(dict.fromkeys(AGENTS, ("next",)))
+    promised(all(each.code == 0 for each in answers), "an agent got no issue")
+    taken = {each["issue_id"] for each in stage.asked("ann", "issue", "assignments")}
+    promised(len(taken) == len(AGENTS), f"{len(AGENTS)} agents got {len(taken)} issues")
 
 
-def one_file(stage: Stage, owner: str, others: list[str]) -> tuple[str, str]:
-    """Three droids reserve overlapping patterns at the same moment, from two worktrees."""
-    heading("Who edits where? Three patterns that meet in src/cart/total.ts; one is granted.")
-    issues = {each["droid"]: each["issue_id"] for each in stage.asked(owner, "assignments")}
-    patterns = dict(zip((owner, *others), ("src/cart/**", "src/*/total.ts", "src/**"), strict=True))
-    won, lost = stage.race(
-        {
-            droid: ("reserve", pattern, "--issue", issues[droid])
-            for droid, pattern in patterns.items()
-        }
-    )
-    print("\n  An edit can be checked beforehand, by the droid or by a hook of its editor:\n")
-    checked = stage.queen(lost[0].droid, "check", "src/cart/total.ts")
-    promised(checked.code == 1, "a file that another droid holds was called free")
-    return won.droid, lost[0].droid
+def one_file(stage: Stage) -> None:
+    """Two agents want files that overlap."""
+    heading("Who edits where? Two patterns that meet; the first is granted.")
+    won = stage.queen("ui", "reserve", "src/cart/**")
+    lost = stage.queen("api", "reserve", "src/*/total.ts")
+    promised((won.code, lost.code) == (0, 5), "two agents got one file")
 
 
-def a_word(stage: Stage, holder: str, waiter: str) -> None:
-    """One droid asks another."""
-    heading("They talk.")
-    stage.queen(waiter, "msg", "send", holder, "How long will you need src/cart?")
-    question = stage.asked(holder, "msg", "inbox", "--unread")[0]
-    stage.queen(holder, "msg", "inbox")
-    stage.queen(holder, "msg", "reply", question["id"], "Nearly done, wait for it.")
-    stage.queen(waiter, "msg", "inbox", "--unread")
+def a_word(stage: Stage) -> None:
+    """One agent waits for mail, which another sends."""
+    heading("They talk: one waits for mail, and it arrives.")
+    words = ("issue", "wait", "--mail", "--timeout", "30s")
+    show_command("api", words, "   (waits)")
+    waiting = stage.start("api", *words)
+    stage.queen("ui", "msg", "send", "api", "src/cart is yours when I have landed.")
+    promised(stage.end("api", waiting).code == 0, "mail did not arrive")
+    read = stage.queen("api", "msg", "read")
+    promised("when I have landed" in read.out, "mail was lost")
 
 
-def a_turn(stage: Stage, holder: str, waiter: str) -> None:
-    """One droid waits for the files of another, which finishes its issue."""
-    heading("One waits; the other closes its issue and completes it, which gives its files free.")
-    words = ("reserve", "src/cart/total.ts", "--wait", "30s")
-    show_command(waiter, words, "   (waits)")
-    waiting = stage.start(waiter, *words)
-    issue = stage.asked(holder, "assignments", "--droid", holder)[0]["issue_id"]
-    stage.close(issue)
-    stage.queen(holder, "complete", issue, "--reason", "merged in 3f2a1bc")
-    granted = stage.end(waiter, waiting)
-    promised(granted.code == 0, "a waiter did not get the files that came free")
-    show_command(waiter, words, "   (has it)")
-    show(granted.out)
-    stage.queen(waiter, "unreserve", "--all")
+def landing(stage: Stage) -> None:
+    """Three branches that conflict in one file land together."""
+    heading("They land at once, after all three added a line to the same place of CHANGELOG.md.")
+    for name, folder in zip(AGENTS, ("cart", "receipt", "search"), strict=True):
+        tree = stage.folder / DROIDS[name]
+        (tree / "src" / folder / "total.ts").write_text(f"// {folder}, by {name}\n")
+        with (tree / "CHANGELOG.md").open("a") as file:
+            file.write(f"- {folder}: mended\n")
+    answers = stage.race({name: ("land", "-m", f"Mend it, by {name}") for name in AGENTS})
+    promised(all(each.code == 0 for each in answers), "work did not land")
+    lines = (stage.main / "CHANGELOG.md").read_text().splitlines()
+    promised(len([each for each in lines if each.endswith("mended")]) == 3, "a line was lost")
+    runs = len((stage.folder / "checks").read_text().splitlines())
+    print(f"\n    the check ran {runs} times for 3 branches; the conflict was joined:\n")
+    show("\n".join(lines[2:]))
 
 
 def a_stash(stage: Stage) -> None:
-    """Git removes the ledgers, and nothing is lost."""
-    heading("Somebody runs `git stash -u`, and every ledger is gone. Nothing is lost.")
-    before = stage.asked("reviewer", "assignments", "--status", "all")
+    """Git removes what was written, and nothing is lost."""
+    heading("Ann describes more work, and somebody runs `git stash -u`. Nothing is lost.")
+    for number, title in enumerate(LATER, len(ISSUES) + 1):
+        stage.queen("ann", "issue", "new", title, "--id", f"shop-{number}")
+    before = stage.asked("ann", "issues")
     stage.git("stash", "-q", "-u")
-    left = sorted(path.name for path in (stage.main / ".beads").glob("queen_*.jsonl"))
-    print(f"    ledgers in .beads/ after the stash: {', '.join(left) or 'none'}")
-    after = stage.asked("reviewer", "assignments", "--status", "all")
-    promised(before == after, "a stash took assignments away")
-    stage.queen("reviewer", "assignments", "--status", "all")
+    promised(stage.asked("ann", "issues") == before != [], "a stash took issues away")
+    stage.queen("ann", "issues")
 
 
-def the_rest(stage: Stage) -> None:
-    """The droids work through what is left, on their own."""
-    heading(
-        "Now on their own: claim what is ready, reserve, edit, complete, until nothing is left."
-    )
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "bench.droid"],
-            cwd=stage.folder / tree,
-            env={
-                **stage.env,
-                "QUEEN_DROID": droid,
-                "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
-            },
-        )
-        for droid, tree in DROIDS.items()
-    ]
-    codes = [each.wait(timeout=120) for each in workers]
-    promised(not any(codes), "a droid ended with an error")
-    done = stage.asked("reviewer", "assignments", "--status", "completed")
-    per_issue = {each["issue_id"] for each in done}
-    promised(len(done) == len(ISSUES) == len(per_issue), "an issue was done twice, or never")
-    leases = stage.asked("reviewer", "reserved", "--all")
-    promised(no_two_at_once(leases), "two droids held one folder at the same time")
-    print(f"    {len(done)} issues, each done once; no folder was held by two droids at a time:\n")
-    stage.queen("reviewer", "assignments", "--status", "completed")
-
-
-def no_two_at_once(leases: list[dict[str, Any]]) -> bool:
-    """Returns whether the leases on each pattern followed one another."""
-    spans: dict[str, list[tuple[str, str]]] = {}
-    for lease in leases:
-        end = lease.get("released_at", lease["expires_at"])
-        spans.setdefault(lease["pattern"], []).append((lease["created_at"], end))
-    return all(
-        end <= begin
-        for each in spans.values()
-        for (_, end), (begin, _) in zip(sorted(each), sorted(each)[1:], strict=False)
-    )
+def a_team(stage: Stage) -> None:
+    """A team does the rest; one of its agents dies, and is replaced."""
+    heading("A team does the rest. Its agents are a line of shell, and the first one is killed.")
+    stage.env["QUEEN_DEMO"] = str(stage.folder / "killed")
+    ended = stage.queen("ann", "start", "--agent", MORTAL, "--size", "2")
+    promised((stage.folder / "killed").exists(), "no agent was killed")
+    promised(ended.code == 0, "work was left after an agent died")
+    promised(stage.asked("ann", "issues") == [], "an issue is open")
+    print()
+    show(stage.git("log", "--first-parent", "--format=%h %s"))
 
 
 def promised(held: bool, otherwise: str) -> None:
@@ -292,8 +236,9 @@ def heading(text: str) -> None:
 
 def show_command(droid: str, words: tuple[str, ...], more: str = "") -> None:
     """Shows who types what, and where."""
-    typed = " ".join(f"'{word}'" if set(word) & set(" *?") else word for word in words)
-    print(f"  {f'{droid} in {DROIDS[droid]}':27} $ queen {typed}{more}", flush=True)
+    short = ("AGENT" if word == MORTAL else word for word in words)
+    typed = " ".join(f"'{word}'" if set(word) & set(" *?") else word for word in short)
+    print(f"  {f'{droid} in {DROIDS[droid]}':17} $ queen {typed}{more}", flush=True)
 
 
 def show(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +15,14 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 PARTS = (
-    "Who does it?",
+    "Three agents and Ann",
+    "Who does what?",
     "Who edits where?",
-    "They talk.",
-    "One waits;",
-    "Somebody runs `git stash -u`",
-    "Now on their own:",
+    "They talk:",
+    "They land at once",
+    "Nothing is lost.",
+    "A team does the rest.",
+    "In a repository of yours:",
 )
 
 
@@ -51,26 +54,11 @@ def test_the_demo_tells_its_story_whoever_runs_it_and_leaves_nothing_behind(
     assert (told.returncode, told.stderr) == (0, "")
     places = [told.stdout.index(part) for part in PARTS]
     assert places == sorted(places)
-    assert told.stdout.count("  yes  ") == 2
-    assert told.stdout.count("  no, exit 5  ") == 4
-    assert "src/cart" in told.stdout
-    assert "ledgers in .beads/ after the stash: none" in told.stdout
-    assert "8 issues, each done once" in told.stdout
-    assert len(told.stdout.splitlines()) < 100
+    for said in ("is yours: Cart shows", "held by ui", "ended by SIGKILL"):
+        assert said in told.stdout
+    assert "for 3 branches; the conflict was joined" in told.stdout
+    assert len(told.stdout.splitlines()) < 160
     assert list((tmp_path / "tmp").iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("second", "fine"), [("10:05", False), ("10:10", True), ("10:20", True), ("09:59", False)]
-)
-def test_leases_on_one_folder_that_meet_in_time_are_noticed(second: str, fine: bool) -> None:
-    leases = [
-        {"pattern": "a/**", "created_at": "10:00", "expires_at": "12:00", "released_at": "10:10"},
-        {"pattern": "a/**", "created_at": second, "expires_at": "10:30"},
-        {"pattern": "b/**", "created_at": "10:05", "expires_at": "10:30"},
-    ]
-    checked = run("-c", f"from bench.demo import no_two_at_once as n; print(n({leases!r}))")
-    assert checked.stdout.strip() == str(fine)
 
 
 def test_a_promise_that_does_not_hold_ends_the_demo_with_an_error(tmp_path: Path) -> None:
@@ -88,7 +76,7 @@ def test_a_promise_that_does_not_hold_ends_the_demo_with_an_error(tmp_path: Path
     )
     told = run("-c", broken, TMPDIR=str(tmp_path))
     assert told.returncode == 1
-    assert "This should not have happened: 3 of 3 droids got the same thing." in told.stderr
+    assert re.search(r"This should not have happened: 3 agents got [012] issues\.", told.stderr)
 
 
 def machines(tmp_path: Path, *program: str) -> subprocess.CompletedProcess[str]:

@@ -218,6 +218,13 @@ class Messages:
             found = [message for message in found if _is_overdue(message, now_ms)]
         return found[:limit]
 
+    def count(self, *, unread: bool = False, droid: str | None = None) -> int:
+        """Returns how many messages to `droid` (default: the actor) there are."""
+        to = self._recipient(droid)
+        own = {"to": to, "deleted": False, **({"read": False} if unread else {})}
+        shared = self._broadcasts(to, {}, unread=unread, since_ms=None, limit=None)
+        return len(self._store.state(KIND).project(("id",), own)) + len(shared)
+
     def recent(self, *, limit: int) -> list[Message]:
         """Returns the newest messages of the hive, whoever they are to, newest first."""
         recipients = self._store.state(KIND).distinct("to")

@@ -264,3 +264,25 @@ def test_an_issue_that_could_not_be_completed_is_still_assigned(
     quick("claim", "gt-1", as_="ui")
     shown = quick("complete", "gt-1", as_="ui").out
     assert shown.endswith("gt-1: failed\ngt-1 is still assigned to ui\n")
+
+
+def test_numbers_are_true_and_a_list_says_how_many_it_left_out(
+    quick: QuickQueen, beads: Path
+) -> None:
+    quick("init")
+    rows = [
+        {**MESSAGE, "id": f"qm-{n:04}", "body": "x", "read": n < 3, "thread_id": f"qm-{n:04}"}
+        for n in range(153)
+    ]
+    everyone = {**MESSAGE, "id": "qm-all", "to": "@all", "body": "y", "thread_id": "qm-all"}
+    write_lines(beads / "queen_messages.jsonl", *rows, everyone, {**rows[0], "id": "qm-gone",
+        "read": False, "deleted": True})  # fmt: skip
+    shown = quick(as_="ui-engineer")
+    assert "151 unread: queen msg read" in shown.out
+    assert "at least 97 more unread messages" in shown.err
+    listed = quick("msg", "inbox", "--unread", as_="ui-engineer")
+    assert "131 older ones are not shown: --limit 151" in listed.err
+    assert "not shown" not in quick("msg", "inbox", "--limit", "154", as_="ui-engineer").err
+    assert "not shown" not in quick("msg", "inbox", "--json", as_="ui-engineer").err
+    taken = quick("next", "--json", as_="ui-engineer").json
+    assert taken["unread"] == 151 - len(taken["messages"])

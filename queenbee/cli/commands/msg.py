@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_ids
+from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_ids, tell
 from queenbee.cli.exits import BUSY
 from queenbee.cli.options import Renamed, body_or_stdin, seconds
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
@@ -209,7 +209,12 @@ def inbox(
             )
         return hive.messages.since(after, droid=droid)[:limit]
     filters["issue_id"] = _about_what(hive, filters["issue_id"])
-    return hive.messages.inbox(limit=limit, droid=droid, **filters)
+    found = hive.messages.inbox(limit=limit, droid=droid, **filters)
+    if len(found) == limit and not any(value for key, value in filters.items() if key != "unread"):
+        whole = hive.messages.count(unread=filters["unread"], droid=droid)
+        if whole > limit and not invocation().json:
+            tell(f"{whole - limit} older ones are not shown: --limit {whole}")
+    return found
 
 
 def _show_read(messages: Sequence[Message]) -> None:

@@ -143,7 +143,8 @@ def mail(hive: Services, seen: set[str]) -> Iterator[Item]:
         yield _rank(each), MESSAGES, [key_of(each.id)], partial(head, hive, each)
     rest = fresh[_MESSAGES:]
     if rest:
-        text = f"{len(rest)} more unread message{'s' if len(rest) > 1 else ''}"
+        least = "at least " if len(unread) == MOST_UNREAD else ""
+        text = f"{least}{len(rest)} more unread message{'s' if len(rest) > 1 else ''}"
         yield _MAIL + 1, MESSAGES, [key_of(each.id) for each in rest], partial(str, text)
 
 

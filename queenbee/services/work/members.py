@@ -12,10 +12,6 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
 
 
-MOST_UNREAD = 100
-"""How many unread messages are looked at; whoever has more reads them by `msg inbox`."""
-
-
 class Member:
     """One droid: its active assignments, its live leases, and when it was last seen."""
 

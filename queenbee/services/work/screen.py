@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
-from queenbee.services.work.members import MOST_UNREAD, Member, team
+from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster
 
@@ -37,9 +37,7 @@ class Status:
         self.others = [each for each in members if each.droid != self.actor]
         self.idle = _idle(hive, {self.actor, *(each.droid for each in members)})
         known = self.actor is not None and is_name(self.actor)
-        mail = hive.messages.inbox(unread=True, limit=MOST_UNREAD) if known else []
-        self.unread = len(mail)
-        """Up to a hundred."""
+        self.unread = hive.messages.count(unread=True) if known else 0
         self._hive = hive
         self.open, self.counts = hive.issues.open_and_counts()
         """Where each issue stands that is not done, by id; and how many are in each state."""

@@ -14,7 +14,7 @@ from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
 from queenbee.services.keeping import KIND as ISSUES
 from queenbee.services.waiting.attempts import Watch, until
-from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, silence, team
+from queenbee.services.work.members import Member, live_leases, silence, team
 from queenbee.services.work.relief import relieve
 from queenbee.services.work.shared_files import files_of, to_take
 from queenbee.services.work.waiting import LOOK_AGAIN_S
@@ -44,7 +44,7 @@ class _Answer:
         self.mail: list[Message] = []
         """The oldest unread messages, which are read now."""
         self.unread = 0
-        """How many more there are, up to a hundred."""
+        """How many more there are."""
         self.waited_for: dict[str, str] = {}
         """The issues that others had when a wait for one began, with their holders."""
 
@@ -53,8 +53,7 @@ class _Answer:
         with an answer that is refused.
         """
         self.mail = hive.messages.read_unread(limit=_MAIL)
-        more = hive.messages.inbox(unread=True, limit=MOST_UNREAD) if self.mail else ()
-        self.unread = len(more)
+        self.unread = hive.messages.count(unread=True) if self.mail else 0
 
 
 class Begin(_Answer):
