@@ -26,6 +26,7 @@ from queenbee._light import suppress
 from queenbee.core import plain_json
 from queenbee.errors import NoHive, QueenError, Unreachable
 from queenbee.hook import answers, events
+from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,13 +105,22 @@ def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | Plain | N
 
 def _is_asked_twice(event: Event, env: Mapping[str, str]) -> bool:
     """Returns whether this is Claude Code's hook in Copilot CLI, which runs those of its settings,
-    too, while it also has ours of its own. Of these alone, it says where they are.
+    too, while it also has ours of its own. Newer versions say of these alone where they are; a
+    version that never did is answered every time, since an edit without an answer is not guarded.
     """
-    if event.agent != events.COPILOT or "COPILOT_CLI" not in env or "COPILOT_HOOK_DIR" in env:
+    if event.agent != events.COPILOT or "COPILOT_CLI" not in env:
+        return False
+    from queenbee.store.layout import discover  # noqa: PLC0415 - start-up
+
+    known = os.path.join(discover(event.cwd, env).state_dir, "copilot-names-its-hooks")
+    if "COPILOT_HOOK_DIR" in env:
+        with suppress(OSError, QueenError):
+            safe_open.write(known, b"")
         return False
     home = env.get("COPILOT_HOME") or os.path.expanduser("~/.copilot")
     folders = (os.path.join(env.get("COPILOT_PROJECT_DIR") or event.cwd, ".github"), home)
-    return any(os.path.exists(os.path.join(each, "hooks/queenbee.json")) for each in folders)
+    own = any(os.path.exists(os.path.join(each, "hooks/queenbee.json")) for each in folders)
+    return own and os.path.exists(known)
 
 
 def _unguarded(event: Event, env: Mapping[str, str], error: QueenError) -> Answer | None:

@@ -735,6 +735,8 @@ def test_copilot_is_answered_once_although_it_runs_claudes_hooks_too(ask: Ask, t
     hooks = tree / ".github" / "hooks"
     hooks.mkdir(parents=True)
     (hooks / "queenbee.json").write_text("{}")
-    assert ask(start, **of_claude) is None
+    # A version that says nothing of its own hooks: they look like these.
+    assert ask(start, **of_claude) is not None
     assert ask(start, **of_claude, COPILOT_HOOK_DIR=str(hooks)) is not None
+    assert ask(start, **of_claude) is None
     assert ask(recorded("claude/session-start", tree), **of_claude) is not None
