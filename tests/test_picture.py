@@ -9,7 +9,9 @@ import pytest
 
 from bench import picture
 
-VARYING = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\b[0-9A-HJKMNP-TV-Z]{4}\b|\b\d+s ago|\b\dh(?: \d\dm)?(?= left)")
+VARYING = re.compile(
+    r"\d{4}-\d\d-\d\dT[\d:.]+Z|\b[0-9A-HJKMNP-TV-Z]{4}\b|\b\d+s ago|\b\dh(?: \d\dm)?(?= left)"
+)
 """Ids, times and durations differ from run to run."""
 
 
