@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 from boards import drive, shows, text_of, until
+from textual.color import Color
 from textual.pilot import Pilot
 
 from queenbee import Hive
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
+from queenbee.tui.listing import Listing
 
 pytestmark = pytest.mark.slow
 
@@ -115,3 +117,31 @@ def test_no_size_of_a_window_breaks_the_board(team: Hive, size: tuple[int, int])
             await pilot.press(key)
 
     drive(team, steps, size)
+
+
+def luminance(color: Color) -> float:
+    """Returns the relative luminance of WCAG 2."""
+    parts = [
+        each / 12.92 if each <= 0.03928 else ((each + 0.055) / 1.055) ** 2.4
+        for each in color.normalized
+    ]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_the_selected_row_can_be_read(team: Hive, number: int) -> None:
+    async def steps(pilot: Pilot[None]) -> None:
+        await pilot.press(str(number))
+        board = pilot.app
+        panel = board.screen.focused
+        assert isinstance(panel, Listing)
+        strips = [panel.render_line(row) for row in range(1, panel.size.height)]
+        (selected,) = [each for each in strips if each.text.startswith("▸")] or [strips[0]]
+        for text, style, _ in selected:
+            if text.strip() and style is not None and style.color and style.bgcolor:
+                both = (Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
+                low, high = sorted(map(luminance, both))
+                ratio = (high + 0.05) / (low + 0.05)
+                assert ratio >= 4.5, (text, ratio)
+
+    drive(team, steps)
