@@ -47,6 +47,7 @@ class Answer:
         self.no = no
 
 
+_LONG = frozenset(("collisions", "doctor", "import", "report", "rotate", "sync"))
 _ASIDE = frozenset(("guard", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
@@ -65,6 +66,7 @@ class Invocation:
         """Notices under `--json`, kept for the one document that is printed at the end."""
         self.in_order = False
         """Whether notices go where the answer goes, before it, so that the order is kept."""
+        self.bar = Bar()
         self._hive: Hive | None = None
 
     @property
@@ -76,12 +78,13 @@ class Invocation:
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
             let_ask(self._hive)
             self.tell_problem(self._hive.layout)
-            if not self.json and sys.stderr.isatty():
-                self._hive.progress = Bar()
+            if not self.json:
+                self._hive.progress = self.bar
         return self._hive
 
     def tell(self, text: str) -> None:
         """Prints a notice to standard error, or keeps it under `--json`."""
+        self.bar.pause()
         if self.json:
             self.notices.append(text)
         elif self.in_order:
@@ -132,6 +135,13 @@ class Invocation:
     def beat(self, command: Sequence[str]) -> AbstractContextManager[object]:
         """Returns a context in which the actor is at work, however long the command takes."""
         return Beat(self.arrive) if _ASIDE.isdisjoint(command) else nullcontext()
+
+    def speak(
+        self, command: Sequence[str], options: Mapping[str, object]
+    ) -> AbstractContextManager[object]:
+        """Returns a context in which a command that may take long says that it works."""
+        silent = self.json or _LONG.isdisjoint(command) or options.get("watch")
+        return nullcontext() if silent else self.bar
 
     def tell_notes(self, command: Sequence[str]) -> None:
         """Prints the notices that the hive has collected, if it was opened."""
@@ -224,7 +234,7 @@ class QueenCommand(click.Command):
             call.freshen(self.name)
         words = ctx.command_path.split()
         try:
-            with call.beat(words):
+            with call.beat(words), call.speak(words, ctx.params):
                 result = ctx.invoke(self.callback, given, **ctx.params)
             call.arrive()
         finally:

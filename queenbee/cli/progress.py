@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = 60
 _WORTH_TELLING_S = 3.0
+_LINE_EVERY_S = 10
+"""Progress comes about once a second."""
 
 
 def watcher() -> Callable[[Progress], None] | None:
@@ -79,6 +81,8 @@ def _wait_on_terminal(progress: Waiting | None) -> None:
 def _watch(progress: Progress) -> None:
     if progress.event == "started":
         aside(_begun(progress))
+    elif progress.event == "running" and int(progress.elapsed_s) % _LINE_EVERY_S == 0:
+        aside(f"{_begun(progress)} {format_duration(progress.elapsed_s)}")
 
 
 def _watch_on_terminal(progress: Progress) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import unicodedata
+from _thread import allocate_lock, start_new_thread
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 BAR_AFTER_S = 1.0
 """A shorter build shows no bar."""
 _BAR_EVERY_S = 0.1
+_LINE_EVERY_S = 10.0
+"""How often a line is written where there is no terminal to draw on."""
 _BAR_COLUMNS = 30
 _USUAL_COLUMNS = 80
 """The width of a terminal that does not say how wide it is."""
@@ -186,24 +189,64 @@ def aside(text: str, *, end: str = "\n") -> None:
 
 
 class Bar:
-    """A progress bar on standard error, shown while something takes long."""
+    """What is said on standard error while something takes long: on a terminal one line, with the
+    part that is done and the time that is left; elsewhere a line every ten seconds.
+    """
 
     def __init__(self) -> None:
         self._begun_s: float | None = None
         self._shown_s = 0.0
         self._shown = ""
+        self._is_terminal = sys.stderr.isatty()
+        self._running = allocate_lock()
+
+    def __enter__(self) -> Bar:
+        """Begins to say how long it takes, as long as nobody says how much is done."""
+        self._running.acquire()
+        start_new_thread(self._tick, (time.monotonic(),))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._running.release()
+        self.pause()
+
+    def _tick(self, begun_s: float) -> None:
+        every_s = BAR_AFTER_S if self._is_terminal else _LINE_EVERY_S
+        while not self._running.acquire(timeout=every_s):
+            if self._begun_s is None:
+                self._draw(f"working {time.monotonic() - begun_s:.0f} s")
+
+    def pause(self) -> None:
+        """Removes the line, before another one is written."""
+        if self._shown:
+            aside("\r" + " " * len(self._shown) + "\r", end="")
+            self._shown = ""
+
+    def _draw(self, text: str) -> None:
+        if not self._is_terminal:
+            aside(f"queen: still {text}")
+            return
+        before, self._shown = self._shown, text
+        aside("\r" + text.ljust(len(before)), end="")
 
     def __call__(self, done: int, total: int) -> None:
-        """Shows how much is done, and removes the bar when it ends."""
+        """Shows how much is done, and removes the line when it ends."""
         now_s = time.monotonic()
         if done >= total:
-            if self._shown:
-                aside("\r" + " " * len(self._shown) + "\r", end="")
-            self._begun_s, self._shown = None, ""
-        elif self._begun_s is None:
-            self._begun_s = now_s
-        elif now_s - self._begun_s >= BAR_AFTER_S and now_s - self._shown_s >= _BAR_EVERY_S:
-            filled = "#" * (_BAR_COLUMNS * done // total)
+            self.pause()
+            self._begun_s = None
+            return
+        if self._begun_s is None:
+            self._begun_s = self._shown_s = now_s
+        after_s, every_s = (BAR_AFTER_S, _BAR_EVERY_S) if self._is_terminal else (0, _LINE_EVERY_S)
+        spent_s = now_s - self._begun_s
+        if spent_s >= after_s and now_s - self._shown_s >= every_s:
             self._shown_s = now_s
-            self._shown = f"working [{filled:.<{_BAR_COLUMNS}}] {100 * done // total:2}%"
-            aside("\r" + self._shown, end="")
+            self._show(done, total, spent_s)
+
+    def _show(self, done: int, total: int, spent_s: float) -> None:
+        left = f", {spent_s * (total - done) / done:.0f} s left" if done else ""
+        percent = f"{100 * done // total:2}%{left}"
+        filled = "#" * (_BAR_COLUMNS * done // total)
+        bar = f"[{filled:.<{_BAR_COLUMNS}}] " if self._is_terminal else ""
+        self._draw(f"working {bar}{percent}")

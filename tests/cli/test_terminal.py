@@ -90,7 +90,12 @@ def test_a_bar_is_shown_during_the_build_and_removed_after_it(large: Path) -> No
     output = shown(large, "msg", "inbox", "--limit", "1")
     assert "working [####......" in output
     assert "working [##########" in output
-    assert [line.split(" ")[-1] for line in left_of(output)] == ["ID", "eign", ""]
+    assert [line.split(" ")[-1] for line in left_of(output)] == [
+        "301",
+        "ID",
+        "eign",
+        "",
+    ]
     assert "working" not in shown(large, "msg", "inbox", "--limit", "1")
 
 
@@ -130,6 +135,7 @@ def test_a_build_of_less_than_a_second_shows_no_bar(
 ) -> None:
     instants = iter((100.0, 100.5, 100.99, 101.5, 200.0, 201.0, 201.01, 202.0, 203.0))
     monkeypatch.setattr(time, "monotonic", lambda: next(instants))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     bar = Bar()
     for done in (0, 5, 9, 10):
         bar(done, 10)
@@ -137,9 +143,38 @@ def test_a_build_of_less_than_a_second_shows_no_bar(
     for done in (0, 5, 6, 9, 10):
         bar(done, 10)
     drawn = capsys.readouterr().err.split("\r")
-    assert [each[-4:].strip() for each in drawn[1:3]] == ["50%", "90%"]
+    assert [each.partition("] ")[2].strip() for each in drawn[1:3]] == [
+        "50%, 1 s left",
+        "90%, 0 s left",
+    ]
     assert (drawn[3].strip(), drawn[4]) == ("", "")
     assert terminal.BAR_AFTER_S == 1.0
+
+
+def test_without_a_terminal_long_work_writes_a_line_every_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instants = iter((0.0, 9.0, 10.5, 15.0, 21.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(instants))
+    bar = Bar()
+    for done in (0, 5, 6, 7, 8):
+        bar(done, 10)
+    assert capsys.readouterr().err.splitlines() == [
+        "queen: still working 60%, 7 s left",
+        "queen: still working 80%, 5 s left",
+    ]
+
+
+def test_long_work_that_cannot_be_counted_says_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(terminal, "_LINE_EVERY_S", 0.01)
+    said = ""
+    with Bar():
+        while "queen: still working 0 s\n" not in said:
+            said += capfd.readouterr().err
+            time.sleep(0.01)
+    assert "\r" not in said
 
 
 def test_a_build_that_fails_removes_its_bar(
