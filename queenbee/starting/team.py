@@ -149,7 +149,7 @@ class Team:
                 if why:
                     each.let_end()
                 self._tick(each)
-            self._leave_alone()
+                self._leave_alone()  # Before the next one looks for an issue.
             if not self._wanted.until_done and self._is_stuck():
                 why = why or "what is left waits for something that this team does not do"
             on_tick(self)

@@ -250,7 +250,8 @@ class Place:
 
     def _replaces_hive(self, path: str) -> NotLanded:
         return NotLanded(
-            f"{named([self.branch])} replaces {named([path])}, where the records of everybody are",
+            f"{named([self.branch])} replaces {named([path])}, where the records of everybody are; "
+            "nothing was landed",
             hint=f"git checkout {shell_word(self.target)} -- {_HIVE}, and commit that",
             files=[path],
         )
