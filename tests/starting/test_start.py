@@ -224,7 +224,8 @@ class TestItsEnd:
     def test_two_interrupts_stop_all_within_ten_seconds(self, team: Team) -> None:
         team.issues(2)
         stubborn = 'trap "" TERM INT; sleep 1000 & wait; sleep 1000\n'
-        running = team.begun("--agent", team.agent(stubborn), "--size", "2")
+        # Without `exec`, the shell around it would end, and all of its group with it.
+        running = team.begun("--agent", f"exec {team.agent(stubborn)}", "--size", "2")
         team.wait(lambda: len(team.running()) == 2)
         running.send_signal(signal.SIGINT)
         time.sleep(1.5)
