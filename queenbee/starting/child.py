@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import described, is_running
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 UNKNOWN = "it ended"
 """How a process ended that somebody else has reaped."""
+_TELLS_ITS_END = 'rm -f "$0"; trap : TERM INT HUP; "$@"; s=$?; echo $s > "$0"; exit $s'
+"""Notes how the program ended, for a run that did not start it."""
+_END = ".end"
 GRACE_S = 4.0
 """Between SIGTERM and SIGKILL."""
 _TICK_S = 0.05
@@ -27,9 +31,12 @@ _TICK_S = 0.05
 class Child:
     """One process, with all that it has started."""
 
-    def __init__(self, process: str, popen: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(
+        self, process: str, popen: subprocess.Popen[bytes] | None = None, log: str = ""
+    ) -> None:
         self.process = process
         """As `liveness` notes it."""
+        self._log = log
         self._popen = popen
         self._term_s: float | None = None
         """When it was asked to end."""
@@ -45,7 +52,7 @@ class Child:
         given = safe_open.open_file(said, os.O_RDONLY) if said else subprocess.DEVNULL
         try:
             popen = subprocess.Popen(
-                list(argv),
+                ["/bin/sh", "-c", _TELLS_ITS_END, f"{log}{_END}", *argv],
                 cwd=cwd,
                 env=dict(env),
                 stdin=given,
@@ -69,7 +76,7 @@ class Child:
             if is_running(self.process) is not False:
                 return None
             self._end_others()
-            return UNKNOWN
+            return self._noted_end()
         if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return None
         # Before it is reaped, nobody else gets its number.
@@ -77,7 +84,7 @@ class Child:
         status = self._popen.wait()
         if status < 0:
             return f"it was ended by {signal.Signals(-status).name}"
-        return f"it ended with status {status}" if status else ""
+        return _shown(str(status))
 
     def stop(self) -> None:
         """Asks it to end, and ends it some seconds later; to be called again until it has ended."""
@@ -103,6 +110,18 @@ class Child:
         if is_gone:  # Or it is there without a begin, until somebody waits for it.
             self._signal(signal.SIGKILL)
 
+    def _noted_end(self) -> str:
+        """Returns how a process ended that an earlier run had started."""
+        try:
+            return _shown(safe_open.read(f"{self._log}{_END}", 8).decode().strip())
+        except (OSError, QueenError, ValueError):
+            return UNKNOWN
+
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
+
+
+def _shown(status: str) -> str:
+    """Returns an exit status in words; empty for success."""
+    return f"it ended with status {status}" if status != "0" else ""

@@ -12,6 +12,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.names import is_name
+from queenbee.core.text import shell_word
 from queenbee.errors import InvalidInput, MissingPackage
 
 if TYPE_CHECKING:
@@ -35,7 +37,11 @@ class Client:
     """Whether it takes the next issue by itself. A program works on one issue and ends."""
 
     def command(self, prompt: str, *, session: str = "", options: Sequence[str] = ()) -> list[str]:
-        """Returns the program and its arguments; with a session, it goes on with that one."""
+        """Returns the program and its arguments; with a session, it goes on with that one.
+
+        A clone may have written the session into a row: what is no plain id is not gone on with.
+        """
+        session = session if is_name(session) else ""
         return self._filled(
             self.resumed if session and self.resumed else self.headless, prompt, session, options
         )
@@ -138,3 +144,17 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
             hint="install it, or name another agent: queen start --agent './agent.sh'",
         )
     return known
+
+
+def refuse_missing(client: Client, tree: str) -> None:
+    """Raises `InvalidInput` for a program that is named from the worktree and is not in it."""
+    program = "" if client.loops else client.name.split(" ")[0]
+    if (
+        "/" in program
+        and not os.path.isabs(program)
+        and not os.path.exists(os.path.join(tree, program))
+    ):
+        raise InvalidInput(
+            f"{program} is not in {tree}, where it would run",
+            hint=f"commit it, or give its whole path: {shell_word(os.path.abspath(program))}",
+        )

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import Conflict, InvalidInput, QueenError
+from queenbee.errors import Busy, Conflict, InvalidInput, QueenError
 from queenbee.git.landed import commit_records
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.starting.bead_worker import BeadWorker
 from queenbee.starting.child import Child
-from queenbee.starting.clients import LOOP, client_of, installed, path_of
+from queenbee.starting.clients import CLIENTS, LOOP, client_of, installed, path_of, refuse_missing
 from queenbee.starting.interactive import open_clients
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
 from queenbee.store.git_files.worktrees import worktrees
-from queenbee.store.lock import LongLock
+from queenbee.store.lock import LongLock, is_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +38,8 @@ _MOST_LOAD = 4.0
 _LOOKS = 3
 """So often everybody finds nothing to do, one after the other, before that counts."""
 _TROUBLE_S = 5.0
+_MOST_TROUBLES = 6
+"""So often in a row something is in an agent's way, and it ends: half a minute."""
 _MOST_TRIED = 2
 """So many agents try an issue before it is left to people."""
 
@@ -113,6 +115,8 @@ class Team:
         safe_open.make_folder(folder)
         lock = os.path.join(folder, "lock")
         holder = self._hive.actor_or_none or "queen start"
+        if is_held(lock):
+            raise Busy("a team is already at work here", hint="queen status, or Ctrl-C there")
         with LongLock(lock, holder=holder, timeout_s=1.0), Interrupts() as interrupts:
             self.workers = [self._worker(name) for name in self._names()]
             return self._ended(self._look_after(interrupts, on_tick))
@@ -162,12 +166,18 @@ class Team:
         try:
             worker.tick()
             self._trouble.pop(worker.name, None)
+            worker.troubles = 0
         except (QueenError, OSError) as error:
             # What is in the way now, such as a lock or a full disk, need not be for long.
             if self._trouble.get(worker.name) != str(error):
                 self._trouble[worker.name] = str(error)
                 self._tell(f"{worker.name}: {error}; tried again in {_TROUBLE_S:.0f} s")
-            worker.rest("in trouble", _TROUBLE_S)
+            worker.failures += 1
+            worker.troubles += 1
+            if worker.troubles >= _MOST_TROUBLES or worker.entry.is_ending:
+                worker.end()
+            else:
+                worker.rest("in trouble", _TROUBLE_S)
 
     def _leave_alone(self) -> None:
         """Has nobody take an issue that several agents gave back."""
@@ -213,6 +223,7 @@ class Team:
             each.forget()
         commit_records(self._hive, is_end=True)
         left = self._hive.issues.open()
+        why = why if left else ""
         if not why and left and any(each.gave_back for each in self.workers):
             why = "issues were given back"
         ended = Ended(
@@ -241,10 +252,12 @@ class Team:
         layout = self._hive.layout
         made = add(self._hive, name, path=_path_of(self._hive, name))
         before = roster.read(layout, name)
-        if before is not None and before.process and not before.is_alive:
+        goes_on = before is not None and (before.is_alive or before.state == "working")
+        if before is not None and before.process and not goes_on:
             Child(before.process).ended()  # Of a run that was killed: what it left ends, too.
-        entry = roster.Entry(name, before.to_dict() if before and before.is_alive else None)
+        entry = roster.Entry(name, before.to_dict() if before and goes_on else None)
         client = client_of(self._agent(name), self._env)
+        refuse_missing(client, made.path)
         entry.client, entry.is_ending = client.name, False
         entry.path = entry.path if entry.is_alive else made.path
         entry.supervisor = described(os.getpid())
@@ -269,6 +282,12 @@ def agent_of(layout: Layout, name: str, given: str, env: Mapping[str, str]) -> s
     """
     of_names = dict(each.split("=", 1) for each in layout.settings.team_agents if "=" in each)
     found = given or of_names.get(name) or layout.settings.team_agent
+    if found and found != given and found not in CLIENTS:
+        # A clone may have set it: it names a client, and no program of its own.
+        raise InvalidInput(
+            f"team.agents names {found!r} for {name}, which is no client",
+            hint=f"the clients are {', '.join(CLIENTS)}; a program: queen start --agent COMMAND",
+        )
     if found:
         return found
     here = installed(env)

@@ -69,6 +69,8 @@ class Worker:
     """Whether the machine can bear one more process."""
     cost_usd: float = 0.0
     """What its client has reported."""
+    troubles: int = 0
+    """How often in a row something was in the way of looking after it."""
     looks: int = 0
     """How often it has found nothing to do since anybody was at work."""
     failures: int = 0
@@ -89,8 +91,10 @@ class Worker:
 
     def __post_init__(self) -> None:
         self._began_with = self._completed() - self.entry.landed
+        if self.entry.process:
+            log = roster.log_path(self.hive.layout, self.name)
+            self._child = Child(self.entry.process, log=log)
         if self.entry.is_alive:
-            self._child = Child(self.entry.process)
             self.tell(f"{self.name} is still at work: it goes on")
 
     @property
@@ -127,6 +131,13 @@ class Worker:
         else:
             self._child = None
             self._note("ended")
+
+    def end(self) -> None:
+        """Ends its process, and it; its issue stays its own until somebody takes it over."""
+        if self._child is not None:
+            self._child.end()
+        self._child, self.entry.process = None, ""
+        self._note("ended")
 
     def let_end(self) -> None:
         """Lets it finish its issue and take no other."""
@@ -215,7 +226,7 @@ class Worker:
         try:
             self._child = Child.start(argv, cwd=self.entry.path, env=env, log=log, said=said)
         except OSError as error:
-            self._fail(f"{argv[0]} cannot be started: {error.strerror}")
+            self._fail(f"{argv[0]} cannot be started: {error.strerror}", self.held())
             return
         self._nudged_s = None
         self.entry.process = self._child.process
@@ -265,7 +276,7 @@ class Worker:
             self._land(held.issue_id)
         else:
             why = f"what it made did not land{self._refusal()}" if was_landing else ended
-            self._fail(why or "it ended without landing it", held)
+            self._fail(why or "it ended without landing it", held, is_landing=was_landing)
 
     def _land(self, issue_id: str) -> None:
         issue = self.hive.issues.get_or_none(issue_id)
@@ -273,8 +284,9 @@ class Worker:
         argv = ["queen", "land", issue_id, "-m", printable(shortened(title, 72))]
         self._start(argv, "landing", self._environment(issue_id))
 
-    def _fail(self, why: str, held: Assignment | None = None) -> None:
-        self._ends = 1 if self._unlanded() > self._ahead else self._ends + 1
+    def _fail(self, why: str, held: Assignment | None = None, *, is_landing: bool = False) -> None:
+        has_committed = self._unlanded() > self._ahead and not is_landing  # Landing commits, too.
+        self._ends = 1 if has_committed else self._ends + 1
         is_enough = self._ends >= MOST_ENDS or self._starts + 1 >= _MOST_STARTS
         self._again(why, held if is_enough or self.entry.is_ending else None)
 

@@ -16,6 +16,7 @@ import pytest
 from hives import COMMAND, Ran, git
 from teams import LIMIT_S, WORKS, Team
 
+from queenbee.starting.clients import CLIENTS
 from queenbee.store.droids import roster
 
 
@@ -79,7 +80,7 @@ class TestATeam:
         second = team.start("ui", "--agent", team.agent("sleep 3\n" + WORKS))
         running.communicate(timeout=LIMIT_S)
         assert second.code == 6
-        assert "locked by" in second.err
+        assert "a team is already at work here" in second.err
 
     def test_ends_when_what_is_left_waits_for_somebody_else(self, team: Team) -> None:
         team.issues(2)
@@ -323,9 +324,21 @@ class TestAClient:
     def test_of_the_settings_runs(self, team: Team) -> None:
         team.issues(1)
         team.program("claude", CLIENT)
-        team.set("team.agents", '["ui=claude"]')
+        team.set("team.agents", "ui=claude")
+        team.program("codex", "exit 1\n")
         assert team.start("ui").code == 0
         assert len(self.calls(team)) == 1
+
+    @pytest.mark.parametrize("session", ["--dangerously-skip-permissions", "-x", "a b"])
+    def test_gets_no_option_in_place_of_a_session(self, session: str) -> None:
+        assert session not in CLIENTS["claude"].command("go", session=session)
+
+    def test_of_the_settings_is_never_a_program(self, team: Team, tmp_path: Path) -> None:
+        team.issues(1)
+        team.set("team.agents", f"ui=touch {tmp_path / 'ran'}")
+        ran = team.start("ui")
+        assert (ran.code, "which is no client" in ran.err) == (2, True)
+        assert not (tmp_path / "ran").exists()
 
     def test_gets_no_options_that_only_a_clone_gives(self, team: Team) -> None:
         team.issues(1)
