@@ -123,5 +123,7 @@ class Child:
 
 
 def _shown(status: str) -> str:
-    """Returns an exit status in words; empty for success."""
+    """Returns an exit status in words, as a shell gives it; empty for success."""
+    with suppress(ValueError):
+        return f"it was ended by {signal.Signals(int(status) - 128).name}"
     return f"it ended with status {status}" if status != "0" else ""
