@@ -96,9 +96,14 @@ class Child:
             self._signal(signal.SIGKILL)
 
     def end(self) -> None:
-        """Returns when it has ended."""
+        """Ends it; returns when it has ended."""
         while self.ended() is None:
             self.stop()
+            time.sleep(_TICK_S)
+
+    def wait(self) -> None:
+        """Returns when it has ended by itself."""
+        while self.ended() is None:
             time.sleep(_TICK_S)
 
     def _end_others(self) -> None:

@@ -87,6 +87,7 @@ class Worker:
     _rest_until_s: float = 0.0
     _log_from: int = 0
     _nudged_s: float | None = None
+    _look_at_s: float = 0.0
     _began_with: int = 0
 
     def __post_init__(self) -> None:
@@ -113,12 +114,13 @@ class Worker:
         return self._child is not None
 
     def tick(self) -> None:
-        """Does what is to be done now; to be called about once a second. Never waits for long."""
+        """Does what is to be done now; to be called some times a second. Never waits for long."""
         if self._child is not None:
             ended = self._child.ended()
-            if ended is None:
+            if ended is None and time.monotonic() >= self._look_at_s:
+                self._look_at_s = time.monotonic() + _LOOK_AGAIN_S
                 self._look_for_signs()
-            else:
+            elif ended is not None:
                 self._child = None
                 self._settle(ended)
         elif not self.is_over and time.monotonic() >= self._rest_until_s:
@@ -253,9 +255,7 @@ class Worker:
             return ""
         path = os.path.join(roster.folder(self.hive.layout), f"{self.name}.briefing")
         safe_open.write(path, b"")
-        child = Child.start(["queen", "next"], cwd=self.entry.path, env=env, log=path)
-        while child.ended() is None:
-            time.sleep(0.02)
+        Child.start(["queen", "next"], cwd=self.entry.path, env=env, log=path).wait()
         return path
 
     def _settle(self, ended: str) -> None:
@@ -302,10 +302,11 @@ class Worker:
         self.rest("rests", min(_REST_S * 2.0**self._starts, _MOST_REST_S))
 
     def _abort_landing(self, issue_id: str) -> None:
-        self._start(["queen", "land", "--abort"], "landing", self._environment(issue_id))
-        while self._child is not None and self._child.ended() is None:
-            time.sleep(0.02)
-        self._child, self.entry.process = None, ""
+        argv, log = ["queen", "land", "--abort"], roster.log_path(self.hive.layout, self.name)
+        # What cannot be started must not fail as an attempt: whoever gives an issue back is here.
+        with suppress(OSError, QueenError):
+            env = self._environment(issue_id)
+            Child.start(argv, cwd=self.entry.path, env=env, log=log).wait()
 
     def _put_away(self, held: Assignment) -> Unfinished | None:
         return WorktreeKeeper(self.home).set_aside(held)

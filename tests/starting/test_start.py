@@ -162,6 +162,14 @@ class TestAnAgentThatFails:
         assert ran.code == 0, ran
         assert "it was silent for" in ran.out
 
+    def test_by_taking_its_own_log_away_ends_and_its_issue_goes_back(self, team: Team) -> None:
+        team.issues(1)
+        log = roster.log_path(team.hive().layout, "ui")
+        ran = team.start("ui", "--agent", team.agent(f"rm -f {log}; mkfifo {log}; exit 3\n"))
+        assert ran.code == 1, ran
+        assert "cannot be started" in ran.out
+        assert len(team.hive().assignments.find(issue_id="x-1", status="released")) == 1
+
     def test_leaves_nothing_running(self, team: Team) -> None:
         team.issues(1)
         note = team.bin / "pid"
