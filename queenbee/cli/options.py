@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -20,6 +22,19 @@ class Renamed(click.Option):
             return super().get_help_record(ctx)
         finally:
             self.opts = every
+
+
+def force(before: str, sentence: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns `--force`, which was `--before` until 0.2; its parameter has that name."""
+    names = ("--force", f"--{before}", before.replace("-", "_"))
+    return click.option(*names, cls=Renamed, is_flag=True, help=sentence)
+
+
+def timeout_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns `--wait` of a command that does nothing else: the parameter `timeout`, in seconds."""
+    said = {"callback": seconds, "metavar": default, "default": default, "show_default": True}
+    names = ("--wait", "--timeout", "timeout")
+    return click.option(*names, cls=Renamed, help="How long to wait", **said)
 
 
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done without doing it")

@@ -1,9 +1,10 @@
-"""A team: its agents, one after the other, once a second, until all is done or a limit is met."""
+"""A team: its agents, one after the other, again and again, until all is done or a limit is met."""
 
 from __future__ import annotations
 
 import os
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
 from queenbee.store.git_files.worktrees import worktrees
-from queenbee.store.lock import LongLock, is_held
+from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -115,9 +116,13 @@ class Team:
         safe_open.make_folder(folder)
         lock = os.path.join(folder, "lock")
         holder = self._hive.actor_or_none or "queen start"
-        if is_held(lock):
-            raise Busy("a team is already at work here", hint="queen status, or Ctrl-C there")
-        with LongLock(lock, holder=holder, timeout_s=1.0), Interrupts() as interrupts:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(LongLock(lock, holder=holder, timeout_s=1.0))
+            except Busy as error:
+                team = "a team is already at work here"
+                raise Busy(team, hint="queen status, or Ctrl-C there") from error
+            interrupts = stack.enter_context(Interrupts())
             self.workers = [self._worker(name) for name in self._names()]
             return self._ended(self._look_after(interrupts, on_tick))
 

@@ -9,7 +9,7 @@ import click
 
 from queenbee.cli.app import command, is_mine
 from queenbee.cli.confirming import confirm_options, granted
-from queenbee.cli.options import Renamed, seconds
+from queenbee.cli.options import force, seconds
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.leases import assignment_end_ms
@@ -82,14 +82,7 @@ def show_one(assignment: Assignment) -> None:
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
-@click.option(
-    "--force",
-    "--anyway",
-    "anyway",
-    cls=Renamed,
-    is_flag=True,
-    help="Also if it waits for others or is set aside",
-)
+@force("anyway", "Also if it waits for others or is set aside")
 @click.option("--new", is_flag=True, help="Also if nobody has described it")
 @click.option("--wait", callback=seconds, metavar="10m", help="Wait until it is your turn")
 @confirm_options
@@ -131,14 +124,7 @@ def claim(  # noqa: PLR0913 - the options of a command
 @click.argument("droid")
 @click.option("--worktree", help="Where the droid works")
 @click.option("--reason", help="Why")
-@click.option(
-    "--force",
-    "--reassign",
-    "reassign",
-    cls=Renamed,
-    is_flag=True,
-    help="Also if a droid has it, or if it waits for others or is set aside",
-)
+@force("reassign", "Also if a droid has it, or if it waits for others or is set aside")
 @click.option("--anyway", is_flag=True, hidden=True, help="Before 0.2")
 @click.option("--new", is_flag=True, help="Also to a droid that nobody here knows yet")
 def assign(  # noqa: PLR0913 - the options of a command

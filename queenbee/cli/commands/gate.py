@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, Invocation, command, group
-from queenbee.cli.options import Renamed, body_or_stdin, dry_run, seconds
+from queenbee.cli.options import body_or_stdin, dry_run, force, seconds
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import paragraph, show_findings, show_json, table, verdict
 from queenbee.cli.terminal import aside
@@ -240,14 +240,7 @@ def _show_run(value: GateView | Mapping[str, Any]) -> None:
 
 @command("run", show=_show_run, example="queen gate run --workflow wf_1 --phase phase_1")
 @_of_gate
-@click.option(
-    "--force",
-    "--again",
-    "again",
-    cls=Renamed,
-    is_flag=True,
-    help="Also if it has passed; the history keeps both",
-)
+@force("again", "Also if it has passed; the history keeps both")
 @dry_run
 def run(hive: Hive, workflow: str, phase: str, again: bool, dry_run: bool) -> Answer:
     """Run all rules of a gate

@@ -11,7 +11,7 @@ import click
 from queenbee.cli.app import command, group
 from queenbee.cli.commands.issues import show_list
 from queenbee.cli.commands.plan import Imported, show_import
-from queenbee.cli.options import Renamed, body_or_stdin, dry_run, id_prefix
+from queenbee.cli.options import body_or_stdin, dry_run, force, id_prefix
 from queenbee.cli.rendering import entry, print_json
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
@@ -54,9 +54,7 @@ def _show_needs(issues: list[Issue]) -> None:
             say(f"{printable(each.id)} waits for no issue")
 
 
-_force = click.option(
-    "--force", "--anyway", "anyway", cls=Renamed, is_flag=True, help="Also if a droid works on it"
-)
+_force = force("anyway", "Also if a droid works on it")
 
 
 @command(

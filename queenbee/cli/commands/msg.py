@@ -9,7 +9,7 @@ import click
 
 from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_ids, tell
 from queenbee.cli.exits import BUSY
-from queenbee.cli.options import Renamed, body_or_stdin, seconds
+from queenbee.cli.options import body_or_stdin, seconds, timeout_option
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN
@@ -321,17 +321,7 @@ def search(hive: Hive, query: str, **filters: Any) -> list[Hit]:
 
 
 @command("wait", show=show_list, example="queen msg wait --wait 10m --from reviewer")
-@click.option(
-    "--wait",
-    "--timeout",
-    "timeout",
-    cls=Renamed,
-    callback=seconds,
-    metavar="60s",
-    default="60s",
-    show_default=True,
-    help="How long to wait",
-)
+@timeout_option("60s")
 @_from
 @_about
 def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> Answer:

@@ -12,7 +12,7 @@ import click
 from queenbee.cli.app import Answer, command
 from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options, confirmation
-from queenbee.cli.options import Renamed, seconds
+from queenbee.cli.options import force, seconds, timeout_option
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
 from queenbee.core.text import printable, quotation, shell_word, shortened, suggested
 from queenbee.core.timestamps import instant_ms
@@ -299,14 +299,7 @@ def show_loop(value: dict[str, Any]) -> None:
 )
 @click.argument("issue_id", required=False, metavar="[ISSUE]")
 @click.option("--reason", help="What was done, or why the checks are skipped")
-@click.option(
-    "--force",
-    "--no-verify",
-    "no_verify",
-    cls=Renamed,
-    is_flag=True,
-    help="Skip its checks; needs --reason",
-)
+@force("no-verify", "Skip its checks; needs --reason")
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
 def complete(
     hive: Hive, issue_id: str | None, reason: str | None, no_verify: bool, take_next: bool
@@ -368,17 +361,7 @@ def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
 @click.option("--ready", is_flag=True, help="Until an issue is ready for you, or all are done")
 @click.option("--free", multiple=True, metavar="PATTERN", help="Until nobody else holds it")
 @click.option("--mail", is_flag=True, help="Until you have unread messages")
-@click.option(
-    "--wait",
-    "--timeout",
-    "timeout",
-    cls=Renamed,
-    callback=seconds,
-    metavar="10m",
-    default="10m",
-    show_default=True,
-    help="At most",
-)
+@timeout_option("10m")
 def wait(
     hive: Hive,
     issues: tuple[str, ...],
