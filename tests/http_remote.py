@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
+_Request = socket.socket | tuple[bytes, socket.socket]
 REFUSED_TO_ANYBODY = {"WWW-Authenticate": 'Basic realm="git"'}
 
 
@@ -16,6 +19,7 @@ class HttpRemote(ThreadingHTTPServer):
     """Serves the bare repositories of a folder, for reading and for pushing, until `stop`."""
 
     daemon_threads = True
+    request_queue_size = 64
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -28,8 +32,10 @@ class HttpRemote(ThreadingHTTPServer):
         self.port = int(self.server_address[1])
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Is silent: a client that was killed, or cut off, is what tests do."""
+    def handle_error(self, request: _Request, client_address: object) -> None:
+        """Tells what went wrong here; a client that was killed, or cut off, is what tests do."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
     def stop(self) -> None:
         self.shutdown()
@@ -61,6 +67,12 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def _serve(self, body: bytes) -> None:
+        try:
+            self._run(body)
+        except OSError as error:  # Nobody there any more, or no process to be had.
+            self._answer(503, {}, str(error).encode())
+
+    def _run(self, body: bytes) -> None:
         path, _, query = self.path.partition("?")
         self.server.requests.append(f"{self.command} {self.path}")
         status = self.server.refuse(self.path)
