@@ -1,9 +1,11 @@
 """How long a team takes to land: `queen land`, an older one, and a plain script, in one run.
 
-    python -m bench.landing [--agents 1 8 16] [--checks 0 2 10] [--bad 0 5 20] [--older FOLDER]
+    python -m bench.landing [--agents 1 8 16] [--checks 0 2 10] [--bad 0 5 20]
+        [--older FOLDER] [--runs 1]
 
 Each agent has a worktree with one commit, and all land at the same moment. The check sleeps; it
-fails where a bad branch is merged, and `--bad` percent are. `--older` is a folder with another
+fails where a bad branch is merged, and `--bad` percent are: spread evenly in one run, by chance in
+each of several `--runs`, which a line sums up. `--older` is a folder with another
 version's package. The plain script holds a lock, merges, checks and moves the main branch. A wait
 is the whole time of one agent's command; the overhead is what a landing takes besides its check.
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -33,7 +36,8 @@ class Case:
 
     agents: int
     check_s: float
-    bad: int
+    bad: frozenset[int]
+    """The numbers of those whose branch is bad."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def run(case: Case, way: str, older: str | None) -> Result:
 
 
 def _make(main: str, case: Case) -> list[str]:
-    """Makes a repository with a worktree for each agent, the bad ones spread among them."""
+    """Makes a repository with a worktree for each agent."""
     _git(None, "init", "-q", "-b", "main", main)
     for key in ("name", "email"):
         _git(main, "config", f"user.{key}", "bench@example.com")
@@ -84,11 +88,10 @@ def _make(main: str, case: Case) -> list[str]:
     _git(main, "add", ".")
     _git(main, "commit", "-qm", "begun")
     trees = []
-    bad = {round((number + 0.5) * case.agents / case.bad) for number in range(case.bad)}
     for number in range(case.agents):
         tree = os.path.join(os.path.dirname(main), f"agent{number}")
         _git(main, "worktree", "add", "-q", tree, "-b", f"agent{number}")
-        name = f"agent{number}.{'bad' if number in bad else 'txt'}"
+        name = f"agent{number}.{'bad' if number in case.bad else 'txt'}"
         with open(os.path.join(tree, name), "w", encoding="utf-8") as file:
             file.write("x\n")
         _git(tree, "add", name)
@@ -101,6 +104,25 @@ def _git(cwd: str | None, *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=cwd, check=True)
 
 
+def _cases(agents: int, check_s: float, bad: int, runs: int) -> list[Case]:
+    if runs == 1:
+        spread = frozenset(round((number + 0.5) * agents / bad) for number in range(bad))
+        return [Case(agents, check_s, spread)]
+    chance = random.Random(f"{agents} {bad}")
+    return [
+        Case(agents, check_s, frozenset(chance.sample(range(agents), bad))) for _ in range(runs)
+    ]
+
+
+def _sum(results: list[Result]) -> Result:
+    return Result(
+        sum(each.landed for each in results),
+        sum(each.checks for each in results),
+        sum(each.seconds for each in results),
+        [wait for each in results for wait in each.waits],
+    )
+
+
 def main() -> None:
     """Prints a line for each team and each way to land."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -108,14 +130,16 @@ def main() -> None:
     parser.add_argument("--checks", type=float, nargs="+", default=[0, 2, 10])
     parser.add_argument("--bad", type=int, nargs="+", default=[0, 5, 20], help="in percent")
     parser.add_argument("--older", help="folder of another version's package")
+    parser.add_argument("--runs", type=int, default=1, help="with bad ones in other places")
     asked = parser.parse_args()
     print("agents check bad  way    landed checks  /min  wait: median worst  overhead")
     ways = ["plain", *(["older"] if asked.older else []), "queen"]
     for agents in asked.agents:
         for check_s in asked.checks:
             for bad in dict.fromkeys(round(agents * each / 100) for each in asked.bad):
+                cases = _cases(agents, check_s, bad, asked.runs if bad else 1)
                 for way in ways:
-                    done = run(Case(agents, check_s, bad), way, asked.older)
+                    done = _sum([run(case, way, asked.older) for case in cases])
                     overhead = done.seconds / done.checks - check_s
                     print(
                         f"{agents:6} {check_s:4g}s {bad:3}  {way:6} {done.landed:5} "
