@@ -351,6 +351,28 @@ def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
         assert git(tree, "status", "--porcelain") == ""
 
 
+@pytest.mark.parametrize("strategy", ["merge", "squash"])
+def test_what_somebody_commits_where_a_leader_was_killed_is_not_left_behind(
+    team: Team, repo: Path, trees: list[Path], strategy: str
+) -> None:
+    team.queen("config", "set", "land.strategy", strategy)
+    hold = team.go.with_name("hold")
+    kill = f"[ -e w1.txt ] && [ ! -e {hold} ] && touch {hold} && kill -9 $PPID; true"
+    done = team.finish(team.start(trees[:3], kill))
+    (killed,) = (tree for tree, (code, _) in zip(trees, done, strict=False) if code == -9)
+    commit_file(killed, "later.txt", "x\n")
+    refused = team.queen("land", "--check", "true", cwd=killed, as_=killed.name)
+    assert refused.code == 5, refused
+    mine = head(killed)[:10]
+    assert f"{mine} in {killed} would be lost" in refused.err
+    suggested = f"git switch {killed.name} && git cherry-pick {mine}"
+    assert f"try: {suggested}, then queen land again" in refused.err
+    subprocess.run(suggested, shell=True, cwd=killed, check=True, capture_output=True)
+    again = team.queen("land", "--check", "true", cwd=killed, as_=killed.name)
+    assert again.code == 0, again
+    assert (repo / "later.txt").exists()
+
+
 class TestThePace:
     NAMES = tuple(str(each) for each in range(16))
 

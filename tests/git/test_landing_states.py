@@ -154,7 +154,9 @@ def killed_while_it_joined_a_conflict_of_another(trees: Trees) -> None:
 def killed_while_it_checked_with_another(trees: Trees) -> None:
     before = head(trees.one)
     git(trees.one, "checkout", "-q", "--detach")
-    git(trees.one, "merge", "-q", "--no-ff", "-m", "try", "other")
+    merged = git(trees.one, "merge-tree", "--write-tree", "one", "other").strip()
+    how = ("commit-tree", "-p", "one", "-p", "other", "-m", "try", merged)
+    git(trees.one, "reset", "-q", "--hard", git(trees.one, *how).strip())
     trees.step("try", trees.one, before, head(trees.other))
 
 

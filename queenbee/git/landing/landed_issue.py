@@ -20,6 +20,7 @@ from queenbee.git.landing.work import Rules, Work
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import taken
 from queenbee.services.messages import LANDED, stage
+from queenbee.services.telling.notices import ended_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -358,7 +359,7 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
 
 
 def _refuse_lost(hive: Hive) -> None:
-    """Raises `NotYours` if the last issue that the actor had in this worktree is another's now."""
+    """Raises `NotYours` if the last issue that the actor had in this worktree was taken from it."""
     here = hive.layout.worktree
     had = [
         each
@@ -366,7 +367,7 @@ def _refuse_lost(hive: Hive) -> None:
         if each.worktree == here
     ]
     holder = hive.assignments.active(had[-1].issue_id) if had else None
-    if holder is not None and had[-1].status != "completed":
+    if holder is not None and ended_by(had[-1]) is not None and had[-1].status != "completed":
         issue_id, ask = holder.issue_id, f"what I have of {holder.issue_id}"
         tell = suggested("queen msg send", holder.droid, ask, issue=issue_id)
         raise NotYours(
