@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -226,12 +227,11 @@ class _Run:
 
     def _read(self, timeout_s: float) -> None:
         if not self._streams.get_map():
-            try:
-                self._child.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                return
-            # Only members with other standard streams are left to wait for.
-            time.sleep(_TICK_S / 5)
+            if self._child.returncode is None:
+                with suppress(subprocess.TimeoutExpired):
+                    self._child.wait(timeout_s)
+            else:  # Only members with other standard streams are left to wait for.
+                time.sleep(_TICK_S / 5)
             return
         for key, _ in self._streams.select(timeout_s):
             chunk = os.read(key.fd, _CHUNK_BYTES)

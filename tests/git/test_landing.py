@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -384,3 +385,23 @@ class TestTheRepositoryOfACaller:
         assert commit == head(two) == head(repo, "main")
         assert (repo / "two.txt").exists()
         assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""
+
+
+def test_a_landing_that_merges_takes_at_most_20_git_processes(
+    quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick("init")
+    git(repo, "add", ".beads")
+    git(repo, "commit", "-qm", "a hive")
+    trees = [worktree(name) for name in ("one", "two")]
+    for tree in trees:
+        commit_file(tree, f"{tree.name}.txt", "x\n")
+    assert quick("land", "--check", "true", as_="one", cwd=trees[0]).code == 0
+    log, folder = repo.parent / "log", repo.parent / "bin"
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\necho x >> {log}\nexec {shutil.which("git")} "$@"\n')
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    done = quick("land", "--check", "true", as_="two", cwd=trees[1])
+    assert (done.code, "came in" in done.out) == (0, True)
+    assert 0 < log.read_text().count("x") <= 20

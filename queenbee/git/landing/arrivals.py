@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
@@ -75,7 +76,7 @@ class Incoming:
         `changed` are the files of the branch, as far as that is known.
         """
         tree = self._place.tree
-        listed = _log(tree, self._own, tip)
+        listed = log(tree, self._own, tip)
         if not listed:
             return []
         commits = [each[0] for each in listed]
@@ -103,9 +104,10 @@ _LOG = (
 )
 
 
-def _log(tree: str, own: str, tip: str) -> list[tuple[str, str, str, set[str]]]:
-    """Returns the commits of the target alone, the newest first, with their author, their subject
-    and their files.
+@cache
+def log(tree: str, own: str, tip: str) -> list[tuple[str, str, str, set[str]]]:
+    """Returns the commits that only the target has, on its first-parent line, the newest first,
+    with their author, their subject and their files.
     """
     said = git(*_LOG, f"{own}..{tip}", "--", cwd=tree).decode(errors="surrogateescape")
     tokens = [each.lstrip("\n") for each in said.split("\0")]

@@ -305,9 +305,11 @@ class _IssueWork(Work):
             for each in landing.changed
             if not everybody_appends_to(each, said.land_join, said.land_union)
         ]
+        # Git would not have moved the main worktree over changes of these files.
+        seen = touched.by_others(self.hive, changed, budget_s=_LOOK_S, but_main=True)
         working = {
             (each.path, each.droid)
-            for each in touched.by_others(self.hive, changed, budget_s=_LOOK_S).touches
+            for each in seen.touches
             if each.droid is not None and each.droid != self.hive.actor
         }
         working |= {

@@ -92,10 +92,6 @@ class Place:
         asked = ("rev-parse", "--verify", f"{name}^{{{kind}}}")
         return git(*asked, cwd=self.tree).decode().strip()
 
-    def behind(self) -> int:
-        """Returns how many commits of the target this worktree does not have."""
-        return int(git("rev-list", "--count", f"HEAD..{self.target_ref}", "--", cwd=self.tree))
-
     @property
     def is_merging(self) -> bool:
         """Whether a merge is to be finished in this worktree."""
