@@ -29,7 +29,7 @@ _SHORTEST = 16
 digits, assigns something to one of these keywords, or holds one of these marks. On other lines
 no detector finds anything (a test).
 """
-_MARKS = ("PRIVATE KEY", "://")
+_MARKS = ("PRIVATE KEY", "://", "hf_")
 _PREFIXES = "|".join(kind.prefix for kind in KINDS.values() if kind.prefix)
 _HARMLESS = re.compile(
     rf"[0-9a-f]{{7,64}}|(?:(?:{_PREFIXES})-)?[0-7][0-9A-HJKMNP-TV-Z]{{25}}"
