@@ -119,11 +119,12 @@ def test_work_in_the_main_worktree_is_not_overwritten(repo: Path, worktree: Work
     tree = worktree("one")
     commit_file(tree, "README.md", "one\n")
     (repo / "README.md").write_text("being edited\n")
-    before = head(repo, "main")
+    before, told = head(repo, "main"), list[str]()
     with pytest.raises(NotLanded, match="cannot be moved"):
-        landed(tree)
+        landed(tree, tell=told.append)
     assert head(repo, "main") == before
     assert (repo / "README.md").read_text() == "being edited\n"
+    assert told == []  # Nothing was killed there.
 
 
 def test_a_target_that_moves_during_the_check_is_merged_again(

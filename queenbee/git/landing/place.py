@@ -248,7 +248,8 @@ class Place:
         return NotLanded(
             f"{named([self.branch])} replaces {named([path])}, where the records of everybody are; "
             "nothing was landed",
-            hint=f"git checkout {shell_word(self.target)} -- {_HIVE}, and commit that",
+            hint=f"git checkout --no-overlay {shell_word(self.target)} -- {shell_word(path)}, and "
+            "commit that",
             files=[path],
         )
 

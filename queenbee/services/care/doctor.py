@@ -85,8 +85,8 @@ def examine(hive: Services) -> list[Diagnosis]:
         found += _clocks(hive)
         found += hive.documents.examine()
         found += [
-            Diagnosis("landing", path, what, hint="queen land removes it", severity="note")
-            for path, what in odd_files(hive)
+            Diagnosis("landing", path, what, hint=hint, severity="note")
+            for path, what, hint in odd_files(hive)
         ]
     except QueenError as error:
         found.append(Diagnosis(error.code, hive.layout.issues_path, error.message, hint=error.hint))

@@ -14,7 +14,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import mentioned
+from queenbee.core.text import mentioned, shell_word
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Busy
 from queenbee.services.waiting import landing_steps
@@ -64,9 +64,19 @@ def landers(store: Store) -> list[Lander]:
     return found
 
 
-def odd_files(store: Store) -> list[tuple[str, str]]:
-    """Returns the files beside the lines that no landing has now, each with what it is."""
-    return [each for folder in _folders(store) for each in landing_steps.odd(folder)]
+def odd_files(store: Store) -> list[tuple[str, str, str]]:
+    """Returns the files beside the lines that no landing has now, each with what it is and what
+    removes it.
+    """
+    return [
+        (path, what, f"rm -r {shell_word(path)}" if _is_full(path) else "queen land removes it")
+        for folder in _folders(store)
+        for path, what in landing_steps.odd(folder)
+    ]
+
+
+def _is_full(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path) and bool(safe_open.names_in(path))
 
 
 def _folders(store: Store) -> list[str]:
