@@ -8,11 +8,12 @@ import re
 import tomllib
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import suggested
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _MOST_BYTES = 2**20
 _NPM_STUB = "no test specified"
@@ -26,6 +27,11 @@ def found_checks(tree: str) -> list[str]:
     """
     read = _Reader(tree)
     return [command for command, says_so in _SIGNS if says_so(read)]
+
+
+def check_setting(found: Sequence[str]) -> str:
+    """Returns the command that sets the first of these as the check of everybody."""
+    return suggested("queen config set land.check", found[0] if found else "COMMAND")
 
 
 class _Reader:

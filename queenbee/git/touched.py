@@ -103,7 +103,8 @@ class Touch:
 
     def what(self) -> str:
         """Returns how the file is changed there, in words, if it is known whose work it is."""
-        return f"{self.how}{self._where()}{'' if self.committed else ', uncommitted'}"
+        where = self._where().replace(" line", " old line", 1)  # Not as the reader has them.
+        return f"{self.how}{where}{'' if self.committed else ', uncommitted'}"
 
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landed import unlanded
 from queenbee.git.landing import NotLanded, Rules, Work, land
+from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
 
 Worktree = Callable[[str], Path]
@@ -145,7 +147,9 @@ def test_outside_a_linked_worktree_there_is_nothing_to_land(repo: Path) -> None:
 
 
 class TestTheTurn:
-    def test_is_waited_for(self, repo: Path, worktree: Worktree) -> None:
+    def test_is_waited_for(
+        self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         tree = worktree("one")
         commit_file(tree, "new.txt", "x\n")
         hive = opened(tree)
@@ -157,8 +161,11 @@ class TestTheTurn:
         with pytest.raises(Busy, match="api lands on main"):
             land(hive, check=None, wait_s=0.2, tell=told.append)
         assert told == ["waiting for api, who lands on main"]
-        entry.leave()
-        assert landed(tree) == head(repo, "main")
+        monkeypatch.setattr(landing_turn, "_WORTH_TELLING_S", 0.0)
+        threading.Timer(0.2, entry.leave).start()
+        land(hive, check=None, wait_s=60, tell=told.append)
+        assert told[2:] == ["waited 0s for the turn"]
+        assert head(tree) == head(repo, "main")
 
     def test_ends_with_a_killed_process(self, repo: Path, worktree: Worktree, queen: Queen) -> None:
         one, two = worktree("one"), worktree("two")

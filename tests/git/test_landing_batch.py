@@ -115,6 +115,7 @@ def test_all_who_wait_land_in_one_step_with_one_check(
     assert f"landed on main as {first[:10]}" in done[0][1]
     for tree, (_, said) in zip(trees[1:], done[1:], strict=True):
         assert f"landed on main as {steps[1][:10]}, together with " in said
+        assert ", with one check of all" in said
         assert head(tree) == steps[1] == head(repo, "main")
         assert git(tree, "symbolic-ref", "HEAD").strip() == f"refs/heads/{tree.name}"
         assert git(tree, "status", "--porcelain") == ""
@@ -123,6 +124,22 @@ def test_all_who_wait_land_in_one_step_with_one_check(
     assert issue["reason"] == f"landed as {steps[1][:10]}"
     merges = git(repo, "rev-list", "--merges", "--parents", f"{steps[1]}^2", f"^{since}")
     assert any(line.split()[2:] == [own] for line in merges.splitlines())
+
+
+def test_whoever_lands_next_is_told_of_each_issue_of_the_step(
+    team: Team, repo: Path, beads: Path, trees: list[Path], queen: Queen, tmp_path: Path
+) -> None:
+    rows = [{"id": f"qb-{n}", "title": "x", "status": "open"} for n in (1, 2)]
+    write_lines(beads / "issues.jsonl", *rows)
+    for number in (1, 2):
+        queen("claim", f"qb-{number}", as_=f"w{number}", cwd=trees[number])
+    last = tmp_path / "last"
+    git(repo, "worktree", "add", "-q", str(last), "-b", "last")
+    commit_file(last, "last.txt", "x\n")
+    assert [code for code, _ in team.finish(team.start(trees[:3]))] == [0] * 3
+    said = queen("land", "--unchecked", as_="ui", cwd=last).out
+    both = ("came in: qb-1 by w1 with qb-2 by w2 (", "came in: qb-2 by w2 with qb-1 by w1 (")
+    assert any(each in said for each in both), said
 
 
 def test_a_branch_that_fails_is_the_only_one_that_is_told_so(

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from queenbee.git.landing.place import Place
 
-    Whose = Callable[[Sequence[str]], Mapping[str, tuple[str, str]]]
-    """Returns the issue and the droid of those of the commits that a completion names."""
+    Whose = Callable[[Sequence[str]], Mapping[str, Sequence[tuple[str, str]]]]
+    """Returns the issues and their droids of those of the commits that completions name."""
 
 _SHOWN = 3
 _MOST_CHARS = 60
@@ -42,6 +42,8 @@ class Arrival:
     issue_id: str | None = None
     """None if no completion names the commit."""
     droid: str | None = None
+    beside: Sequence[tuple[str, str]] = ()
+    """The other issues that landed in the same step, with their droids."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -50,7 +52,9 @@ class Arrival:
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
         if self.issue_id is not None and self.droid is not None:
-            whose = f"{_safe(self.issue_id)} by {_safe(self.droid)}"
+            landed = ((self.issue_id, self.droid), *self.beside)
+            whose = " with ".join(f"{_safe(issue)} by {_safe(droid)}" for issue, droid in landed)
+            whose += f" ({self.commit[:10]})"
         else:
             subject = quotation(one_line(self.subject, _MOST_CHARS))
             whose = f"{self.commit[:10]} {subject} by {_safe(self.author)}"
@@ -91,7 +95,7 @@ class Incoming:
             if commit in ends or not found:
                 found.append(Arrival(commit, subject, author, sorted(shared)))
                 if commit in records:
-                    found[-1].issue_id, found[-1].droid = records[commit]
+                    (found[-1].issue_id, found[-1].droid), *found[-1].beside = records[commit]
             else:
                 found[-1].files = sorted({*found[-1].files, *shared})
         return found

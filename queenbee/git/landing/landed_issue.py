@@ -261,15 +261,15 @@ class _IssueWork(Work):
         """Returns what `verify_for` found."""
         return self._records.get(offer.entry)
 
-    def whose(self, commits: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """Returns the issue and the droid of the commits that the reason of a completion names."""
+    def whose(self, commits: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+        """Returns the issues and their droids of the commits that reasons of completions name."""
         full = {each[:_SHORT]: each for each in commits}
-        found = {}
+        found: dict[str, list[tuple[str, str]]] = {}
         for each in self.hive.assignments.find(status="completed") if full else ():
             said = _LANDED.search(each.reason or "")
             commit = full.get(said[1]) if said is not None else None
             if commit is not None:
-                found[commit] = (each.issue_id, each.droid)
+                found.setdefault(commit, []).append((each.issue_id, each.droid))
         return found
 
     def landed(self, landing: Landing, issue_id: str | None) -> None:

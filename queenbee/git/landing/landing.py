@@ -243,9 +243,9 @@ class _One:
         """Makes this worktree ready to wait for its turn. Raises `NotLanded`."""
         if not go_on or not (self.place.is_merging or self.place.is_rebasing):
             self.heal()
-        self.incoming = Incoming(self.place)
         if go_on:
             self.joining.finish()
+        self.incoming = Incoming(self.place)  # The conflict has told what came in before.
         self.place.refuse_unfinished()
         self.place.look()
         self.work.ready()

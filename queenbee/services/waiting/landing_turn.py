@@ -31,6 +31,7 @@ STALLED_S = 60.0
 """A process that runs shows that it does every second, whatever git or a check does meanwhile."""
 _BEAT_S = 1.0
 _LOOK_AGAIN_S = 1.0
+_WORTH_TELLING_S = 3.0
 
 
 def folder_of(store: Store, target: str) -> str:
@@ -180,7 +181,8 @@ class LandingTurn:
         }
 
     def _wait(self) -> None:
-        deadline_s = time.monotonic() + self._wait_s
+        begun_s = time.monotonic()
+        deadline_s = begun_s + self._wait_s
         told = None
         while True:
             self._interrupted()
@@ -188,6 +190,8 @@ class LandingTurn:
             ahead = self._ahead()
             self.is_first = ahead is None
             if ahead is None or self.is_answered():
+                if told and (waited_s := time.monotonic() - begun_s) >= _WORTH_TELLING_S:
+                    self._tell(f"waited {format_duration(waited_s)} for the turn")
                 return
             if ahead != told:
                 told = ahead
