@@ -35,8 +35,7 @@ class Broken:
         path = os.path.join(folder, "queenbee", self.module)
         with open(path, encoding="utf-8") as file:
             source = file.read()
-        inside = "code" if self.function else "string"
-        row = Row(f"queenbee/{self.module}", self.function, self.old, self.new, (), "", inside)
+        row = Row(f"queenbee/{self.module}", self.function, self.old, self.new, (), "")
         with open(path, "w", encoding="utf-8") as file:
             file.write(row.broken(source))
         return folder
@@ -70,8 +69,8 @@ TABLE = (
     Broken("git/remote/syncing.py", "_Exchange._take_in",
            "self._append({kind: lines for kind, lines in lacking.items() if lines})", "pass",
            "remote", ("reservations", "agreement", "mail", "kept")),
-    Broken("store/engines/postgres/connection.py", "", "SELECT pg_advisory_xact_lock($4)",
-           "SELECT $4::bigint", "database", ("reservations", "assignments", "mail")),
+    Broken("services/messages.py", "Messages.read_unread", "{READ: tx.now}", "{}",
+           "database", ("mail",)),
 )  # fmt: skip
 
 
