@@ -26,8 +26,10 @@ from queenbee.documents.plans.unread import (
     named_in_heading,
     named_in_line,
     said_done,
+    said_waiting,
     visible_lines,
 )
+from queenbee.documents.sprints.numbers import phase_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -89,8 +91,9 @@ class Section:
 class Outline:
     """The phases, each with the blocks above its first sprint, and the sections of a plan.
 
-    `left_out` are lines of sprints that are not read, `said_done` those that say that a sprint of
-    the plan is done or skipped, each with its number.
+    `left_out` are lines of sprints that are not read, `said_done` those that say that a sprint or
+    a phase of the plan is done or skipped, each with its path, and `said_waiting` those that say
+    that a sprint waits for another.
     """
 
     phases: tuple[tuple[Phase, Sequence[Block]], ...]
@@ -98,6 +101,7 @@ class Outline:
     findings: tuple[Finding, ...] = ()
     left_out: tuple[int, ...] = ()
     said_done: tuple[tuple[str, Line], ...] = ()
+    said_waiting: tuple[tuple[str, str, Line], ...] = ()
 
 
 def read_outline(text: str) -> Outline:
@@ -120,14 +124,22 @@ def read_outline(text: str) -> Outline:
     sections = _with_records(sections)
     known = {section.heading.number for section in sections}
     findings, left_out = _unread(blocks, known)
-    said = tuple(
-        (number, line)
+    paths = {path for each in known for path in (f"sprints[{each}]", f"phases[{phase_of(each)}]")}
+    lines = [
+        line
         for block in blocks
         if block.kind != "heading" and not _is_verbatim(block)
         for line in visible_lines(block)
-        if (number := said_done(line.text, known)) is not None
+    ]
+    done = ((said_done(line.text, paths), line) for line in lines)
+    return Outline(
+        tuple(phases),
+        tuple(sections),
+        tuple(findings),
+        tuple(left_out),
+        tuple((where, line) for where, line in done if where is not None),
+        tuple((*pair, line) for line in lines for pair in said_waiting(line.text, known)),
     )
-    return Outline(tuple(phases), tuple(sections), tuple(findings), tuple(left_out), said)
 
 
 def read_heading(text: str, level: int) -> Heading | None:
