@@ -149,7 +149,10 @@ SAID_DONE = re.compile(
     re.IGNORECASE,
 )
 """How a line about a sprint says that it is done or skipped."""
-IS_DONE = re.compile(rf"[*_`]*+\s*+(?:is\s++)?[*_`]*+(?:{CHECK}|\b(?:{STATE})\b)", re.IGNORECASE)
+IS_DONE = re.compile(
+    rf"[*_`]*+\s*+(?:(?:is|status)\b[*_`:\s]*+)?[*_`]*+(?:{CHECK}|\b(?:{STATE})\b)",
+    re.IGNORECASE,
+)
 """What follows a number without a title; "[x] Phase 1 report written" says something else."""
 WAITS = re.compile(
     r"depend(?:s|ent|ing|enc(?:y|ies))?(?: on)?|requires?|prerequisites?|needs|waits(?: for)?|after"

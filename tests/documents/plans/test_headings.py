@@ -218,6 +218,7 @@ class TestMarks:
         [
             ("", "- [x] Sprint 1.1: Setup"),
             ("", "- ✅ Phase 1 complete"),
+            ("", "**Sprint 1.1 Status**: ✅ COMPLETE (2025-11-10)"),
             ("| Sprint | Title | Status |\n|---|---|---|\n", "| 1.1 | Setup | ✅ Done |"),
             ("| Phase | Sprint | Status |\n|---|---|---|\n", "| 1 | **1.1** | ✅ Done |"),
             ("| Phase | Status |\n|---|---|\n", "| 1 | Done |"),
