@@ -165,7 +165,7 @@ SAID_WAITING = re.compile(
 )
 """How a line elsewhere begins that says what a sprint waits for."""
 ARROW = re.compile(
-    rf"(?<![\w.])({NUMBER})[)*_` \t]*+(?:→|⟶|[-=]{{1,2}}>)[(*_` \t]*+(?:sprint[ \t]+)?"
+    rf"(?<![\w.])({NUMBER})[)*_` \t]*+(?:→|⟶|►|[-=]{{1,2}}>)[(*_` \t]*+(?:sprint[ \t]+)?"
     rf"(?=({NUMBER})(?!\w|\.\w))",
     re.IGNORECASE,
 )

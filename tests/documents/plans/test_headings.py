@@ -363,6 +363,16 @@ class TestLostSprints:
     def test_prose_about_sprints_is_none(self, line: str) -> None:
         assert plan_with(line).findings == ()
 
+    @pytest.mark.parametrize("mark", ["", "✅ "])
+    def test_a_number_alone_is_a_sprint_in_a_phase_that_has_none(self, mark: str) -> None:
+        plan = plan_with(
+            f"### 1.2 Overview\n\n## Phase 2: More\n\n### {mark}2.1 Login\n\n### 3.1 Files"
+        )
+
+        assert [(each.line, each.severity) for each in plan.findings] == [(11, "warning")]
+        assert plan.findings[0].message == f"{mark + '2.1 Login'!r} names a sprint, not read"
+        assert plan.left_out == (11,)
+
     @pytest.mark.parametrize("opening", ["<!-- not yet", "<pre>", "<style>", "<?php", "<![CDATA["])
     def test_html_that_is_never_closed_hides_none(self, opening: str) -> None:
         plan = plan_with(f"{opening}\n### Sprint 1.2: Login")
