@@ -472,6 +472,9 @@ class TestFields:
         assert (finding.line, finding.severity) == (3, "warning")
         assert finding.message == f"{line!r} names {kind[word]}, not read"
 
+    def test_the_head_of_a_table_names_none(self) -> None:
+        assert parse_plan(f"{SPRINT}| Agent | File | Lines |\n|---|---|---|\n").findings == ()
+
     def test_fields_made_a_heading_by_dashes_are_an_error(self) -> None:
         plan = parse_plan(f"{SPRINT}**Branch:** a\n---\n")
 
@@ -862,6 +865,11 @@ class TestDependenciesElsewhere:
     def test_are_not_told_if_it_waits_or_is_none(self, text: str) -> None:
         assert parse_plan(self.PLAN + text).findings == ()
 
+    def test_are_told_between_tracks(self) -> None:
+        text = "### Sprint 3a.1: A\n### Sprint 3ab.1: B\n### Sprint 3b.1: C\n## Order\n"
+        plan = parse_plan(f"{text}- 3ab.1 needs 3a.1\n- 3b.1 needs 3a.1\n")
+        assert [each.line for each in plan.findings] == [6]
+
     @pytest.mark.parametrize("text", ["1.2b → " * 20_000, "1.2b needs " + "1.2a, " * 20_000])
     def test_hostile_lines_end(self, text: str) -> None:
         assert len(parse_plan(self.PLAN + text + "1." + "1" * 100_000).findings) <= 1
@@ -904,7 +912,6 @@ class TestDependenciesThatAreNoField:
             "Needs: 1.5 GB",
             "After 1.1, we rest",
             "> a",
-            "| Agent | File | Lines |",
         ],
     )
     def test_other_lines_are_none(self, line: str) -> None:
