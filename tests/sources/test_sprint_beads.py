@@ -18,13 +18,13 @@ from queenbee.documents.plans.plan_graph import plan_dependencies
 from queenbee.documents.plans.plan_import import import_plan
 from queenbee.documents.plans.rows import PlanSetting
 from queenbee.documents.plans.source_text import annotate_plan
-from queenbee.documents.sprints.bead_rules import check_bead
 from queenbee.documents.sprints.executions import (
     record_dev_execution,
     record_qa_execution,
     record_scrum_result,
 )
 from queenbee.documents.sprints.numbers import branch_name, is_phase, is_sprint, worktree_path
+from queenbee.documents.sprints.sprint_bead import check_bead
 
 NOW = parse_ms("2026-02-07T10:00:00Z")
 SETTING = PlanSetting(
@@ -138,17 +138,6 @@ class TestWorkIdentification:
             for each in quick("bead", "ready", "--json").json
         }
         assert teams == {"ui": ["bd-1", "bd-2"], "api": ["bd-3"]}
-
-    @pytest.mark.differs(
-        "one session works on all beads of a team",
-        "`queen start` does; `queen next` offers every ready bead",
-        "who starts agents by hand decides",
-    )
-    def test_next_offers_every_ready_bead(self, quick: QuickQueen, beads: Path) -> None:
-        rows = (sprint_row(f"bd-{n}", team_name="ui", dependencies=[]) for n in (1, 2))
-        write_lines(beads / "issues.jsonl", *rows)
-        taken = [quick("next", "--json", as_=droid).json for droid in ("ui", "tester")]
-        assert [each["issue"]["id"] for each in taken] == ["bd-1", "bd-2"]
 
 
 class TestPlanTracking:

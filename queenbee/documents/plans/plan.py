@@ -11,32 +11,18 @@ from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.plans.grammar import ANNOTATION, Unread, unread
-from queenbee.documents.plans.marks import read_status
 from queenbee.documents.plans.outline import Phase as Phase
 from queenbee.documents.plans.outline import read_outline
-from queenbee.documents.plans.sprint_fields import (
-    METADATA,
-    AgentRef,
-    gather_fields,
-    plain_value,
-    read_agents,
-    read_metadata,
-    read_needs,
-    read_priority,
-)
+from queenbee.documents.plans.sprint_fields import AgentRef, gather_fields
 from queenbee.documents.plans.unread import named_in_section
-from queenbee.documents.sprints.numbers import is_before, phase_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Literal, TypeVar
+    from typing import Literal
 
     from queenbee.documents.markdown import Block
     from queenbee.documents.plans.marks import Mark
     from queenbee.documents.plans.outline import Outline, Section
-    from queenbee.documents.plans.sprint_fields import Fields
-
-    T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -131,7 +117,12 @@ def parse_plan(text: str) -> Plan:
         found = list(named_in_section(blocks, (), known, f"phases[{phase.number}]"))
         findings += [replace(each, severity="warning") for each in found]
     findings += _notes(outline, skipped)
-    findings += _said(outline, {each.number: each for each in sprints if each.mark is None})
+    marked = {each.number for each in (*sprints, *skipped) if each.mark is not None}
+    findings += [
+        unread("a status", line.source, line.number, "warning", f"sprints[{number}]")
+        for number, line in outline.said_done
+        if number not in marked
+    ]
     numbered = {phase.number: phase for phase, _ in outline.phases}
     sprints = [
         _with_unread_status(each, numbered.get(each.phase or ""), findings) for each in sprints
@@ -157,56 +148,37 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
         yield sprint.finding(message, severity="warning")
 
 
-def _said(outline: Outline, unfinished: Mapping[str, Sprint]) -> Iterator[Finding]:
-    """Yields each line elsewhere that says that a sprint is done, or waits for another, that is
-    not so.
-    """
-    paths = {path for n in unfinished for path in (f"sprints[{n}]", f"phases[{phase_of(n)}]")}
-    for where, line in outline.said_done:
-        if where in paths:
-            yield unread("a status", line.source, line.number, "warning", where)
-    told = set()
-    for number, need, line in outline.said_waiting:
-        if line.number in told or not unfinished.keys() >= {number, need}:
-            continue
-        if need not in unfinished[number].depends_on and not is_before(need, number):
-            told.add(line.number)
-            where = f"sprints[{number}]"
-            yield unread("a dependency", line.source, line.number, "warning", where)
-
-
 def _sprint(
     section: Section, done: Mapping[str, int], known: Collection[str]
 ) -> tuple[Sprint, list[Finding]]:
     """Returns a sprint and what is wrong with it; records in lines of `done` say which are done."""
-    fields = gather_fields(section.blocks)
     heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"
-    read = _Reader(fields, where, line)
-    mark, why = _state(section, read.status(), done)
+    fields = gather_fields(section.blocks, where, line)
+    mark, why = _state(section, fields.status(), done)
     sprint = Sprint(
         number=heading.number,
         title=heading.title,
         line=line,
         phase=section.phase.number if section.phase else None,
-        worktree=read.word("worktree"),
-        branch=read.word("branch"),
-        source_branch=read.word("source_branch"),
-        team=read.word("team"),
-        priority=read.priority(),
-        dev_agents=read.agents("dev_agents"),
-        qa_agents=read.agents("qa_agents"),
+        worktree=fields.word("worktree"),
+        branch=fields.word("branch"),
+        source_branch=fields.word("source_branch"),
+        team=fields.word("team"),
+        priority=fields.priority(),
+        dev_agents=fields.agents("dev_agents"),
+        qa_agents=fields.agents("qa_agents"),
         tasks=tuple(fields.values.get("tasks", ())),
         ticked=frozenset(fields.ticked),
         acceptance=tuple(fields.values.get("acceptance", ())),
-        depends_on=read.needs(),
-        prose=read.prose(),
+        depends_on=fields.needs(),
+        prose=fields.text(),
         bead_ids=_annotated(section.blocks),
         mark=mark,
         why=why,
-        metadata=read.metadata(),
+        metadata=fields.metadata(),
     )
-    return sprint, [*read.findings, *named_in_section(section.blocks, fields.read, known, where)]
+    return sprint, [*fields.findings, *named_in_section(section.blocks, fields.read, known, where)]
 
 
 def _state(
@@ -227,7 +199,7 @@ def _state(
 
 def _with_unread_status(sprint: Sprint, phase: Phase | None, findings: Iterable[Finding]) -> Sprint:
     """Returns an open sprint with the lines about its state that were not read."""
-    where = {f"sprints[{sprint.number}]", f"phases[{phase_of(sprint.number)}]"}
+    where = {f"sprints[{sprint.number}]", f"phases[{sprint.phase}]"}
     at = {sprint.line, phase.line if phase is not None else None}
     lines = [
         str(each.line)
@@ -243,68 +215,3 @@ def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
     """Returns the beads that the annotations in a section name, each once."""
     found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
     return tuple(dict.fromkeys(match[1] for match in found if match))
-
-
-class _Reader:
-    """Reads the gathered fields of one sprint and keeps the findings about them."""
-
-    def __init__(self, fields: Fields, where: str, line: int) -> None:
-        self._fields = fields
-        self._where = where
-        self._line = line
-        self.findings = list(fields.findings)
-
-    def word(self, key: str) -> str | None:
-        values = self._fields.values.get(key, [])
-        if len(values) > 1:
-            message = f"is given {len(values)} times; only the first is used"
-            _, where, line = self._at(key)
-            self.findings.append(Finding(where, message, line=line))
-        return (plain_value(values[0]) or None) if values else None
-
-    def status(self) -> tuple[Mark | None, int]:
-        """Returns what a `Status` field says, and its line."""
-        for key, values in self._fields.values.items():
-            if key.lower() == "other:status" and values:
-                return read_status(values[0]), self._at(key)[2]
-        return None, 0
-
-    def priority(self) -> int | None:
-        text = self.word("priority")
-        return None if text is None else self._kept(read_priority(text, *self._at("priority")[1:]))
-
-    def metadata(self) -> dict[str, object]:
-        """Returns the fields that go into the bead's metadata as they are."""
-        texts = {name: self.word(name) for name in METADATA}
-        return {
-            key: value
-            for name, text in texts.items()
-            if text is not None
-            for key, value in self._kept(read_metadata(name, text, *self._at(name)[1:])).items()
-        }
-
-    def agents(self, key: str) -> tuple[AgentRef, ...]:
-        return tuple(self._kept(read_agents(*self._at(key))))
-
-    def needs(self) -> tuple[str, ...]:
-        return tuple(self._kept(read_needs(*self._at("depends_on"))))
-
-    def prose(self) -> str:
-        """Returns the text around the fields, then the unknown fields."""
-        parts = list(self._fields.prose)
-        for key, values in self._fields.values.items():
-            if key.startswith("other:"):
-                items = values if len(values) == 1 else [f"\n- {item}" for item in values]
-                parts.append(f"**{key[6:]}:** {''.join(items)}".rstrip())
-        return "\n\n".join(parts)
-
-    def _kept(self, read: tuple[T, list[Finding]]) -> T:
-        value, found = read
-        self.findings += found
-        return value
-
-    def _at(self, key: str) -> tuple[list[str], str, int]:
-        """Returns the values of a field, its path in a finding, and its line."""
-        fields = self._fields
-        where, line = f"{self._where}.{key}", fields.lines.get(key, self._line)
-        return fields.values.get(key, []), where, line
