@@ -40,12 +40,13 @@ def text(ran: Sequence[Ran], date: str) -> str:
     lines = ["| " + " | ".join(cells) + " |" for cells in table] + ["", f"Run on {date}."]
     skipped = [each for each in ran if each.skipped]
     lines += [f"{each.title} {each.version} was skipped: {each.skipped}." for each in skipped]
-    notes = [
-        f"- {each.title} {each.version}, {row}: {_plain(cell.remark)}"
-        for each in ran
-        for row, cell in each.cells.items()
-        if not cell.held
-    ]
+    rows_of: dict[tuple[str, str], list[str]] = {}
+    for each in ran:
+        for row, cell in each.cells.items():
+            if not cell.held:
+                key = (f"{each.title} {each.version}", _plain(cell.remark))
+                rows_of.setdefault(key, []).append(row)
+    notes = [f"- {who}, {'; '.join(rows)}: {why}" for (who, why), rows in rows_of.items()]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
