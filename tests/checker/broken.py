@@ -35,8 +35,7 @@ class Broken:
         path = os.path.join(folder, "queenbee", self.module)
         with open(path, encoding="utf-8") as file:
             source = file.read()
-        inside = "code" if self.function else "string"
-        row = Row(f"queenbee/{self.module}", self.function, self.old, self.new, (), "", inside)
+        row = Row(f"queenbee/{self.module}", self.function, self.old, self.new, (), "")
         with open(path, "w", encoding="utf-8") as file:
             file.write(row.broken(source))
         return folder
@@ -57,6 +56,7 @@ TABLE = (
     Broken("services/telling/notices.py", "take",
            "_untold(told, ended, waits) if mine else []", "_untold(told, {}, waits)",
            "files", ("told",)),
+    Broken("services/telling/notices.py", "_untold", "ended[key]()", "''", "files", ("told",)),
     Broken("store/issues_write.py", "edited", "known is None", "True", "files", ("tracker",)),
     Broken("git/landing/together/checked.py", "run_check", "ran.exit_code == 0", "True",
            "files", ("landing",)),
@@ -70,8 +70,8 @@ TABLE = (
     Broken("git/remote/syncing.py", "_Exchange._take_in",
            "self._append({kind: lines for kind, lines in lacking.items() if lines})", "pass",
            "remote", ("reservations", "agreement", "mail", "kept")),
-    Broken("store/engines/postgres/connection.py", "", "SELECT pg_advisory_xact_lock($4)",
-           "SELECT $4::bigint", "database", ("reservations", "assignments", "mail")),
+    Broken("services/messages.py", "Messages.read_unread", "{READ: tx.now}", "{}",
+           "database", ("mail",)),
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import subprocess
 import sys
@@ -134,6 +135,8 @@ def test_the_cookie_which_every_port_of_the_machine_gets_opens_no_screen() -> No
     visit(steps)
 
 
+# textual-serve leaves the pipes of a window that was closed to the collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_there_are_only_so_many_windows() -> None:
     async def steps(client: Client, port: int) -> None:
         screen_path = await enter(client)
@@ -147,6 +150,7 @@ def test_there_are_only_so_many_windows() -> None:
             await each.close()
 
     visit(steps)
+    gc.collect()
 
 
 def test_a_text_that_no_token_can_be_is_another_token() -> None:
@@ -162,8 +166,9 @@ web.serve(["true"], "title", 0, lambda address: print(address, flush=True))
 
 
 @pytest.mark.slow
-def test_a_connection_that_never_ends_its_header_is_closed() -> None:
-    served = subprocess.Popen([sys.executable, "-c", SERVED], stdout=subprocess.PIPE, text=True)
+def test_a_connection_that_ends_no_header_or_a_large_one_is_closed_and_nothing_is_printed() -> None:
+    pipe = subprocess.PIPE
+    served = subprocess.Popen([sys.executable, "-c", SERVED], stdout=pipe, stderr=pipe, text=True)
     try:
         assert served.stdout is not None
         address = served.stdout.readline()
@@ -171,6 +176,10 @@ def test_a_connection_that_never_ends_its_header_is_closed() -> None:
         with socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
             slow.sendall(b"GET / HTTP/1.1\r\nHost: ")
             assert slow.recv(1) == b""
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as large:
+            large.sendall(b"GET / HTTP/1.1\r\nHost: " + b"x" * 9_000 + b"\r\n\r\n")
+            assert b"400 Bad Request" in large.recv(100)
     finally:
         served.kill()
-        served.communicate()
+        _, said = served.communicate()
+    assert said == ""

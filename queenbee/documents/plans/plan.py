@@ -25,6 +25,7 @@ from queenbee.documents.plans.sprint_fields import (
     read_priority,
 )
 from queenbee.documents.plans.unread import named_in_section
+from queenbee.documents.sprints.numbers import is_before, phase_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -130,12 +131,7 @@ def parse_plan(text: str) -> Plan:
         found = list(named_in_section(blocks, (), known, f"phases[{phase.number}]"))
         findings += [replace(each, severity="warning") for each in found]
     findings += _notes(outline, skipped)
-    marked = {each.number for each in (*sprints, *skipped) if each.mark is not None}
-    findings += [
-        unread("a status", line.source, line.number, "warning", f"sprints[{number}]")
-        for number, line in outline.said_done
-        if number not in marked
-    ]
+    findings += _said(outline, {each.number: each for each in sprints if each.mark is None})
     numbered = {phase.number: phase for phase, _ in outline.phases}
     sprints = [
         _with_unread_status(each, numbered.get(each.phase or ""), findings) for each in sprints
@@ -159,6 +155,24 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
     for sprint in skipped:
         message = "is marked as skipped: it gets no bead, and nothing waits for it"
         yield sprint.finding(message, severity="warning")
+
+
+def _said(outline: Outline, unfinished: Mapping[str, Sprint]) -> Iterator[Finding]:
+    """Yields each line elsewhere that says that a sprint is done, or waits for another, that is
+    not so.
+    """
+    paths = {path for n in unfinished for path in (f"sprints[{n}]", f"phases[{phase_of(n)}]")}
+    for where, line in outline.said_done:
+        if where in paths:
+            yield unread("a status", line.source, line.number, "warning", where)
+    told = set()
+    for number, need, line in outline.said_waiting:
+        if line.number in told or not unfinished.keys() >= {number, need}:
+            continue
+        if need not in unfinished[number].depends_on and not is_before(need, number):
+            told.add(line.number)
+            where = f"sprints[{number}]"
+            yield unread("a dependency", line.source, line.number, "warning", where)
 
 
 def _sprint(
@@ -213,7 +227,7 @@ def _state(
 
 def _with_unread_status(sprint: Sprint, phase: Phase | None, findings: Iterable[Finding]) -> Sprint:
     """Returns an open sprint with the lines about its state that were not read."""
-    where = {f"sprints[{sprint.number}]", f"phases[{sprint.phase}]"}
+    where = {f"sprints[{sprint.number}]", f"phases[{phase_of(sprint.number)}]"}
     at = {sprint.line, phase.line if phase is not None else None}
     lines = [
         str(each.line)
