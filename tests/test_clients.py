@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.clients import table, world
+from bench.clients import known, table, world
 from bench.clients.cells import MAIN, PART, Cell, Findings
 from bench.clients.known import CLIENTS, Start
 from bench.clients.model import Model, Play

@@ -40,14 +40,22 @@ def text(ran: Sequence[Ran], date: str) -> str:
     lines = ["| " + " | ".join(cells) + " |" for cells in table] + ["", f"Run on {date}."]
     skipped = [each for each in ran if each.skipped]
     lines += [f"{each.title} {each.version} was skipped: {each.skipped}." for each in skipped]
-    rows_of: dict[tuple[str, str], list[str]] = {}
+    notes = _notes(ran)
+    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def _notes(ran: Sequence[Ran]) -> list[str]:
+    """Returns why rows do not hold, once for each reason of a client."""
+    versions: dict[tuple[str, str], list[str]] = {}
     for each in ran:
+        rows: dict[str, list[str]] = {}
         for row, cell in each.cells.items():
             if not cell.held:
-                key = (f"{each.title} {each.version}", _plain(cell.remark))
-                rows_of.setdefault(key, []).append(row)
-    notes = [f"- {who}, {'; '.join(rows)}: {why}" for (who, why), rows in rows_of.items()]
-    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+                rows.setdefault(_plain(cell.remark), []).append(row)
+        for why, those in rows.items():
+            said = f"{'; '.join(those)}: {why}"
+            versions.setdefault((each.title, said), []).append(each.version)
+    return [f"- {title} {' / '.join(all_)}, {said}" for (title, said), all_ in versions.items()]
 
 
 def _both(row: str, runs: Sequence[Ran]) -> str:
