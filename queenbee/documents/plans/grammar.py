@@ -164,6 +164,10 @@ SAID_WAITING = re.compile(
     re.IGNORECASE,
 )
 """How a line elsewhere begins that says what a sprint waits for."""
+WAITS_FOR = re.compile(
+    rf"\b(?:{WAITS.pattern})\b[^|\n]{{0,60}}?\bsprint[ \t]+({NUMBER})(?!\w)", re.IGNORECASE
+)
+"""How a sentence under a sprint says it."""
 ARROW = re.compile(
     rf"(?<![\w.])({NUMBER})[)*_` \t]*+(?:→|⟶|►|[-=]{{1,2}}>)[(*_` \t]*+(?:sprint[ \t]+)?"
     rf"(?=({NUMBER})(?!\w|\.\w))",

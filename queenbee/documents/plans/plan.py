@@ -28,7 +28,7 @@ from queenbee.documents.plans.unread import named_in_section
 from queenbee.documents.sprints.numbers import is_before, phase_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Literal, TypeVar
 
     from queenbee.documents.markdown import Block
@@ -133,9 +133,11 @@ def parse_plan(text: str) -> Plan:
     findings += _notes(outline, skipped)
     findings += _said(outline, {each.number: each for each in sprints if each.mark is None})
     numbered = {phase.number: phase for phase, _ in outline.phases}
-    sprints = [
-        _with_unread_status(each, numbered.get(each.phase or ""), findings) for each in sprints
-    ]
+    told: dict[str | int | None, list[int | None]] = {}
+    for each in findings:
+        if isinstance(each, Unread) and each.kind == "a status":
+            told.setdefault(each.path or each.line, []).append(each.line)
+    sprints = [_with_unread_status(one, numbered.get(one.phase or ""), told) for one in sprints]
     findings.sort(key=lambda finding: finding.line or 0)
     phases = tuple(phase for phase, _ in outline.phases)
     return Plan(phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
@@ -206,7 +208,9 @@ def _sprint(
         why=why,
         metadata=read.metadata(),
     )
-    return sprint, [*read.findings, *named_in_section(section.blocks, fields.read, known, where)]
+    under = (sprint.number, *sprint.depends_on)
+    named = named_in_section(section.blocks, fields.read, known, where, under)
+    return sprint, [*read.findings, *named]
 
 
 def _state(
@@ -225,18 +229,15 @@ def _state(
     return None, ""
 
 
-def _with_unread_status(sprint: Sprint, phase: Phase | None, findings: Iterable[Finding]) -> Sprint:
+def _with_unread_status(
+    sprint: Sprint, phase: Phase | None, told: Mapping[str | int | None, list[int | None]]
+) -> Sprint:
     """Returns an open sprint with the lines about its state that were not read."""
-    where = {f"sprints[{sprint.number}]", f"phases[{phase_of(sprint.number)}]"}
-    at = {sprint.line, phase.line if phase is not None else None}
-    lines = [
-        str(each.line)
-        for each in findings
-        if isinstance(each, Unread) and each.kind == "a status"
-        if each.path in where or each.line in at
-    ]
-    told = f"not read: line {', '.join(lines)}" if lines and sprint.mark is None else ""
-    return replace(sprint, why=told or sprint.why)
+    of_sprint, of_phase = f"sprints[{sprint.number}]", f"phases[{phase_of(sprint.number)}]"
+    keys = (of_sprint, of_phase, sprint.line, phase.line if phase is not None else None)
+    lines = ", ".join(str(line) for key in keys for line in told.get(key, ()))
+    why = f"not read: line {lines}" if lines and sprint.mark is None else sprint.why
+    return replace(sprint, why=why)
 
 
 def _annotated(section: Sequence[Block]) -> tuple[str, ...]:

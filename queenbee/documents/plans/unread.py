@@ -27,9 +27,10 @@ from queenbee.documents.plans.grammar import (
     SAID_WAITING,
     SPRINT_LEVEL,
     WAITS,
+    WAITS_FOR,
     unread,
 )
-from queenbee.documents.sprints.numbers import is_sprint
+from queenbee.documents.sprints.numbers import is_before, is_sprint
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -122,9 +123,16 @@ def named_in_line(text: str, known: Collection[str]) -> Naming | None:
 
 
 def named_in_section(
-    blocks: Sequence[Block], read: Collection[int], known: Collection[str], path: str
+    blocks: Sequence[Block],
+    read: Collection[int],
+    known: Collection[str],
+    path: str,
+    under: Sequence[str] = (),
 ) -> Iterator[Finding]:
-    """Yields what the lines under a sprint or phase name, except those that were `read`."""
+    """Yields what the lines under a sprint or phase name, except those that were `read`.
+
+    `under` are the sprint, and those that it depends on.
+    """
     for block in blocks:
         for line in visible_lines(block):
             kind = None if line.number in read else _kind_in_section(line.text, known)
@@ -132,7 +140,7 @@ def named_in_section(
                 is_lost = kind == "a dependency" and block.kind != "other"
                 severity: Literal["error", "warning"] = "error" if is_lost else "warning"
                 yield unread(kind, line.source, line.number, severity, path)
-            elif line.number not in read and _is_relation(line.text, known):
+            elif line.number not in read and _is_relation(line.text, known, under):
                 yield unread("a dependency", line.source, line.number, "warning", path)
         if block.kind in ("fence", "code") or ANNOTATION.fullmatch(block.text):
             continue
@@ -217,9 +225,17 @@ def said_waiting(text: str, known: Collection[str]) -> Iterator[tuple[str, str]]
             yield sprint, need
 
 
-def _is_relation(text: str, known: Collection[str]) -> bool:
+def _is_relation(text: str, known: Collection[str], under: Sequence[str]) -> bool:
     found = RELATION.match(text)
-    return found is not None and found["first"].lower().split()[-1] in known
+    if found is not None and found["first"].lower().split()[-1] in known:
+        return True
+    # "Removed again after Sprint 2.1" is no dependency of an earlier sprint.
+    return bool(under) and any(
+        need in known
+        and need not in under
+        and not (is_before(need, under[0]) or is_before(under[0], need))
+        for need in WAITS_FOR.findall(text)
+    )
 
 
 def _begins(found: re.Match[str]) -> bool:

@@ -865,6 +865,23 @@ class TestDependenciesElsewhere:
     def test_are_not_told_if_it_waits_or_is_none(self, text: str) -> None:
         assert parse_plan(self.PLAN + text).findings == ()
 
+    @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            ("Starts after Sprint 1.2a.", True),
+            ("- Requires the API of Sprint 1.2a", True),
+            ("**Depends On:** 1.2a\n- requires the API of Sprint 1.2a", False),
+            ("- Requires the API of Sprint 1.1", False),
+            ("- Removed again after Sprint 2.1", False),
+            ("- Like Sprint 1.2a", False),
+        ],
+    )
+    def test_are_told_in_a_sentence_under_the_sprint(self, line: str, told: bool) -> None:
+        plan = parse_plan(self.PLAN.replace("1.2b: B\n", f"1.2b: B\n{line}\n"))
+
+        found = [(each.line, each.severity, each.path) for each in plan.findings]
+        assert found == ([(6, "warning", "sprints[1.2b]")] if told else [])
+
     def test_are_told_between_tracks(self) -> None:
         text = "### Sprint 3a.1: A\n### Sprint 3ab.1: B\n### Sprint 3b.1: C\n## Order\n"
         plan = parse_plan(f"{text}- 3ab.1 needs 3a.1\n- 3b.1 needs 3a.1\n")
