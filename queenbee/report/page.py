@@ -82,7 +82,13 @@ def page(report: Report) -> str:
             _figures(report),
             element("nav", element("ul", *links), aria_label="Sections"),
         ),
-        element("main", *(_section(key, name, of(report)) for key, name, of in sections)),
+        element(
+            "main",
+            *(
+                element("section", element("h2", name, id=key, tabindex=-1), of(report))
+                for key, name, of in sections
+            ),
+        ),
         element("footer", _left_out(report.left_out)),
     )
     return document("en", _head(report), body)
@@ -105,10 +111,6 @@ def _head(report: Report) -> Markup:
         element("title", f"Report: {_short(report.name)}"),
         style(rules),
     )
-
-
-def _section(key: str, name: str, content: Markup) -> Markup:
-    return element("section", element("h2", name, id=key, tabindex=-1), content)
 
 
 def _figures(report: Report) -> Markup:

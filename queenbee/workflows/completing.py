@@ -14,7 +14,7 @@ from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, metadata_of
-from queenbee.documents.sprints.bead_rules import is_sprint_bead
+from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotYours
 from queenbee.services.messages import stage
 from queenbee.store.droids import roster

@@ -20,11 +20,10 @@ from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import check_plan
 from queenbee.documents.plans.source_text import read_markdown
-from queenbee.documents.ralph.bead_files import BeadFolders, update_bead
-from queenbee.documents.ralph.bead_rows import bead_in_row
+from queenbee.documents.ralph.bead_files import BeadFolders, bead_in_row, update_bead
 from queenbee.documents.ralph.ralph_bead import validate_bead
 from queenbee.documents.sessions.session import validate_session
-from queenbee.documents.sprints.bead_rules import check_bead, is_sprint_bead
+from queenbee.documents.sprints.sprint_bead import check_bead, is_sprint_bead
 from queenbee.errors import QueenError
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.workflows.locks import documents_lock

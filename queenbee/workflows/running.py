@@ -21,8 +21,8 @@ from queenbee.documents.ralph.verify import (
     verify_bead,
     verify_to_complete,
 )
-from queenbee.documents.sprints.bead_rules import is_sprint_bead
 from queenbee.documents.sprints.executions import describe_judges, has_history, sprint_verdict
+from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import InvalidInput
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.locks import documents_lock, gate_runs

@@ -10,8 +10,13 @@ import pytest
 from bead_files import bead_folders
 
 from queenbee.documents.ralph import bead_files as ralph_store
-from queenbee.documents.ralph.bead_files import find_bead, list_beads, read_bead, update_bead
-from queenbee.documents.ralph.bead_rows import bead_in_row
+from queenbee.documents.ralph.bead_files import (
+    bead_in_row,
+    find_bead,
+    list_beads,
+    read_bead,
+    update_bead,
+)
 from queenbee.errors import Conflict, InvalidInput, NotFound, Unreadable, Unwritable
 
 DOD = {"verifiers": []}
