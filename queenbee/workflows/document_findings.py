@@ -52,7 +52,6 @@ def examine(hive: Services, beads: RalphBeads | None) -> Iterator[Diagnosis]:
     tracked = hive.issues.tracked()
     open_beads = [issue for key, issue in open_issues.items() if key in tracked]
     yield from _rows(hive, open_beads)
-    yield from _sprint_beads(hive, open_beads)
     yield from _plans(hive, open_beads)
     yield from _sessions(hive, open_beads)
     yield from _records(hive)
@@ -89,10 +88,11 @@ def _rows(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     path = hive.layout.issues_path
     for issue in issues:
         bead = bead_in_row(issue.fields, path)
-        if bead is not None:
-            hint = suggested("queen bead validate", issue.id)
-            found = validate_bead(bead.document)
-            yield from _errors("bead", path, found, hint, subject=issue.id)
+        found = [*validate_bead(bead.document)] if bead is not None else []
+        if is_sprint_bead(issue.fields):
+            found += check_bead(dict(issue.fields))
+        hint = suggested("queen bead validate", issue.id)
+        yield from _errors("bead", path, found, hint, subject=issue.id)
 
 
 def _gates(hive: Services) -> Iterator[Diagnosis]:
@@ -112,14 +112,6 @@ def _gates(hive: Services) -> Iterator[Diagnosis]:
             text = f"the gate {workflow_id}/{phase_id} is also in {seen[key]}"
             yield Diagnosis("duplicate_gate", gate.path, text, hint="remove all but one")
         seen.setdefault(key, gate.path)
-
-
-def _sprint_beads(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
-    for issue in issues:
-        if is_sprint_bead(issue.fields):
-            hint = suggested("queen bead validate", issue.id)
-            found = check_bead(dict(issue.fields))
-            yield from _errors("bead", hive.layout.issues_path, found, hint, subject=issue.id)
 
 
 def _cycles(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:

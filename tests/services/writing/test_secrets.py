@@ -151,7 +151,7 @@ class TestInAHive:
                 looked.append(os.path.exists(hive.layout.lock_path) and is_locked(hive))
             return worth(line)
 
-        monkeypatch.setattr(secrets, "_passed_short", {})
+        monkeypatch.setattr(secrets, "_passed", {})
         monkeypatch.setattr(secrets, "_worth_a_look", noting)
         hive.messages.send("reviewer", body)
         assert looked
