@@ -216,7 +216,7 @@ def _numbered(blocks: Sequence[Block], used: Collection[str]) -> Iterator[int]:
         heading = read_heading(block.text, block.level)
         if block.level < SPRINT_LEVEL:
             phase = heading.number if heading is not None and heading.number not in used else None
-        number = read_marks(block.text).text.partition(" ")[0]
+        number = read_marks(block.text)[0].partition(" ")[0]
         if heading is None and is_sprint(number) and phase_of(number) == phase:
             yield block.first + 1
 
