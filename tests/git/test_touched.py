@@ -465,6 +465,16 @@ def test_next_offers_the_check_that_the_files_name(
     assert "for all: queen config set land.check 'make test'\n" in quick("next", cwd=mine).out
 
 
+def test_next_says_to_land_what_was_assigned_from_the_main_worktree(
+    quick: QuickQueen, repo: Path, beads: Path, mine: Path
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    assert quick("assign", "qb-1", "ui", "--new", as_="boss", cwd=repo).code == 0
+    said = quick("next", cwd=mine).out
+    assert "when it is done: queen land" in said
+    assert "no check is set yet" in said
+
+
 def test_next_says_what_the_branch_lacks(
     quick: QuickQueen, repo: Path, beads: Path, mine: Path
 ) -> None:
