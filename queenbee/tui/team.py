@@ -75,13 +75,13 @@ class Team(Screen[None]):
         self.query_one("#filter").display = False
         self._say("reading the hive …")
         self._show(self._panels)
-        self._listing(PANELS[1]).add_class("-below")
+        self._lists[PANELS[1]].add_class("-below")
         self.action_panel(PANELS[0])
 
     @property
     def row(self) -> Row | None:
         """The row that the keys act on."""
-        return self._listing(self._current).row
+        return self._lists[self._current].row
 
     def take(self, facts: Facts, now_ms: int) -> None:
         """Shows new facts."""
@@ -110,7 +110,7 @@ class Team(Screen[None]):
             each.set_class(each.id == name, "-current")
             if name != PANELS[0]:
                 each.set_class(each.id == name, "-below")
-        self._listing(name).focus()
+        self._lists[name].focus()
         self._tabs()
 
     def action_next(self, by: int) -> None:
@@ -152,9 +152,6 @@ class Team(Screen[None]):
     def _current(self) -> str:
         return next((name for name, each in self._lists.items() if each.has_class("-current")), "")
 
-    def _listing(self, name: str) -> Listing:
-        return self._lists[name]
-
     def _narrow(self, text: str) -> None:
         if text != self._filter:
             self._filter = text
@@ -163,7 +160,7 @@ class Team(Screen[None]):
     def _show(self, panels: dict[str, Panel]) -> None:
         self._panels |= panels
         for name, panel in panels.items():
-            self._listing(name).put(panel.filtered(self._filter))
+            self._lists[name].put(panel.filtered(self._filter))
 
     def _headline(self) -> None:
         if self._facts is None:
