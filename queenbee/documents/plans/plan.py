@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Literal
 
-    from queenbee.documents.markdown import Block
     from queenbee.documents.plans.marks import Mark
     from queenbee.documents.plans.outline import Outline, Section
 
@@ -155,6 +154,7 @@ def _sprint(
     heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"
     fields = gather_fields(section.blocks, where, line)
+    annotated = (ANNOTATION.fullmatch(each.text) for each in section.blocks if each.kind == "html")
     mark, why = _state(section, fields.status(), done)
     sprint = Sprint(
         number=heading.number,
@@ -173,7 +173,7 @@ def _sprint(
         acceptance=tuple(fields.values.get("acceptance", ())),
         depends_on=fields.needs(),
         prose=fields.text(),
-        bead_ids=_annotated(section.blocks),
+        bead_ids=tuple(dict.fromkeys(match[1] for match in annotated if match)),
         mark=mark,
         why=why,
         metadata=fields.metadata(),
@@ -209,9 +209,3 @@ def _with_unread_status(sprint: Sprint, phase: Phase | None, findings: Iterable[
     ]
     told = f"not read: line {', '.join(lines)}" if lines and sprint.mark is None else ""
     return replace(sprint, why=told or sprint.why)
-
-
-def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
-    """Returns the beads that the annotations in a section name, each once."""
-    found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
-    return tuple(dict.fromkeys(match[1] for match in found if match))
