@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Literal
 
-    from queenbee.documents.markdown import Block
     from queenbee.documents.plans.marks import Mark
     from queenbee.documents.plans.outline import Outline, Section
 
@@ -171,6 +170,7 @@ def _sprint(
     heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"
     fields = gather_fields(section.blocks, where, line)
+    annotated = (ANNOTATION.fullmatch(each.text) for each in section.blocks if each.kind == "html")
     mark, why = _state(section, fields.status(), done)
     sprint = Sprint(
         number=heading.number,
@@ -189,7 +189,7 @@ def _sprint(
         acceptance=tuple(fields.values.get("acceptance", ())),
         depends_on=fields.needs(),
         prose=fields.text(),
-        bead_ids=_annotated(section.blocks),
+        bead_ids=tuple(dict.fromkeys(match[1] for match in annotated if match)),
         mark=mark,
         why=why,
         metadata=fields.metadata(),
@@ -224,9 +224,3 @@ def _with_unread_status(
     lines = ", ".join(str(line) for key in keys for line in told.get(key, ()))
     why = f"not read: line {lines}" if lines and sprint.mark is None else sprint.why
     return replace(sprint, why=why)
-
-
-def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
-    """Returns the beads that the annotations in a section name, each once."""
-    found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
-    return tuple(dict.fromkeys(match[1] for match in found if match))
