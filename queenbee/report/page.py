@@ -108,7 +108,9 @@ def _head(report: Report) -> Markup:
 
 
 def _section(key: str, name: str, content: Markup) -> Markup:
-    return element("section", element("h2", name, id=key, tabindex=-1), content)
+    is_empty = content.startswith(_EMPTY)
+    head = element("h2", name, id=key, tabindex=-1)
+    return element("section", head, content, class_="empty" if is_empty else None)
 
 
 def _figures(report: Report) -> Markup:
@@ -122,6 +124,7 @@ def _figures(report: Report) -> Markup:
         (f"{held}", "live leases"),
         (f"{len(report.waiting)}", "droids in the queue"),
         (f"{len(report.met)}", "conflicts met"),
+        (f"{len(report.foreseen)}", "conflicts foreseen"),
         (f"{failing}", "checks failing"),
     ]
     items = [element("li", element("b", number), name) for number, name in figures]
@@ -132,7 +135,8 @@ def _plan(report: Report) -> Markup:
     columns: list[_Column[Phase]] = [
         ("Phase", lambda each: _short(each.name)),
         ("Progress", lambda each: _share(each.counts)),
-        *((word, partial(_count, state)) for state, word in STATES.items()),
+        # The headings are the legend of the bar, too.
+        *((_state(state), partial(_count, state)) for state in STATES),
         ("Gate", lambda each: joined(*(_state(gate.status) for gate in each.gates))),
     ]
     table = _table("How many issues of each phase are in which state", report.phases, columns, 5)
@@ -230,6 +234,8 @@ def _conflicts(report: Report) -> Markup:
         "Files that droids had one after the other instead of at once",
     )
     foreseen = "Worktrees whose present work would conflict in a merge"
+    if not (report.met or report.avoided or report.foreseen):
+        return _none("None were met, and none are foreseen; no files were handed over.")
     return joined(
         _part("Met", lost, report.met, _MET, "None were met."),
         _part("Avoided", had, report.avoided, _AVOIDED, "No files were handed over."),
@@ -370,6 +376,9 @@ def _some(names: Sequence[str]) -> str:
 
 def _short(text: str | None) -> str:
     return short(text or "", limits.TEXT)
+
+
+_EMPTY = '<p class="none"'
 
 
 def _none(text: str) -> Markup:
