@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 # Else each worker of the tests compiles every one of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients charts picture torture torture-land torture-team fuzz collisions replay mutants clean
+.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients charts picture torture torture-land torture-team checker fuzz collisions replay mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,11 @@ torture-land: $(STAMP)  ## 16 agents land while some are killed or stopped, and 
 
 torture-team: $(STAMP)  ## 8 agents of queen start do 40 issues while they and it are killed and stopped
 	$(BIN)/python -m tests.torture team
+
+checker: $(STAMP)  ## a checker that knows only the pages, over files, a remote and a database: OPERATIONS=20000
+	for world in files remote database; do \
+	  $(BIN)/python -m tests.checker $$world --operations $(or $(OPERATIONS),20000) || exit 1; done
+	$(BIN)/python -m tests.checker broken
 
 fuzz: $(STAMP)  ## a million hostile lines, and a hundred thousand documents
 	$(BIN)/python -m tests.torture fuzz --executions 1000000

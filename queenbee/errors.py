@@ -7,6 +7,8 @@ decides the exit status of each class.
 
 from __future__ import annotations
 
+import errno
+
 __all__ = [
     "Ambiguous",
     "BadPattern",
@@ -209,14 +211,25 @@ class MissingPackage(ExternalFailure):
         )
 
 
+_NOT_WRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM)
+
+
 class Bug(QueenError):
     """An unexpected error: a bug in QueenBee."""
 
     code = "bug"
 
     @classmethod
-    def of(cls, error: Exception) -> Bug:
-        """Returns the refusal that reports an error which nobody expected."""
+    def of(cls, error: Exception) -> QueenError:
+        """Returns the refusal that reports an error which nobody expected, or that the system lets
+        nobody write there.
+        """
+        if isinstance(error, OSError) and error.errno in _NOT_WRITABLE and error.filename:
+            path = str(error.filename)
+            said = f"{path} cannot be read or written: {error.strerror}"
+            return Unwritable(
+                said, hint="make room there, or let this process write there", path=path
+            )
         return cls(
             f"a bug in queen: {type(error).__name__}: {error}",
             hint="run it again with QUEEN_DEBUG=1 and report what it prints",

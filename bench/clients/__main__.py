@@ -17,13 +17,13 @@ from pathlib import Path
 
 from bench.clients import cells, install, known, sessions, table, trouble
 from bench.clients.model import Model
-from bench.clients.queue import together
+from bench.clients.queue import a_team, together
 from bench.clients.world import World, stop
 
 SITTINGS = (
     *(sessions.at_work, sessions.resumed, sessions.by_mcp, sessions.with_a_subagent),
     *(sessions.two_at_once, sessions.in_a_worktree, trouble.without_trust),
-    *(trouble.broken, trouble.slow, trouble.absent, trouble.undone),
+    *(trouble.broken, trouble.slow, trouble.absent, trouble.undone, a_team),
 )
 _AT_ONCE = 3
 """Clients that run at the same time: they wait more than they compute."""

@@ -1,4 +1,5 @@
-"""Two clients of different makers in one repository, which work off six issues to the end.
+"""Two clients in one repository, which work off six issues to the end: of different makers, and of
+one in a team of `queen start`.
 
 Their model knows nothing but what it is told: it takes the commands from the briefing and from the
 answers, and what to change from the issue. Two of the issues change the same file.
@@ -15,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.clients.cells import MAIN, Findings, Playing
-from bench.clients.model import Play, Script
+from bench.clients.model import Conversation, Play, Script
 from bench.clients.wires import Request
-from bench.clients.world import Run, World
+from bench.clients.world import World
 
 _TASKS = {name: f"src/{name}.py" for name in "abcd"} | dict.fromkeys("xy", "src/shared.py")
 """What each issue sets, and where."""
@@ -45,18 +46,33 @@ def together(one: World, other: World, found: Findings) -> None:
     ]
     for run in runs:
         found.showed(run.wait(_LIMIT_S), (row,))
-    _judged(one, runs, found, row)
+    _judged(one, [each for run in runs for each in run.play.conversations], found, row)
     found.say(row, True, "", f"with {other.client.title}")
 
 
-def _judged(world: World, runs: list[Run], found: Findings, row: str) -> None:
+def a_team(world: World, found: Findings) -> None:
+    """Says what `queen start` made of two agents of one client."""
+    row = "six issues, `queen start`"
+    world.furnish(issues=[f"Set {name} to 2 in {path}" for name, path in _TASKS.items()])
+    trees = {name: world.folder / f"{world.repo.name}-{name}" for name in ("amber", "birch")}
+    world.client.trust(world.home, [world.repo, *trees.values()])
+    world.queen("setup", world.client.name)  # What trusting wrote anew.
+    play = Play(
+        **{f"You are {name}": _worker(world, tree, threading.Barrier(1))
+           for name, tree in trees.items()}
+    )  # fmt: skip
+    if found.showed(world.team(play, *trees).wait(_LIMIT_S), (row,)):
+        _judged(world, play.conversations, found, row)
+
+
+def _judged(world: World, talkers: list[Conversation], found: Findings, row: str) -> None:
     landed = {path: world.git("show", f"main:{path}") for path in _TASKS.values()}
     left = [name for name, path in _TASKS.items() if f"{name} = 2" not in landed[path]]
     found.say(row, not left, f"not landed: {', '.join(left)}")
     issues = [json.loads(line) for line in (world.repo / ".beads/issues.jsonl").open()]
     open_ = [each["id"] for each in issues if each["status"] != "closed"]
     found.say(row, not open_, f"not closed: {', '.join(open_)}")
-    talks = [run.play.requests[-1].talk for run in runs if run.play.requests]
+    talks = [each.requests[-1].talk for each in talkers if each.requests]
     done = [re.findall(r"(shop-\d+) was completed by", talk) for talk in talks]
     twice = {issue for issue, times in Counter(itertools.chain(*done)).items() if times > 1}
     found.say(row, not twice, f"twice: {', '.join(sorted(twice))}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -36,6 +37,8 @@ cat "$at.out"
 exit $status
 """
 _LIMIT_S = 150
+_OURS = ("exec", "run", "-p", "")
+"""What `queen start` says itself: a subcommand, and the prompt."""
 ISSUES = tuple(f"Thing {number}" for number in range(1, 7))
 
 
@@ -187,14 +190,28 @@ class World:
 
     def start(self, play: Play, prompt: str, *, cwd: Path | None = None, **more: bool) -> Run:
         """Starts the client with a prompt, against a model that plays; `more` is for `Start`."""
+        start = self._begun(play, prompt, **more)
+        return self._run(play, start, [str(self._program), *self.client.command(start)], cwd)
+
+    def team(self, play: Play, *names: str) -> Run:
+        """Starts `queen start` with agents of this client, against a model that plays."""
+        start = self._begun(play, "", lands=True)
+        options = shlex.join(each for each in self.client.command(start) if each not in _OURS)
+        command = ["queen", "start", *names, "--agent", self.client.name, f"--args={options}"]
+        program = shutil.which("queen", path=self.env["PATH"]) or "queen"
+        return self._run(play, start, [program, *command[1:]], None)
+
+    def _begun(self, play: Play, prompt: str, **more: bool) -> Start:
         self._runs += 1
         run = f"{self.folder.name}-{self._runs}"
         self._model.plays[run] = play
-        start = Start(prompt, self._model.address(run), trusted=self._trusted, **more)
+        return Start(prompt, self._model.address(run), trusted=self._trusted, **more)
+
+    def _run(self, play: Play, start: Start, command: list[str], cwd: Path | None) -> Run:
         output = self.folder / f"output-{self._runs}"
         with output.open("w") as out:
             process = subprocess.Popen(
-                [str(self._program), *self.client.command(start)],
+                command,
                 cwd=cwd or self.repo,
                 env=self.env | self.client.env(start),
                 stdin=subprocess.DEVNULL,

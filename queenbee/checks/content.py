@@ -29,7 +29,9 @@ _LINE_SHOWN = 200
 
 def main(path: str, patterns: str) -> dict[str, object]:
     """Returns what the program prints."""
-    _limit_memory()
+    with contextlib.suppress(ValueError, OSError):  # A lower limit is already set.
+        if resource is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     try:
         text = _text(path)
     except (OSError, ValueError) as error:
@@ -62,12 +64,6 @@ def _first(text: str, pattern: str, literal: bool, case_sensitive: bool) -> list
     start = text.rfind("\n", 0, found.start()) + 1
     line = text[start : start + _LINE_SHOWN].split("\n", 1)[0]
     return [text.count("\n", 0, found.start()) + 1, line, None]
-
-
-def _limit_memory() -> None:
-    with contextlib.suppress(ValueError, OSError):  # A lower limit is already set.
-        if resource is not None:
-            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 if __name__ == "__main__":

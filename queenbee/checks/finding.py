@@ -8,16 +8,20 @@ import re
 import tomllib
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import suggested
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _MOST_BYTES = 2**20
 _NPM_STUB = "no test specified"
 """What `npm init` writes where there is no test."""
-_REQUIREMENTS = ("requirements.txt", "requirements-dev.txt", "requirements/dev.txt", "dev.txt")
+_REQUIREMENTS = (
+    *("pyproject.toml", "setup.cfg", "setup.py"),
+    *("requirements.txt", "requirements-dev.txt", "requirements/dev.txt", "dev.txt"),
+)
 
 
 def found_checks(tree: str) -> list[str]:
@@ -26,6 +30,11 @@ def found_checks(tree: str) -> list[str]:
     """
     read = _Reader(tree)
     return [command for command, says_so in _SIGNS if says_so(read)]
+
+
+def check_setting(found: Sequence[str]) -> str:
+    """Returns the command that sets the first of these as the check of everybody."""
+    return suggested("queen config set land.check", found[0] if found else "COMMAND")
 
 
 class _Reader:
@@ -52,33 +61,22 @@ class _Reader:
         except (ValueError, RecursionError):
             return {}
 
+    def says(self, pattern: str, *names: str) -> bool:
+        """Returns whether a pattern matches in one of these files."""
+        return re.search(pattern, self.text(*names), re.M) is not None
 
-def _make(read: _Reader) -> bool:
-    return bool(
-        re.search(r"^test\s*:(?!=)", read.text("GNUmakefile", "makefile", "Makefile"), re.M)
-    )
-
-
-def _just(read: _Reader) -> bool:
-    return bool(re.search(r"^@?test(\s[^:=]*)?:(?!=)", read.text("justfile", "Justfile"), re.M))
-
-
-def _tool(read: _Reader, name: str) -> bool:
-    tool = read.toml("pyproject.toml").get("tool")
-    return isinstance(tool, dict) and name in tool
-
-
-def _tox(read: _Reader) -> bool:
-    return bool(re.search(r"^\[(tox|testenv)\b", read.text("tox.ini"), re.M)) or _tool(read, "tox")
+    def has_tool(self, name: str) -> bool:
+        """Returns whether `pyproject.toml` sets up a tool."""
+        tool = self.toml("pyproject.toml").get("tool")
+        return isinstance(tool, dict) and name in tool
 
 
 def _pytest(read: _Reader) -> bool:
-    if _tool(read, "pytest") or re.search(
-        r"^\[(tool:)?pytest\]", read.text("pytest.ini", "tox.ini", "setup.cfg"), re.M
-    ):
-        return True
-    named = read.text("pyproject.toml", "setup.cfg", "setup.py", *_REQUIREMENTS)
-    return bool(re.search(r"(^|[\s\"'])pytest([\s\"'<>=~!\[,;]|$)", named, re.M))
+    return (
+        read.has_tool("pytest")
+        or read.says(r"^\[(tool:)?pytest\]", "pytest.ini", "tox.ini", "setup.cfg")
+        or read.says(r"(^|[\s\"'])pytest([\s\"'<>=~!\[,;]|$)", *_REQUIREMENTS)
+    )
 
 
 def _npm(read: _Reader) -> bool:
@@ -92,12 +90,15 @@ def _npm(read: _Reader) -> bool:
 
 
 _SIGNS: tuple[tuple[str, Callable[[_Reader], bool]], ...] = (
-    ("make test", _make),
-    ("just test", _just),
-    ("tox", _tox),
+    (
+        "make test",
+        lambda read: read.says(r"^test\s*:(?!=)", "GNUmakefile", "makefile", "Makefile"),
+    ),
+    ("just test", lambda read: read.says(r"^@?test(\s[^:=]*)?:(?!=)", "justfile", "Justfile")),
+    ("tox", lambda read: read.says(r"^\[(tox|testenv)\b", "tox.ini") or read.has_tool("tox")),
     ("nox", lambda read: bool(read.text("noxfile.py"))),
     ("pytest", _pytest),
     ("npm test", _npm),
     ("cargo test", lambda read: bool({"package", "workspace"} & read.toml("Cargo.toml").keys())),
-    ("go test ./...", lambda read: bool(re.search(r"^module\s", read.text("go.mod"), re.M))),
+    ("go test ./...", lambda read: read.says(r"^module\s", "go.mod")),
 )

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,17 @@ def run_process(
     started = time.monotonic()
     captures = tuple(_Capture(program.cap_bytes, text) for text in program.look_for)
     try:
-        child = _start(program)
+        child = subprocess.Popen(
+            list(program.argv),
+            cwd=program.cwd,
+            env=dict(program.env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            pass_fds=program.pass_fds,
+        )
     except (OSError, ValueError) as error:
         # ValueError: a NUL in an argument, the folder or a variable.
         problem = f"cannot be started: {error}"
@@ -127,20 +138,6 @@ class Interrupts:
         self.count += 1
 
 
-def _start(program: Program) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        list(program.argv),
-        cwd=program.cwd,
-        env=dict(program.env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        bufsize=0,
-        start_new_session=True,
-        pass_fds=program.pass_fds,
-    )
-
-
 class _Run:
     """A started program, whose output is read while we wait for it."""
 
@@ -180,19 +177,16 @@ class _Run:
         try:
             self._end_group(signal.SIGTERM, grace_s)
             self._end_group(signal.SIGKILL, _DRAIN_S)
-            self._drain()
+            deadline = time.monotonic() + _DRAIN_S
+            while self._streams.get_map() and time.monotonic() < deadline:
+                self._read(_TICK_S)
         finally:
             for key in list(self._streams.get_map().values()):
                 self._close(key)
             self._streams.close()
-            self._reap()
-
-    def _reap(self) -> None:
-        try:
-            self._child.wait(_DRAIN_S)
-        except subprocess.TimeoutExpired:
-            # It runs as another user (`sudo`), or hangs in the kernel: do not wait for it.
-            return
+            # One that runs as another user (`sudo`), or hangs in the kernel, is not waited for.
+            with suppress(subprocess.TimeoutExpired):
+                self._child.wait(_DRAIN_S)
 
     def _end_group(self, number: signal.Signals, patience_s: float) -> None:
         # The group keeps its number while it has a member, so this can only reach another group
@@ -219,19 +213,13 @@ class _Run:
             return True
         return True
 
-    def _drain(self) -> None:
-        deadline = time.monotonic() + _DRAIN_S
-        while self._streams.get_map() and time.monotonic() < deadline:
-            self._read(_TICK_S)
-
     def _read(self, timeout_s: float) -> None:
         if not self._streams.get_map():
-            try:
-                self._child.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                return
-            # Only members with other standard streams are left to wait for.
-            time.sleep(_TICK_S / 5)
+            if self._child.returncode is None:
+                with suppress(subprocess.TimeoutExpired):
+                    self._child.wait(timeout_s)
+            else:  # Only members with other standard streams are left to wait for.
+                time.sleep(_TICK_S / 5)
             return
         for key, _ in self._streams.select(timeout_s):
             chunk = os.read(key.fd, _CHUNK_BYTES)

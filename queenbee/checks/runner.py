@@ -88,7 +88,15 @@ class CheckRunner:
                 # killed run leaves what it did.
                 on_result(result, evidence.add(result))
 
-            self._run_checks(checks, interrupts, time_left, ended)
+            run_checks(
+                checks,
+                cwd=self.cwd,
+                env=self.env,
+                interrupts=interrupts,
+                on_progress=self.on_progress,
+                on_result=ended,
+                time_left=time_left,
+            )
             record = verification_record(
                 subject, (started_ms, self.now_ms()), verdict(results), results, evidence.paths
             )
@@ -96,23 +104,6 @@ class CheckRunner:
             yield CheckRun(self.record(record), results)
         if interrupts.count:
             raise ChecksInterrupted(results)
-
-    def _run_checks(
-        self,
-        checks: Sequence[Check],
-        interrupts: Interrupts,
-        time_left: Callable[[], float] | None,
-        ended: Callable[[CheckResult], None],
-    ) -> None:
-        run_checks(
-            checks,
-            cwd=self.cwd,
-            env=self.env,
-            interrupts=interrupts,
-            on_progress=self.on_progress,
-            on_result=ended,
-            time_left=time_left,
-        )
 
     def record_unverified(self, subject: Subject, reason: str) -> CheckRun:
         """Records why the subject counts as done without a check. Raises as `record` does."""

@@ -22,7 +22,7 @@ from queenbee.store.whole_files import write_document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from queenbee.checks.check import CheckResult, Output
+    from queenbee.checks.check import CheckResult
 
 _CHARS = ((200, 2_000), (80, 200), (80, 20))
 """Limits of a check's name and reason in the record: less room, fewer characters."""
@@ -185,7 +185,7 @@ def failures_text(results: Sequence[CheckResult]) -> str:
         if result.status == "failed":
             parts.append(f"## {result.name}\n{result.reason}\n")
             parts += [
-                f"{title}:\n{_ending(stream)}\n"
+                f"{title}:\n{stream.text()[-_SHOWN_CHARS:].strip()}\n"
                 for title, stream in (
                     ("standard output", result.stdout),
                     ("standard error", result.stderr),
@@ -262,10 +262,6 @@ def _log(result: CheckResult) -> bytes:
         parts.append(f"\n--- {title}, {stream.total_bytes:,} bytes ---\n".encode())
         parts.append(stream.data())
     return b"".join(parts)
-
-
-def _ending(stream: Output) -> str:
-    return stream.text()[-_SHOWN_CHARS:].strip()
 
 
 def _has_content(path: str) -> bool:

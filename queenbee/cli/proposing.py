@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.checks.finding import found_checks
-from queenbee.core.text import suggested
+from queenbee.checks.finding import check_setting, found_checks
 from queenbee.store.settings_file.editing import set_value
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def settle_check(call: Invocation, layout: Layout) -> str:
         return ""
     found = found_checks(layout.tree)
     if call.json or not all(each and each.isatty() for each in (sys.stdin, sys.stderr)):
-        return suggested("queen config set land.check", found[0] if found else "COMMAND")
+        return check_setting(found)
     asked = f"Which command must pass before anything lands? ({_NONE}: none)"
     said = click.prompt(asked, default=found[0] if found else _NONE, err=True).strip()
     if said and said != _NONE:

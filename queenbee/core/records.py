@@ -252,6 +252,11 @@ class Reservation(Grant):
     """Grants that lost to this one, and that began after the end that it has now."""
 
     @property
+    def mode(self) -> str:
+        """`exclusive`, `shared` by those who edit in other working trees, or `read`."""
+        return "exclusive" if self.exclusive else "shared" if self.tree_id else "read"
+
+    @property
     def takes_over(self) -> Mapping[str, str]:
         """The leases that end once this one is confirmed, by id, each with the reason."""
         said = self.fields.get("takes_over")

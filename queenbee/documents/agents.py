@@ -54,11 +54,6 @@ def agent_finding(path: str, agents: Collection[str], where: str) -> Finding | N
     if normal.startswith(AGENTS_DIR) and name in agents:
         return None
     message = f"Agent path '{path}' does not exist in {AGENTS_DIR}"
-    return Finding(where, message, hint=_hint(path, agents))
-
-
-def _hint(path: str, agents: Collection[str]) -> str:
     meant = nearest(os.path.basename(path).removesuffix(".md"), agents)
-    if meant is not None:
-        return f"did you mean {AGENTS_DIR}{meant}?"
-    return f"write the agent as {AGENTS_DIR}<name>.md, or name 'claude'"
+    hint = f"write the agent as {AGENTS_DIR}<name>.md, or name 'claude'"
+    return Finding(where, message, hint=f"did you mean {AGENTS_DIR}{meant}?" if meant else hint)

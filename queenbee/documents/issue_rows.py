@@ -122,10 +122,11 @@ def blocker(entry: object) -> str | None:
     return target if kind == "blocks" and isinstance(target, str) else None
 
 
-def close_row(row: Row, now_ms: int) -> Row:
+def close_row(row: Row, now_ms: int, reason: str | None = None) -> Row:
     """Returns the closed row, with a later time than before even if the clock went back."""
     now = later_than(row, now_ms)
-    return {**row, "status": "closed", "closed_at": now, "updated_at": now}
+    why = {"close_reason": reason} if reason else {}
+    return {**row, "status": "closed", "closed_at": now, "updated_at": now, **why}
 
 
 def render_differences(found: RowImport) -> str:

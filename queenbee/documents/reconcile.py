@@ -100,7 +100,6 @@ class Source:
     prefix: str
     actor: str
     now_ms: int
-    id_source: IdSource = hashed_id
 
 
 def match_rows(known: Mapping[str, Row], key_of: Callable[[Row], str | None]) -> dict[str, Row]:
@@ -206,7 +205,7 @@ def _assign_ids(
         if item.names is not None and item.names not in known:
             used.discard(item.names)
         seed = f"{source.name}\n{item.key}"
-        ids[item.key] = row["id"] if row else fresh_id(source.prefix, seed, used, source.id_source)
+        ids[item.key] = row["id"] if row else fresh_id(source.prefix, seed, used, hashed_id)
         used.add(ids[item.key])
     return ids
 

@@ -9,6 +9,8 @@ worktrees conflict.
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,7 +36,8 @@ def _removed_rows(layout: Layout, since_ms: int) -> tuple[Removed, bool]:
 def _has_commit(layout: Layout, commit: str) -> bool:
     from queenbee.git.run import line  # noqa: PLC0415 - start-up
 
-    asked = ("merge-base", commit, "HEAD")
+    merged = os.path.join(layout.git_dir or "", "MERGE_HEAD")  # Of a merge that is under way.
+    asked = ("merge-base", commit, "HEAD", *(["MERGE_HEAD"] if os.path.exists(merged) else []))
     return line(*asked, cwd=layout.tree, repository={}, limit_s=2.0) == commit
 
 

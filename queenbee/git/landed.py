@@ -14,7 +14,7 @@ from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.hive_files import is_record
 from queenbee.git.run import as_the_user, git, line, names_in, without_programs
 from queenbee.services.leases import edits
-from queenbee.store.git_files.worktrees import target_branch
+from queenbee.store.git_files.worktrees import Worktree, target_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import Layout
 
@@ -85,24 +85,26 @@ def uncommitted_records(layout: Layout) -> str | None:
     """Returns the folder of the hive's records if git tracks it, or would, and something in it is
     not committed; else None.
     """
-    return layout.beads_dir if _uncommitted(layout) else None
+    return layout.beads_dir if _left(layout, as_the_user=False) else None
 
 
-def _uncommitted(layout: Layout) -> list[str]:
-    """Returns the files of the hive that are not committed, from the root."""
-    if layout.common_dir is None:
-        return []
-    wanted = ("--porcelain=v1", "-z", "--untracked-files=normal", "--no-renames")
-    try:
-        said = git(
-            *("status", *wanted, "--", layout.beads_dir),
-            cwd=layout.root,
-            config=without_programs(layout.root, {}),
-            repository={},
-        )
-    except (OSError, ExternalFailure):
-        return []
-    return [each[3:] for each in names_in(said)]
+def _left(layout: Layout, *, as_the_user: bool = True) -> dict[str, str]:
+    if layout.common_dir is not None:
+        with suppress(OSError, ExternalFailure):
+            config = None if as_the_user else without_programs(layout.root, {})
+            return uncommitted(layout.beads_dir, layout.root, config)
+    return {}
+
+
+def uncommitted(
+    folder: str, root: str, config: Mapping[str, str] | None = None, which: str = "normal"
+) -> dict[str, str]:
+    """Returns the files of a folder that are not committed, from the root, each with the two
+    letters of `git status`. Raises `ExternalFailure`.
+    """
+    wanted = ("--porcelain=v1", "-z", f"--untracked-files={which}", "--no-renames")
+    said = git("status", *wanted, "--", folder, cwd=root, config=config, repository={})
+    return {each[3:]: each[:2] for each in names_in(said)}
 
 
 def carries_records(layout: Layout) -> bool:
@@ -124,17 +126,17 @@ def commit_records(hive: Services, *, is_end: bool) -> bool:
 
     layout = hive.layout
     name, root = os.path.basename(layout.beads_dir), layout.root
-    left = _uncommitted(layout) if carries_records(layout) else []
+    left = _left(layout) if carries_records(layout) else {}
     wanted = [name] if is_end and left else [each for each in left if is_record(each)]
     if not wanted:
         return False
-    is_tracked = line("ls-tree", "--name-only", "HEAD", name, cwd=root, repository={}) is not None
-    if not is_end and (not is_tracked or landers(hive)):
+    if not is_end and (landers(hive) or not is_tracked(name, root, left)):
         return False
-    before, target = line("rev-parse", "HEAD", cwd=root, repository={}), target_branch(layout)
+    before, target = _head(root), target_branch(layout)
     for _ in range(_TRIES):
         try:
-            as_the_user("add", "--all", "--", *wanted, cwd=root)
+            if "??" in left.values():
+                as_the_user("add", "--all", "--", *wanted, cwd=root)
             as_the_user("commit", "--quiet", "--only", "-m", "records", "--", *wanted, cwd=root)
             break
         except ExternalFailure as error:
@@ -143,10 +145,23 @@ def commit_records(hive: Services, *, is_end: bool) -> bool:
         time.sleep(_AGAIN_S)  # Somebody else commits.
         if uncommitted_records(layout) is None:
             return True
-    if layout.worktree and line("rev-parse", "HEAD", cwd=layout.tree) == before:
+    if layout.worktree and _head(layout.tree) == before:
         with suppress(ExternalFailure):
             as_the_user("merge", "-q", "--ff-only", f"refs/heads/{target}", cwd=layout.tree)
     return True
+
+
+def is_tracked(folder: str, root: str, left: Mapping[str, str], commit: str = "HEAD") -> bool:
+    """Returns whether a commit has a folder, some files of which are not committed."""
+    if "M" in {each.strip() for each in left.values()}:
+        return True  # Git need not be asked.
+    return line("ls-tree", "--name-only", commit, "--", folder, cwd=root, repository={}) is not None
+
+
+def _head(tree: str) -> str | None:
+    here = git_tree(tree)
+    known = Worktree(here.tree, here.git_dir, here.common_dir).head if here is not None else None
+    return known or line("rev-parse", "HEAD", cwd=tree, repository={})
 
 
 def end_landed(hive: Services) -> list[Reservation]:

@@ -103,7 +103,8 @@ class Touch:
 
     def what(self) -> str:
         """Returns how the file is changed there, in words, if it is known whose work it is."""
-        return f"{self.how}{self._where()}{'' if self.committed else ', uncommitted'}"
+        where = self._where().replace(" line", " old line", 1)  # Not as the reader has them.
+        return f"{self.how}{where}{'' if self.committed else ', uncommitted'}"
 
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
@@ -211,8 +212,11 @@ class Checked:
         return {**self.status.to_dict(), "touched_by": [each.to_dict() for each in self.others]}
 
 
-def by_others(hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_S) -> Seen:
-    """Returns the unmerged work of other worktrees in files, named from the root.
+def by_others(
+    hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_S, but_main: bool = False
+) -> Seen:
+    """Returns the unmerged work of other worktrees in files, named from the root; `but_main` if the
+    main worktree is known to have none.
 
     It is exact for the moment, except for the worktrees in `unlooked`. Never fails: where git
     does not answer, nothing is known.
@@ -221,7 +225,8 @@ def by_others(hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_
     if not wanted or not are_several(hive.layout):
         return Seen()
     found = Neighbours(hive.layout, budget_s=budget_s)
-    met = [(other, path) for other in found.others for path in wanted if found.has(other, path)]
+    others = [each for each in found.others if each.linked or not but_main]
+    met = [(other, path) for other in others for path in wanted if found.has(other, path)]
     return _seen(hive, found, met)
 
 

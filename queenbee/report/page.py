@@ -82,7 +82,10 @@ def page(report: Report) -> str:
             _figures(report),
             element("nav", element("ul", *links), aria_label="Sections"),
         ),
-        element("main", *(_section(key, name, of(report)) for key, name, of in sections)),
+        element(
+            "main",
+            *(_section(key, name, of(report)) for key, name, of in sections),
+        ),
         element("footer", _left_out(report.left_out)),
     )
     return document("en", _head(report), body)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.readiness import BLOCKING, PARENT, STATES, counts, urgency
 from queenbee.documents.gates.phases import phase_number, plan_workflow, workflows_of
+from queenbee.documents.issue_rows import metadata_of
 from queenbee.report import limits
-from queenbee.report.layers import Bend, layers
+from queenbee.report.drawing import Bend, layers
 from queenbee.report.values import GateLine, Graph, IssueLine, Phase
 
 if TYPE_CHECKING:
@@ -118,9 +119,7 @@ def _phase_of(
     fields: Mapping[str, object], gates: Sequence[GateLine]
 ) -> tuple[_Place | None, str, list[GateLine]]:
     """Returns what the phase of an issue is sorted by, its name, and its gates."""
-    metadata = fields.get("metadata")
-    if not isinstance(metadata, dict):
-        return None, "", []
+    metadata = metadata_of(fields)
     number = phase_number(str(metadata.get("phase") or ""))
     if number is None:
         return None, "", []

@@ -12,7 +12,7 @@ from queenbee.store.ledger import rotation
 from queenbee.store.ledger.rotation import Rotation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from queenbee.core.fold import Fields
     from queenbee.services.open_store import Store
@@ -39,20 +39,16 @@ def rotate(
 
     if not (store.engine.archives and store.ledger(kind).size_bytes()):
         return Rotation()
+    more = {} if store.progress is None else {"progress": store.progress}
     with store.transaction():
         # Another process may have done it while this one waited for the lock.
         if due_at is not None and not rotation.is_due(store.ledger(kind), due_at):
             return Rotation()
-        return _rotated(store, kind, is_closed)
-
-
-def _rotated(store: Store, kind: str, is_closed: Callable[[Fields], bool]) -> Rotation:
-    more = {} if store.progress is None else {"progress": store.progress}
-    try:
-        return rotation.rotate(store.ledger(kind), is_closed, **more)
-    except Unwritable as error:
-        add_hint(error, store.layout)
-        raise
+        try:
+            return rotation.rotate(store.ledger(kind), is_closed, **more)
+        except Unwritable as error:
+            add_hint(error, store.layout)
+            raise
 
 
 def rotate_what_is_due(store: Store, kinds: Iterable[str], *, whatever_size: bool = False) -> None:

@@ -282,7 +282,9 @@ class Assignments:
                     place.take()
                 raise
             if current is not None and current.droid == droid:
-                return self._moved_to(tx, current, worktree)
+                if worktree in (None, current.worktree):
+                    return current
+                return Assignment(tx.update(KIND, current.id, {"worktree": worktree}))
             if not reassign:
                 self._refuse_taken(issue_id, droid, current, place)
             if current is not None:
@@ -293,14 +295,6 @@ class Assignments:
                 body = _said("Assigned", actor, reason)
                 _tell(tx, actor, droid, issue_id, f"Assigned{title}", body)
             return given
-
-    def _moved_to(self, tx: Transaction, own: Assignment, worktree: str | None) -> Assignment:
-        """Returns an assignment, which is worked on in another worktree from now on if one is
-        named.
-        """
-        if worktree in (None, own.worktree):
-            return own
-        return Assignment(tx.update(KIND, own.id, {"worktree": worktree}))
 
     def _refuse_taken(
         self, issue_id: str, droid: str, current: Assignment | None, place: Place | None

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 
+
+@dataclass(slots=True)
 class Diagnosis:
     """One thing that is wrong, where, and what to do about it."""
 
-    __slots__ = ("code", "file", "fixed", "hint", "line", "message", "severity")
-
-    def __init__(
-        self,
-        code: str,
-        file: str,
-        message: str,
-        *,
-        line: int | None = None,
-        hint: str | None = None,
-        severity: str = "error",
-    ) -> None:
-        self.code = code
-        self.file = file
-        self.line = line
-        self.message = message
-        self.hint = hint
-        self.severity = severity
-        """`error`: something is wrong; `note`: worth knowing, nothing is wrong."""
-        self.fixed = False
+    code: str
+    file: str
+    message: str
+    _: KW_ONLY
+    line: int | None = None
+    hint: str | None = None
+    severity: str = "error"
+    """`error`: something is wrong; `note`: worth knowing, nothing is wrong."""
+    fixed: bool = False
 
     def to_dict(self) -> dict[str, object]:
         """Returns the diagnosis as plain values."""

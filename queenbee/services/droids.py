@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queenbee.core.kinds import KINDS
 from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, NOBODYS, is_name, nearest
-from queenbee.core.records import READ, Message, mark_of
+from queenbee.core.records import READ, mark_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import UnknownDroid
 from queenbee.store.droids import clients, identity, presence
@@ -204,7 +204,11 @@ class Droids:
                         at_ms = instant_ms(row.get(instant))
                         if at_ms is not None and not (lost and instant == "released_at"):
                             newest_ms = max(newest_ms or 0, at_ms)
-        return newest_ms
+        everyones = self._store.state("messages").select(
+            {"to": EVERYONE}, newest_first=True, limit=_JUDGED
+        )
+        read_ms = [instant_ms(row.get(mark_of(name, READ))) for row in everyones]
+        return max((each for each in (newest_ms, *read_ms) if each is not None), default=None)
 
     def joined_ms(self, name: str) -> int:
         """Returns since when a droid is in the hive, in ms since 1970: its first record, its first
@@ -220,27 +224,3 @@ class Droids:
             for fields in self._store.state(kind.name).select({field: name}, limit=1)
         ]
         return min(sign for sign in signs if sign is not None)
-
-    def last_seen_ms(self) -> dict[str, int]:
-        """Returns for each droid the newest instant at which it wrote, or was active on this
-        machine, in ms since 1970.
-
-        A line that somebody else wrote about a droid (an assignment, a takeover) counts too:
-        a droid that just got work needs time to show up.
-        """
-        seen: dict[str, int] = {}
-        for kind in KINDS.values():
-            for droid, instant in kind.signs:
-                for name, value in self._store.state(kind.name).project((droid, instant), {}):
-                    at_ms = instant_ms(value)
-                    if isinstance(name, str) and at_ms is not None:
-                        seen[name] = max(seen.get(name, 0), at_ms)
-        for fields in self._store.state("messages").select({"to": EVERYONE}):
-            for name in Message(fields).readers:
-                at_ms = instant_ms(fields.get(mark_of(name, READ)))
-                if at_ms is not None:
-                    seen[name] = max(seen.get(name, 0), at_ms)
-        for name in seen:
-            here_ms = presence.last_ms(self._store.layout, name) or 0
-            seen[name] = max(seen[name], min(here_ms, self._store.now_ms()))
-        return seen

@@ -151,7 +151,10 @@ def note_away(layout: Layout, why: str) -> None:
     """
     told = _away(layout).get("told")
     told = told[-_MOST_TOLD:] if isinstance(told, list) else []
-    _write_away(layout, {"at_ns": time.time_ns(), "why": shortened(why, _WHY_CHARS), "told": told})
+    keep(
+        _in(layout, "away"),
+        {"at_ns": time.time_ns(), "why": shortened(why, _WHY_CHARS), "told": told},
+    )
 
 
 def is_resting(layout: Layout) -> bool:
@@ -169,7 +172,7 @@ def news(store: Store) -> list[str]:
     told = away.get("told")
     if not isinstance(told, list) or who in told:
         return []
-    _write_away(layout, {**away, "told": [*told, who]})
+    keep(_in(layout, "away"), {**away, "told": [*told, who]})
     return [f"{away.get('why')}; going on with what is here"]
 
 
@@ -177,10 +180,6 @@ def _away(layout: Layout) -> dict[str, object]:
     """Returns when the remote could not be reached last, why, and who was told; empty if it can."""
     said = recall(_in(layout, "away"), _MOST_BYTES)
     return said if isinstance(said, dict) else {}
-
-
-def _write_away(layout: Layout, said: dict[str, object]) -> None:
-    keep(_in(layout, "away"), said)
 
 
 def _in(layout: Layout, name: str) -> str:

@@ -13,19 +13,25 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.droids.liveness import described, is_running
+from queenbee.store.droids.liveness import PROC, described, is_running
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 UNKNOWN = "it ended"
 """How a process ended that somebody else has reaped."""
-_TELLS_ITS_END = 'rm -f "$0"; trap : TERM INT HUP; "$@"; s=$?; echo $s > "$0"; exit $s'
-"""Notes how the program ended, for a run that did not start it."""
+_TELLS_ITS_END = (
+    'rm -f "$0"; trap : TERM INT HUP; "$@"; s=$?; rm -f "$0"; set -C; echo $s > "$0"; exit $s'
+)
+"""Notes how the program ended, for a run that did not start it. The program may have put a link
+there: `set -C` makes a file, and writes to none.
+"""
 _END = ".end"
 GRACE_S = 4.0
 """Between SIGTERM and SIGKILL."""
 _TICK_S = 0.05
+_MARK = "QUEEN_TEAM_LOG"
+"""A variable that whatever an agent starts has, too."""
 
 
 class Child:
@@ -40,6 +46,8 @@ class Child:
         self._popen = popen
         self._term_s: float | None = None
         """When it was asked to end."""
+        self._how: str | None = None
+        """How it ended; what it started may still run."""
 
     @classmethod
     def start(
@@ -54,7 +62,7 @@ class Child:
             popen = subprocess.Popen(
                 ["/bin/sh", "-c", _TELLS_ITS_END, f"{log}{_END}", *argv],
                 cwd=cwd,
-                env=dict(env),
+                env={**env, _MARK: log},
                 stdin=given,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -63,7 +71,7 @@ class Child:
         finally:
             for each in {output, given} - {subprocess.DEVNULL}:
                 os.close(each)
-        return cls(described(popen.pid), popen)
+        return cls(described(popen.pid), popen, log)
 
     @property
     def pid(self) -> int:
@@ -71,9 +79,24 @@ class Child:
         return int(self.process.split(" ")[1])
 
     def ended(self) -> str | None:
-        """Returns how it ended, or None while it runs. What it left running in its group ends."""
+        """Returns how it ended, or None while it runs, or what it started, which is asked to end.
+
+        A process of another machine, or of a container that is gone, counts as ended once it was
+        asked to end: nothing here is ended in its place.
+        """
+        if self._how is None:
+            self._how = self._own_end()
+        if self._how is not None and self._strays() and not self._is_overdue(2 * GRACE_S):
+            self.stop()
+            return None
+        return self._how
+
+    def _own_end(self) -> str | None:
         if self._popen is None:
-            if is_running(self.process) is not False:
+            runs = is_running(self.process)
+            if runs is None and self._term_s is not None:
+                return UNKNOWN
+            if runs is not False:
                 return None
             self._end_others()
             return self._noted_end()
@@ -90,10 +113,10 @@ class Child:
         """Asks it to end, and ends it some seconds later; to be called again until it has ended."""
         if self._term_s is None:
             self._term_s = time.monotonic()
-            self._signal(signal.SIGTERM)
-            self._signal(signal.SIGCONT)
-        elif time.monotonic() > self._term_s + GRACE_S:
-            self._signal(signal.SIGKILL)
+            self._signal_all(signal.SIGTERM)
+            self._signal_all(signal.SIGCONT)
+        elif self._is_overdue(GRACE_S):
+            self._signal_all(signal.SIGKILL)
 
     def end(self) -> None:
         """Ends it; returns when it has ended."""
@@ -122,8 +145,31 @@ class Child:
         except (OSError, QueenError, ValueError):
             return UNKNOWN
 
+    def _is_overdue(self, after_s: float) -> bool:
+        return self._term_s is not None and time.monotonic() > self._term_s + after_s
+
+    def _strays(self) -> list[int]:
+        """Returns what it started and what then left its group, as the commands of Claude Code do;
+        nothing where a system has no /proc.
+        """
+        found, mark = [], f"\0{_MARK}={self._log}\0".encode()
+        for each in filter(str.isdigit, os.listdir("/proc") if self._log and PROC else ()):
+            with suppress(OSError), open(f"/proc/{each}/environ", "rb") as file:
+                if mark in b"\0" + file.read() and int(each) != os.getpid():
+                    found.append(int(each))
+        return found
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        if self._how is None:  # Afterwards, its number may be another's.
+            self._signal(number)
+        for each in self._strays():
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(each, number)
+
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
+        if is_running(self.process) is None or self.pid < 2:
+            return
+        with suppress(ProcessLookupError, PermissionError, OverflowError):
             os.killpg(self.pid, number)
 
 

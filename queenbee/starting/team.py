@@ -258,8 +258,8 @@ class Team:
         made = add(self._hive, name, path=_path_of(self._hive, name))
         before = roster.read(layout, name)
         goes_on = before is not None and (before.is_alive or before.state == "working")
-        if before is not None and before.process and not goes_on:
-            Child(before.process).ended()  # Of a run that was killed: what it left ends, too.
+        if not goes_on:  # What a run that was killed left ends, even what it had not noted.
+            Child(before.process if before else "", log=roster.log_path(layout, name)).end()
         entry = roster.Entry(name, before.to_dict() if before and goes_on else None)
         client = client_of(self._agent(name), self._env)
         refuse_missing(client, made.path)

@@ -87,6 +87,8 @@ class Worker:
     _rest_until_s: float = 0.0
     _log_from: int = 0
     _nudged_s: float | None = None
+    _silent: str = ""
+    """Why its process is being stopped."""
     _look_at_s: float = 0.0
     _began_with: int = 0
 
@@ -117,12 +119,14 @@ class Worker:
         """Does what is to be done now; to be called some times a second. Never waits for long."""
         if self._child is not None:
             ended = self._child.ended()
-            if ended is None and time.monotonic() >= self._look_at_s:
+            if ended is not None:
+                self._child = None
+                self._settle(self._silent or ended)
+            elif self._silent:
+                self._child.stop()
+            elif time.monotonic() >= self._look_at_s:
                 self._look_at_s = time.monotonic() + _LOOK_AGAIN_S
                 self._look_for_signs()
-            elif ended is not None:
-                self._child = None
-                self._settle(ended)
         elif not self.is_over and time.monotonic() >= self._rest_until_s:
             self._begin()
 
@@ -230,7 +234,7 @@ class Worker:
         except OSError as error:
             self._fail(f"{argv[0]} cannot be started: {error.strerror}", self.held())
             return
-        self._nudged_s = None
+        self._nudged_s, self._silent = None, ""
         self.entry.process = self._child.process
         self._note(state)
 
@@ -353,15 +357,13 @@ class Worker:
             if not WorktreeKeeper(self.home).note_signs(self.name):
                 with suppress(QueenError):
                     self.home.nudges.nudge(self.name)
-        elif time.monotonic() <= self._nudged_s + settings.answer_within_s or not self._child:
+        elif time.monotonic() <= self._nudged_s + settings.answer_within_s:
             return
         elif WorktreeKeeper(self.home).note_signs(self.name):
             self._nudged_s = None
         else:
             silent = format_duration((now_ms - last_ms) / 1000)
-            self._child.end()
-            self._child = None
-            self._settle(f"it was silent for {silent}, and was stopped")
+            self._silent = f"it was silent for {silent}, and was stopped"
 
     def _sessions(self) -> Layout:
         """Returns where its sessions are noted."""

@@ -155,20 +155,23 @@ def _share(fd: int, folder: int) -> None:
 class At:
     """The name of a file and the handle of its folder, for the functions of `os` with `dir_fd`.
 
-    Used as a context manager.
+    Used as a context manager; an error of these functions names the whole path.
     """
 
-    __slots__ = ("_folder", "_name")
+    __slots__ = ("_folder", "_name", "_path")
 
     def __init__(self, path: str) -> None:
+        self._path = path
         above, self._name = os.path.split(path)
         self._folder = open_folder(above)
 
     def __enter__(self) -> tuple[str, int]:
         return self._name, self._folder
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         os.close(self._folder)
+        if isinstance(error, OSError) and error.filename == self._name:
+            error.filename = self._path
 
 
 def is_there(path: str) -> bool:
@@ -277,7 +280,7 @@ def resolved(path: str) -> str:
                 raise Unreadable(
                     f"{path} leads through a symbolic link to {real}, "
                     f"{found or 'outside the working tree'}",
-                    hint=f"if that is intended, name {real} instead",
+                    hint=f"remove the link, or name {real} instead",
                     path=path,
                 )
             break

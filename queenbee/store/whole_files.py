@@ -150,6 +150,22 @@ def _put(
     durable: bool = True,
 ) -> bool:
     path = os.path.abspath(path)
+    try:
+        try:
+            return _put_once(path, data, change_hands, mode, durable)
+        except FileNotFoundError:  # `git clean` or `git stash -u` has just removed the folder.
+            return _put_once(path, data, change_hands, mode, durable)
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
+
+
+def _put_once(
+    path: str,
+    data: bytes,
+    change_hands: Callable[[str, str], bool],
+    mode: int | None,
+    durable: bool,
+) -> bool:
     temporary = unfinished(path)
     try:
         safe_open.make_folder(os.path.dirname(path))
@@ -169,8 +185,6 @@ def _put(
         # 3. The folder is synced; otherwise a power cut may bring the old file back.
         if durable:
             safe_open.sync_folder(os.path.dirname(path))
-    except OSError as error:
-        raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
     finally:
         _remove(temporary)
     return done

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,8 +14,7 @@ from queenbee.core.text import printable
 from queenbee.errors import QueenError
 from queenbee.tui.cells import Target
 from queenbee.tui.dialogs import Draft, Help, Question, Reading, Writing
-from queenbee.tui.facts import Reader
-from queenbee.tui.following import Follower, Foreseer
+from queenbee.tui.facts import Follower, Reader, foreseen
 from queenbee.tui.reading import issue_page, thread_page
 from queenbee.tui.team import Team
 from queenbee.tui.view import runs_out_within
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _TICK_S = 10.0
 _FAST_TICK_S = 1.0
+_COMPARE_EVERY_S = 60.0
 _ENDS_SOON_MS = 120_000
 """As `cells.left` shows seconds from here on."""
 
@@ -53,7 +55,8 @@ class Board(App[None]):
         self._follower = Follower(
             Reader(hive), partial(self._soon, self._take), partial(self._soon, self._team.refuse)
         )
-        self._foreseer = Foreseer(hive, partial(self._soon, self._team.foresee))
+        self._comparing = False
+        self._compared_s = float("-inf")
         self._timer: Timer | None = None
         self._every_s = 0.0
 
@@ -64,14 +67,12 @@ class Board(App[None]):
     def on_ready(self) -> None:
         """Begins to follow, now that there is something to show it on."""
         self._follower.start()
-        self._foreseer.start()
         self._time(_TICK_S)
 
     def on_unmount(self) -> None:
-        """Ends the threads."""
+        """Ends the thread that follows."""
         self._ended = True
         self._follower.end()
-        self._foreseer.end()
 
     def on_listing_chosen(self, event: Listing.Chosen) -> None:
         """Opens what a row is about."""
@@ -137,7 +138,7 @@ class Board(App[None]):
 
     def action_foresee(self) -> None:
         """Looks for conflicts now."""
-        self._foreseer.ask()
+        self._foresee()
         self._say("comparing the worktrees")
 
     def action_keys(self) -> None:
@@ -226,11 +227,24 @@ class Board(App[None]):
     def _take(self, facts: Facts) -> None:
         self._facts = facts
         self._team.take(facts, self._hive.now_ms())
-        self._foreseer.ask_if_old()
+        if time.monotonic() - self._compared_s >= _COMPARE_EVERY_S:
+            self._foresee()
         for page in self.screen_stack:
             if isinstance(page, Reading):
                 self._read(page)
         self._pace()
+
+    def _foresee(self) -> None:
+        """Compares the worktrees on a thread that nobody waits for: git may take long."""
+
+        def look() -> None:
+            found = foreseen(self._hive)
+            self._comparing, self._compared_s = False, time.monotonic()
+            self._soon(self._team.foresee, *found)
+
+        if not self._comparing:
+            self._comparing = True
+            threading.Thread(target=look, name="queen-watch-conflicts", daemon=True).start()
 
     def _tick(self) -> None:
         if self._parent_id not in (None, os.getppid()):

@@ -1,24 +1,29 @@
-"""What there is to show: read from the services at once, and whether it has changed since."""
+"""What there is to show: read from the services at once, and again whenever it has changed."""
 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.documents.folders import gates_dir, json_stamp
+from queenbee.errors import InvalidInput, QueenError
+from queenbee.git.collisions.comparing import compare
 from queenbee.services.work import status
 from queenbee.store.droids import roster
 from queenbee.store.files import stamp_of
+from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.safe_open import names_in
 from queenbee.workflows.gating.gates import gate_views
 from queenbee.workflows.verifications import recent_verifications
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.records import Message
+    from queenbee.git.collisions.found import Collisions
     from queenbee.services.work import Member, Status
     from queenbee.workflows.gating.gates import GateView, UnusableGate
     from queenbee.workflows.hive import Hive
@@ -109,3 +114,68 @@ def _times_in(folder: str) -> object:
     except OSError:
         return None
     return sorted((name, each.st_mtime_ns) for name, each in stats)
+
+
+_WAIT_S = 30.0
+"""Then the folders are watched anew, since one may have been made meanwhile."""
+_READ_AGAIN_S = 300.0
+"""Time passes without events: a deferral ends, a clock is set right."""
+_AFTER_REFUSAL_S = 3.0
+_LEAST_S = 0.3
+_SHARE = 4
+"""After a read, rests so many times as long as that took: a busy hive takes a fifth of a processor
+at most.
+"""
+
+
+class Follower(threading.Thread):
+    """Gives the facts to `found` now and whenever they change, and refusals to `refused`."""
+
+    def __init__(
+        self, reader: Reader, found: Callable[[Facts], object], refused: Callable[[str], object]
+    ) -> None:
+        super().__init__(name="queen-watch-facts", daemon=True)
+        self._reader = reader
+        self._found = found
+        self._refused = refused
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Reads and waits until `end`."""
+        while not self._ended.is_set():
+            begun_s = time.monotonic()
+            try:
+                # Before reading, so that nothing written meanwhile is missed.
+                stamp = self._reader.stamp()
+                facts = self._reader.read()
+                self._found(facts)
+                took_s = time.monotonic() - begun_s
+                self._ended.wait(max(_LEAST_S, _SHARE * took_s))
+                # A waiter that was killed leaves no event: only a look shows that it is gone.
+                someone = facts.status.queue or facts.status.landing
+                self._rest(stamp, begun_s + (_WAIT_S if someone else _READ_AGAIN_S))
+            except QueenError as error:
+                self._refused(error.message)
+                self._ended.wait(_AFTER_REFUSAL_S)
+
+    def _rest(self, stamp: object, until_s: float) -> None:
+        """Waits for something new, or for the time to read again in any case."""
+        while not self._ended.is_set() and time.monotonic() < until_s:
+            if self._reader.wait(self._ended, stamp, time.monotonic() + _WAIT_S):
+                return
+
+    def end(self) -> None:
+        """Lets the thread end, within half a second."""
+        self._ended.set()
+
+
+def foreseen(hive: Hive) -> tuple[Collisions | None, str]:
+    """Returns the conflicts between the worktrees, or None and why they were not compared."""
+    try:
+        if len(worktrees(hive.layout)) < 2:
+            return None, "One worktree: nothing to compare."
+        return compare(hive.layout), ""
+    except InvalidInput:
+        return None, "Not a git repository: nothing to compare."
+    except QueenError as error:
+        return None, error.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import EVERYONE
@@ -22,13 +23,13 @@ _MOST_CHARS = 20_000
 _TEXTS = ("description", "design", "acceptance_criteria", "notes")
 
 
+@dataclass(frozen=True)
 class Page:
     """A title, lines, and the message that an answer goes to."""
 
-    def __init__(self, title: str, lines: Sequence[Cell], answer_to: str | None) -> None:
-        self.title = title
-        self.lines = lines
-        self.answer_to = answer_to
+    title: str
+    lines: Sequence[Cell]
+    answer_to: str | None
 
 
 def issue_page(hive: Hive, issue_id: str) -> Page:

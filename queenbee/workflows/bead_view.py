@@ -12,7 +12,6 @@ from queenbee.core.beads import definition_of_done
 from queenbee.documents.folders import evidence_dir
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.ralph.ralph_bead import bead_checks, first_error, unmet_dependencies
-from queenbee.documents.sprints.bead_rules import MERGE, WORK, is_sprint_bead, team_of
 from queenbee.documents.sprints.executions import (
     attempts_left,
     describe_judges,
@@ -20,6 +19,7 @@ from queenbee.documents.sprints.executions import (
     has_history,
     next_step,
 )
+from queenbee.documents.sprints.sprint_bead import MERGE, WORK, is_sprint_bead, team_of
 from queenbee.workflows.verifications import last_verification
 
 if TYPE_CHECKING:

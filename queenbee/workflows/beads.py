@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from queenbee.core.readiness import blockers_of
 from queenbee.core.text import suggested
 from queenbee.documents.json_documents import parse_json
-from queenbee.documents.sprints.bead_rules import group_by_team, team_of
 from queenbee.documents.sprints.editing import edit_metadata
 from queenbee.documents.sprints.executions import (
     record_dev_execution,
@@ -15,6 +14,7 @@ from queenbee.documents.sprints.executions import (
     record_qa_execution,
     record_scrum_result,
 )
+from queenbee.documents.sprints.sprint_bead import group_by_team, team_of
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.workflows.bead_view import BeadView, kind_of
 from queenbee.workflows.tracking.owner import Owner

@@ -14,7 +14,8 @@ from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, metadata_of
-from queenbee.documents.sprints.bead_rules import is_sprint_bead
+from queenbee.documents.ralph.verify import complete_bead, update_meta, verify_to_complete
+from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotYours
 from queenbee.services.messages import stage
 from queenbee.store.droids import roster
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.checks.executing import Progress
+    from queenbee.checks.runner import CheckRunner
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment
-    from queenbee.documents.ralph.bead_files import BeadFile
+    from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
+    from queenbee.documents.ralph.verify import Verification
     from queenbee.services.writing.transaction import Transaction
     from queenbee.workflows.hive import Hive
 
@@ -94,17 +97,15 @@ def complete(  # noqa: PLR0913 - by name
     assignment = hive.assignments.check_ending(issue_id)
     if checked is not None and checked["verdict"] in GOOD:
         if bead := _open_bead(hive, assignment):
-            running.mark_completed(hive, bead)
+            update_meta(bead, running.bead_folders(hive), status="completed")
         record: VerificationRecord | None = checked
     else:
         completed = partial(
-            running.complete_ralph,
-            hive,
-            env=env,
-            on_progress=on_progress,
-            unverified_because=because,
+            complete_bead, waits_for=running.waits_for(hive), unverified_because=because
         )
-        record = _verified(hive, issue_id, _open_bead(hive, assignment), completed, because)
+        runner = running.check_runner(hive, env, on_progress=on_progress)
+        bead = _open_bead(hive, assignment)
+        record = _verified(hive, issue_id, bead, runner, completed, because)
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
     return end(hive, issue_id, _reason(record, reason), record)
@@ -136,8 +137,9 @@ def check(
     held = hive.assignments.active(issue_id) if of else hive.assignments.check_ending(issue_id)
     if held is None or of not in (None, held.droid):
         raise NotYours(f"{issue_id} is not assigned to {of}", hint="queen issue assignments")
-    checked = partial(running.check_ralph, hive, env=env, on_progress=on_progress)
-    return _verified(hive, issue_id, hive.documents.find_bead(issue_id), checked)
+    checked = partial(verify_to_complete, waits_for=running.waits_for(hive))
+    runner = running.check_runner(hive, env, on_progress=on_progress)
+    return _verified(hive, issue_id, hive.documents.find_bead(issue_id), runner, checked)
 
 
 def end(
@@ -167,25 +169,22 @@ def end(
 
 def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -> None:
     """Closes the tracker's row, where no program owns the file."""
-    issue = hive.issues.row(issue_id)
-    if issue is None or issue.done or not _is_closed_here(hive, issue):
-        return
-    if Owner.of(hive.layout) is not None:
-        return
-    row = hive.issues.exact_row(issue_id)
-    if row is not None and row.get("status") not in DONE:
-        closed = close_row(row, tx.now_ms)
-        hive.issues.put(tx, {**closed, "close_reason": reason} if reason else closed)
+    if _is_to_close(hive, issue_id) and Owner.of(hive.layout) is None:
+        row = hive.issues.exact_row(issue_id)
+        if row is not None and row.get("status") not in DONE:
+            hive.issues.put(tx, close_row(row, tx.now_ms, reason))
 
 
-def _is_closed_here(hive: Hive, issue: Issue) -> bool:
-    """Returns whether completing closes the row: the settings say so, or a plan or session made it,
-    which counts on that.
+def _is_to_close(hive: Hive, issue_id: str) -> bool:
+    """Returns whether completing closes the row: it is open, and the settings say so, or a plan or
+    session made it, which counts on that.
     """
-    if hive.layout.settings.close_on_complete:
-        return True
-    return may_be_bead(issue) and (
-        is_sprint_bead(issue.fields) or "session_task" in metadata_of(issue.fields)
+    issue = hive.issues.row(issue_id)
+    if issue is None or issue.done:
+        return False
+    return hive.layout.settings.close_on_complete or (
+        may_be_bead(issue)
+        and (is_sprint_bead(issue.fields) or "session_task" in metadata_of(issue.fields))
     )
 
 
@@ -194,10 +193,7 @@ def _closed_by_owner(hive: Hive, issue_id: str, reason: str | None) -> list[str]
 
     The completion counts all the same.
     """
-    issue = hive.issues.row(issue_id)
-    if issue is None or issue.done or not _is_closed_here(hive, issue):
-        return []
-    owner = Owner.of(hive.layout)
+    owner = Owner.of(hive.layout) if _is_to_close(hive, issue_id) else None
     if owner is None:
         return []
     try:
@@ -211,7 +207,8 @@ def _verified(
     hive: Hive,
     issue_id: str,
     bead: BeadFile | None,
-    ralph: Callable[[BeadFile], VerificationRecord],
+    runner: CheckRunner,
+    ralph: Callable[[BeadFile, CheckRunner, BeadFolders], Verification],
     unverified_because: str | None = None,
 ) -> VerificationRecord | None:
     """Returns the record of the checks of an issue, or None if it has none to run: what agents said
@@ -229,7 +226,7 @@ def _verified(
         record = running.judge_sprint(hive, issue, unverified_because=unverified_because)
         if record["verdict"] != "passed":
             return record
-    return ralph(bead) if bead is not None else record
+    return ralph(bead, runner, running.bead_folders(hive)).record if bead is not None else record
 
 
 def _open_bead(hive: Hive, assignment: Assignment) -> BeadFile | None:

@@ -132,7 +132,7 @@ class HiveDocuments(Documents):
     def _in_row(self, issue: Issue) -> BeadFile | None:
         if not has_checks(issue):
             return None
-        from queenbee.documents.ralph.bead_rows import bead_in_row  # noqa: PLC0415 - start-up
+        from queenbee.documents.ralph.bead_files import bead_in_row  # noqa: PLC0415 - start-up
 
         return bead_in_row(issue.fields, self._hive.layout.issues_path)
 

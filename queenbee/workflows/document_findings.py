@@ -20,11 +20,10 @@ from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import check_plan
 from queenbee.documents.plans.source_text import read_markdown
-from queenbee.documents.ralph.bead_files import BeadFolders, update_bead
-from queenbee.documents.ralph.bead_rows import bead_in_row
+from queenbee.documents.ralph.bead_files import BeadFolders, bead_in_row, update_bead
 from queenbee.documents.ralph.ralph_bead import validate_bead
 from queenbee.documents.sessions.session import validate_session
-from queenbee.documents.sprints.bead_rules import check_bead, is_sprint_bead
+from queenbee.documents.sprints.sprint_bead import check_bead, is_sprint_bead
 from queenbee.errors import QueenError
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.workflows.locks import documents_lock
@@ -53,7 +52,6 @@ def examine(hive: Services, beads: RalphBeads | None) -> Iterator[Diagnosis]:
     tracked = hive.issues.tracked()
     open_beads = [issue for key, issue in open_issues.items() if key in tracked]
     yield from _rows(hive, open_beads)
-    yield from _sprint_beads(hive, open_beads)
     yield from _plans(hive, open_beads)
     yield from _sessions(hive, open_beads)
     yield from _records(hive)
@@ -90,10 +88,11 @@ def _rows(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     path = hive.layout.issues_path
     for issue in issues:
         bead = bead_in_row(issue.fields, path)
-        if bead is not None:
-            hint = suggested("queen bead validate", issue.id)
-            found = validate_bead(bead.document)
-            yield from _errors("bead", path, found, hint, subject=issue.id)
+        found = [*validate_bead(bead.document)] if bead is not None else []
+        if is_sprint_bead(issue.fields):
+            found += check_bead(dict(issue.fields))
+        hint = suggested("queen bead validate", issue.id)
+        yield from _errors("bead", path, found, hint, subject=issue.id)
 
 
 def _gates(hive: Services) -> Iterator[Diagnosis]:
@@ -113,14 +112,6 @@ def _gates(hive: Services) -> Iterator[Diagnosis]:
             text = f"the gate {workflow_id}/{phase_id} is also in {seen[key]}"
             yield Diagnosis("duplicate_gate", gate.path, text, hint="remove all but one")
         seen.setdefault(key, gate.path)
-
-
-def _sprint_beads(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
-    for issue in issues:
-        if is_sprint_bead(issue.fields):
-            hint = suggested("queen bead validate", issue.id)
-            found = check_bead(dict(issue.fields))
-            yield from _errors("bead", hive.layout.issues_path, found, hint, subject=issue.id)
 
 
 def _cycles(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import suggested
 from queenbee.documents.issue_lists import import_issue_list, read_issue_list
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
-from queenbee.documents.plans.branches import PREFIXES
 from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.plans.plan_check import PREFIXES
 from queenbee.documents.plans.plan_import import import_plan
 from queenbee.documents.plans.rows import PlanSetting
 from queenbee.documents.plans.source_text import annotate_file, annotate_plan, read_markdown

@@ -14,15 +14,9 @@ from queenbee.documents.folders import bead_dirs, evidence_dir, gates_dir
 from queenbee.documents.gates import gate_run as gate_run
 from queenbee.documents.ralph.bead_files import BeadFolders, read_bead
 from queenbee.documents.ralph.ralph_bead import Unmet, unmet_dependencies
-from queenbee.documents.ralph.verify import (
-    complete_bead,
-    describe_checks,
-    update_meta,
-    verify_bead,
-    verify_to_complete,
-)
-from queenbee.documents.sprints.bead_rules import is_sprint_bead
+from queenbee.documents.ralph.verify import describe_checks, verify_bead
 from queenbee.documents.sprints.executions import describe_judges, has_history, sprint_verdict
+from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import InvalidInput
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.locks import documents_lock, gate_runs
@@ -56,38 +50,6 @@ def verify(
         return judge_sprint(hive, _with_judgements(hive, name))
     runner = check_runner(hive, env, on_progress=on_progress)
     return verify_bead(bead, runner, bead_folders(hive)).record
-
-
-def complete_ralph(
-    hive: Hive,
-    bead: BeadFile,
-    *,
-    env: Mapping[str, str],
-    unverified_because: str | None,
-    on_progress: Watcher | None,
-) -> VerificationRecord:
-    """Returns the record of the checks that completed a Ralph bead, or that failed."""
-    return complete_bead(
-        bead,
-        check_runner(hive, env, on_progress=on_progress),
-        bead_folders(hive),
-        waits_for=waits_for(hive),
-        unverified_because=unverified_because,
-    ).record
-
-
-def check_ralph(
-    hive: Hive, bead: BeadFile, *, env: Mapping[str, str], on_progress: Watcher | None
-) -> VerificationRecord:
-    """Returns the record of the checks of a Ralph bead that is to be completed, and is not yet."""
-    runner = check_runner(hive, env, on_progress=on_progress)
-    folders = bead_folders(hive)
-    return verify_to_complete(bead, runner, folders, waits_for=waits_for(hive)).record
-
-
-def mark_completed(hive: Hive, bead: BeadFile) -> None:
-    """Completes a Ralph bead whose checks have passed."""
-    update_meta(bead, bead_folders(hive), status="completed")
 
 
 def run_gate(

@@ -14,10 +14,9 @@ from queenbee.documents.agents import AGENTS_DIR, DEFAULT_AGENT, list_agents
 from queenbee.documents.findings import Finding
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.json_documents import parse_json
-from queenbee.documents.ralph.bead_rows import bead_in_row
+from queenbee.documents.ralph.bead_files import bead_in_row
 from queenbee.documents.ralph.ralph_bead import validate_bead
-from queenbee.documents.sprints.bead_rules import MAX_BYTES, check_bead, is_sprint_bead
-from queenbee.documents.sprints.sprint_bead import objects_in
+from queenbee.documents.sprints.sprint_bead import MAX_BYTES, check_bead, is_sprint_bead, objects_in
 from queenbee.errors import NotFound, Unreadable
 from queenbee.store.files import split_lines
 from queenbee.store.git_trees import git_tree

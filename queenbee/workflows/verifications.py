@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
+from queenbee.services.writing.secrets import LooksLikeSecret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,10 +22,12 @@ def recorder(hive: Services) -> Callable[[VerificationRecord], VerificationRecor
     Raises `UnknownDroid` for an unknown actor, before anything has run.
     """
     droid = hive.actor if hive.actor_or_none is not None else None
+    clean = without_secrets(hive)
 
     def record(run: VerificationRecord) -> VerificationRecord:
-        if not hive.allow_secrets:
-            _leave_secrets_out(run)
+        # A script writes its own reason, and git tracks the ledger but not the evidence.
+        for result in run["results"]:
+            result["reason"] = str(clean(result["reason"]))
         hive.look(run)
         with hive.transaction() as tx:
             return cast("VerificationRecord", tx.create(KIND, {"droid": droid, **run}))
@@ -61,12 +63,3 @@ def last_verification(hive: Services, bead_id: str) -> Mapping[str, object] | No
 def recent_verifications(hive: Services, *, limit: int) -> list[Mapping[str, object]]:
     """Returns the newest records of runs of checks, of beads and gates, newest first."""
     return list(hive.state(KIND).select({}, newest_first=True, limit=limit))
-
-
-def _leave_secrets_out(run: VerificationRecord) -> None:
-    # A script writes its own reason, and git tracks the ledger but not the evidence.
-    for result in run["results"]:
-        try:
-            refuse_secrets({"reason": result["reason"]})
-        except LooksLikeSecret:
-            result["reason"] = _LEFT_OUT

@@ -82,6 +82,21 @@ def test_a_read_only_git_directory_refuses_each_write_and_names_the_way_out(
     assert snapshot(beads) == {}
 
 
+@pytest.mark.parametrize(
+    "arguments", [("worktree", "add", "amber"), ("guard", "uninstall")], ids=" ".join
+)
+def test_a_folder_that_cannot_be_made_is_named(
+    queen: Queen, repo: Path, denied: Callable[[Path], None], arguments: tuple[str, ...]
+) -> None:
+    """Whatever the system refuses is no bug of ours."""
+    queen("guard", "install", as_="ui-engineer")
+    denied(repo / ".git" / "queenbee")
+    refused = queen(*arguments, "--json", as_="ui-engineer", unprivileged=True)
+    assert (refused.code, refused.error["code"]) == (7, "unwritable")
+    assert refused.error["message"].startswith(str(repo / ".git" / "queenbee"))
+    assert "let this process write there" in refused.error["hint"]
+
+
 def test_a_read_only_git_directory_does_not_matter_if_the_state_is_in_beads(
     queen: Queen, repo: Path, beads: Path, denied: Callable[[Path], None]
 ) -> None:

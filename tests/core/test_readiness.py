@@ -12,8 +12,10 @@ from queenbee.core.beads import Issue, read_rows
 from queenbee.core.readiness import (
     Standing,
     Waits,
+    blockers_of,
     counts,
     in_order_to_take,
+    missing_blockers,
     needed_for,
     standings,
 )
@@ -245,3 +247,19 @@ class TestWhatDecidesWhereAnIssueStands:
         needed = needed_for(["late"], read_rows(rows))
         found = standings(needed, holders={}, now_ms=NOW_MS, held_back={})
         assert found["late"].waits_for == ["part"]
+
+
+def test_whoever_waits_for_the_children_of_an_issue_waits_for_those_that_are_not_done():
+    waits = {"depends_on_id": "epic", "type": "waits-for"}
+    child = {"depends_on_id": "epic", "type": "parent-child"}
+    rows = read_rows(
+        [
+            row("epic"),
+            {**row("a"), "dependencies": [child]},
+            {**row("b", status="closed"), "dependencies": [child]},
+            {**row("last"), "dependencies": [waits]},
+        ]
+    )
+    assert blockers_of(rows["last"], rows) == ["a"]
+    del rows["epic"]
+    assert missing_blockers(rows) == [("last", "epic")]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.core.records import Assignment, Message, Record, Reservation
+from queenbee.core.timestamps import parse_ms
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())
 KINDS = [Message, Assignment, Reservation]
@@ -57,3 +58,16 @@ def test_the_revision_is_shown_last():
 def test_a_message_begins_the_thread_that_it_names_no_other_for():
     assert Message({"id": "qm-1"}).thread == "qm-1"
     assert Message({"id": "qm-2", "thread_id": "qm-1"}).thread == "qm-1"
+
+
+def test_what_a_droid_does_beside_its_issue_is_news_for_a_day():
+    noted = Assignment({"note": "the helper", "noted_at": "2026-01-05T10:00:00.000Z"})
+    then_ms = parse_ms("2026-01-05T10:00:00.000Z")
+    assert noted.note(then_ms + 24 * 3_600_000 - 1) == "the helper"
+    assert noted.note(then_ms + 24 * 3_600_000) == ""
+
+
+def test_a_reservation_says_whom_it_keeps_out():
+    assert Reservation({}).mode == "exclusive"
+    assert Reservation({"exclusive": False, "tree_id": "T"}).mode == "shared"
+    assert Reservation({"exclusive": False}).mode == "read"

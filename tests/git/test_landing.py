@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landed import unlanded
 from queenbee.git.landing import NotLanded, Rules, Work, land
+from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
 
 Worktree = Callable[[str], Path]
@@ -118,11 +121,12 @@ def test_work_in_the_main_worktree_is_not_overwritten(repo: Path, worktree: Work
     tree = worktree("one")
     commit_file(tree, "README.md", "one\n")
     (repo / "README.md").write_text("being edited\n")
-    before = head(repo, "main")
+    before, told = head(repo, "main"), list[str]()
     with pytest.raises(NotLanded, match="cannot be moved"):
-        landed(tree)
+        landed(tree, tell=told.append)
     assert head(repo, "main") == before
     assert (repo / "README.md").read_text() == "being edited\n"
+    assert told == []  # Nothing was killed there.
 
 
 def test_a_target_that_moves_during_the_check_is_merged_again(
@@ -143,7 +147,9 @@ def test_outside_a_linked_worktree_there_is_nothing_to_land(repo: Path) -> None:
 
 
 class TestTheTurn:
-    def test_is_waited_for(self, repo: Path, worktree: Worktree) -> None:
+    def test_is_waited_for(
+        self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         tree = worktree("one")
         commit_file(tree, "new.txt", "x\n")
         hive = opened(tree)
@@ -155,8 +161,11 @@ class TestTheTurn:
         with pytest.raises(Busy, match="api lands on main"):
             land(hive, check=None, wait_s=0.2, tell=told.append)
         assert told == ["waiting for api, who lands on main"]
-        entry.leave()
-        assert landed(tree) == head(repo, "main")
+        monkeypatch.setattr(landing_turn, "_WORTH_TELLING_S", 0.0)
+        threading.Timer(0.2, entry.leave).start()
+        land(hive, check=None, wait_s=60, tell=told.append)
+        assert told[2:] == ["waited 0s for the turn"]
+        assert head(tree) == head(repo, "main")
 
     def test_ends_with_a_killed_process(self, repo: Path, worktree: Worktree, queen: Queen) -> None:
         one, two = worktree("one"), worktree("two")
@@ -384,3 +393,23 @@ class TestTheRepositoryOfACaller:
         assert commit == head(two) == head(repo, "main")
         assert (repo / "two.txt").exists()
         assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""
+
+
+def test_a_landing_that_merges_takes_at_most_20_git_processes(
+    quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick("init")
+    git(repo, "add", ".beads")
+    git(repo, "commit", "-qm", "a hive")
+    trees = [worktree(name) for name in ("one", "two")]
+    for tree in trees:
+        commit_file(tree, f"{tree.name}.txt", "x\n")
+    assert quick("land", "--check", "true", as_="one", cwd=trees[0]).code == 0
+    log, folder = repo.parent / "log", repo.parent / "bin"
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\necho x >> {log}\nexec {shutil.which("git")} "$@"\n')
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    done = quick("land", "--check", "true", as_="two", cwd=trees[1])
+    assert (done.code, "came in" in done.out) == (0, True)
+    assert 0 < log.read_text().count("x") <= 20

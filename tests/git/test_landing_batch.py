@@ -115,6 +115,7 @@ def test_all_who_wait_land_in_one_step_with_one_check(
     assert f"landed on main as {first[:10]}" in done[0][1]
     for tree, (_, said) in zip(trees[1:], done[1:], strict=True):
         assert f"landed on main as {steps[1][:10]}, together with " in said
+        assert ", with one check of all" in said
         assert head(tree) == steps[1] == head(repo, "main")
         assert git(tree, "symbolic-ref", "HEAD").strip() == f"refs/heads/{tree.name}"
         assert git(tree, "status", "--porcelain") == ""
@@ -123,6 +124,22 @@ def test_all_who_wait_land_in_one_step_with_one_check(
     assert issue["reason"] == f"landed as {steps[1][:10]}"
     merges = git(repo, "rev-list", "--merges", "--parents", f"{steps[1]}^2", f"^{since}")
     assert any(line.split()[2:] == [own] for line in merges.splitlines())
+
+
+def test_whoever_lands_next_is_told_of_each_issue_of_the_step(
+    team: Team, repo: Path, beads: Path, trees: list[Path], queen: Queen, tmp_path: Path
+) -> None:
+    rows = [{"id": f"qb-{n}", "title": "x", "status": "open"} for n in (1, 2)]
+    write_lines(beads / "issues.jsonl", *rows)
+    for number in (1, 2):
+        queen("claim", f"qb-{number}", as_=f"w{number}", cwd=trees[number])
+    last = tmp_path / "last"
+    git(repo, "worktree", "add", "-q", str(last), "-b", "last")
+    commit_file(last, "last.txt", "x\n")
+    assert [code for code, _ in team.finish(team.start(trees[:3]))] == [0] * 3
+    said = queen("land", "--unchecked", as_="ui", cwd=last).out
+    both = ("came in: qb-1 by w1 with qb-2 by w2 (", "came in: qb-2 by w2 with qb-1 by w1 (")
+    assert any(each in said for each in both), said
 
 
 def test_a_branch_that_fails_is_the_only_one_that_is_told_so(
@@ -349,6 +366,28 @@ def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
         assert (repo / f"{tree.name}.txt").exists()
         assert git(tree, "symbolic-ref", "HEAD").strip() == f"refs/heads/{tree.name}"
         assert git(tree, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("strategy", ["merge", "squash"])
+def test_what_somebody_commits_where_a_leader_was_killed_is_not_left_behind(
+    team: Team, repo: Path, trees: list[Path], strategy: str
+) -> None:
+    team.queen("config", "set", "land.strategy", strategy)
+    hold = team.go.with_name("hold")
+    kill = f"[ -e w1.txt ] && [ ! -e {hold} ] && touch {hold} && kill -9 $PPID; true"
+    done = team.finish(team.start(trees[:3], kill))
+    (killed,) = (tree for tree, (code, _) in zip(trees, done, strict=False) if code == -9)
+    commit_file(killed, "later.txt", "x\n")
+    refused = team.queen("land", "--check", "true", cwd=killed, as_=killed.name)
+    assert refused.code == 5, refused
+    mine = head(killed)[:10]
+    assert f"{mine} in {killed} would be lost" in refused.err
+    suggested = f"git switch {killed.name} && git cherry-pick {mine}"
+    assert f"try: {suggested}, then queen land again" in refused.err
+    subprocess.run(suggested, shell=True, cwd=killed, check=True, capture_output=True)
+    again = team.queen("land", "--check", "true", cwd=killed, as_=killed.name)
+    assert again.code == 0, again
+    assert (repo / "later.txt").exists()
 
 
 class TestThePace:

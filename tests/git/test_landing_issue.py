@@ -80,7 +80,7 @@ def test_those_who_work_on_files_that_changed_are_told(
     quick("reserve", "--shared", "new.txt", as_="api")
     quick("reserve", "--shared", "other.txt", as_="db")
     shown = quick("land", "--unchecked", as_="ui", cwd=tree)
-    assert "told api: files that they work on changed" in shown.out
+    assert "told api which files that they work on changed" in shown.out
     (message,) = quick("msg", "inbox", "--json", as_="api").json
     assert message["subject"] == "main has changed files that you work on"
     assert f"ui landed {head(repo, 'main')[:10]} on main, which changes new.txt" in message["body"]
@@ -129,13 +129,13 @@ class TestWhatCameIn:
     ) -> None:
         (beads / "queen.toml").write_text(f'[land]\nstrategy = "{strategy}"\n')
         commit_file(behind, "README.md", f"first\n{(behind / 'README.md').read_text()}")
-        late = head(repo, "main")
+        late, landed = git(repo, "rev-parse", "main", "main~1").split()
         done = quick("land", "--unchecked", as_="ui", cwd=behind)
         assert done.code == 0, done
         shown = [each for each in done.out.split("\n") if each.startswith("came in: ")]
         assert [each.replace("“", '"').replace("”", '"') for each in shown] == [
             f'came in: {late[:10]} "add late.txt" by {author(repo)}, in other files',
-            "came in: qb-1 by api, which changes README.md too",
+            f"came in: qb-1 by api ({landed[:10]}), which changes README.md too",
         ]
 
     def test_is_in_the_json(self, quick: QuickQueen, repo: Path, behind: Path) -> None:
@@ -145,6 +145,7 @@ class TestWhatCameIn:
             {
                 "issue_id": None,
                 "droid": None,
+                "beside": [],
                 "commit": late,
                 "subject": "add late.txt",
                 "files": [],
@@ -152,6 +153,7 @@ class TestWhatCameIn:
             {
                 "issue_id": "qb-1",
                 "droid": "api",
+                "beside": [],
                 "commit": landed,
                 "subject": "qb-1: x",
                 "files": ["README.md"],
@@ -160,19 +162,27 @@ class TestWhatCameIn:
 
     @pytest.mark.parametrize("strategy", ["merge", "rebase"])
     def test_is_named_with_the_conflict_and_not_again_after_it(
-        self, quick: QuickQueen, beads: Path, behind: Path, strategy: str
+        self, quick: QuickQueen, repo: Path, beads: Path, behind: Path, strategy: str
     ) -> None:
         (beads / "queen.toml").write_text(f'[land]\nstrategy = "{strategy}"\n')
         commit_file(behind, "README.md", "other\n")
         refused = quick("land", "--unchecked", as_="ui", cwd=behind)
         assert refused.code == 5
-        assert "came in: qb-1 by api, which changes README.md too" in refused.out
+        assert refused.out.count("came in: qb-1 by api (") == 1
         assert "late.txt" not in refused.err
-        (behind / "README.md").write_text("both\n")
-        git(behind, "add", "README.md")
-        done = quick("land", "--continue", as_="ui", cwd=behind)
+        # Neither where somebody else was faster.
+        commit_file(repo, "README.md", "third\n")
+        said = ""
+        for text in ("both\n", "all\n", "all of it\n"):
+            (behind / "README.md").write_text(text)
+            git(behind, "add", "README.md")
+            done = quick("land", "--continue", as_="ui", cwd=behind)
+            said += done.out
+            if done.code == 0:
+                break
         assert done.code == 0, done
-        assert "came in: qb-1" not in done.out
+        assert "came in: qb-1" not in said
+        assert said.count("came in: ") == 1
 
     def test_is_at_most_five_lines(
         self, quick: QuickQueen, repo: Path, beads: Path, tree: Path

@@ -291,9 +291,13 @@ class TestTheMainWorktree:
         git(tree, "add", "-A", "-f", ".")
         git(tree, "commit", "-qm", "replaced")
         before = head(repo, "main")
-        with pytest.raises(NotLanded, match=r"replaces \.beads"):
+        with pytest.raises(NotLanded, match=r"replaces \.beads") as refused:
             landed(tree)
         assert head(repo, "main") == before
+        command = str(refused.value.hint).partition(", ")[0]
+        subprocess.run(command, shell=True, cwd=tree, check=True)
+        commit_file(tree, "work.txt", "x\n")
+        assert landed(tree) == head(repo, "main")
 
 
 class TestALander:

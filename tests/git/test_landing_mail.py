@@ -99,6 +99,22 @@ def test_the_news_of_a_landing_is_dropped_once_the_branch_has_it(
     assert quick("msg", "read", "--json", as_="api", cwd=other).json == []
 
 
+def test_the_news_of_a_landing_is_dropped_while_it_is_merged(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "two"
+    git(repo, "worktree", "add", "-q", str(other), "-b", "two")
+    quick("whoami", "--set", "api", cwd=other)
+    commit_file(other, "README.md", "theirs\n")
+    commit_file(tree, "README.md", "ours\n")
+    assert landed(quick, tree).code == 0
+    refused = landed(quick, other, droid="api")
+    assert (refused.code, "has changed files" in refused.out) == (5, False)
+    assert "conflict: README.md" in refused.err
+    assert "to read your mail" not in refused.out + refused.err
+    assert quick("msg", "read", "--json", as_="api", cwd=other).json == []
+
+
 def test_nobody_is_told_of_a_file_that_everybody_appends_to(
     quick: QuickQueen, repo: Path, tree: Path
 ) -> None:

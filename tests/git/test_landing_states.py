@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 
@@ -154,7 +155,9 @@ def killed_while_it_joined_a_conflict_of_another(trees: Trees) -> None:
 def killed_while_it_checked_with_another(trees: Trees) -> None:
     before = head(trees.one)
     git(trees.one, "checkout", "-q", "--detach")
-    git(trees.one, "merge", "-q", "--no-ff", "-m", "try", "other")
+    merged = git(trees.one, "merge-tree", "--write-tree", "one", "other").strip()
+    how = ("commit-tree", "-p", "one", "-p", "other", "-m", "try", merged)
+    git(trees.one, "reset", "-q", "--hard", git(trees.one, *how).strip())
     trees.step("try", trees.one, before, head(trees.other))
 
 
@@ -190,6 +193,18 @@ def of_an_older_version(trees: Trees) -> None:
     gone = {"droid": "ghost", "entry": "01HF0000000000000000000000", "tree": str(trees.other)}
     (trees.folder / "kept").write_text(json.dumps(gone))
     (trees.folder / "01HF0000000000000000000000.note").write_text('{"step":"merge"}\n')
+
+
+def torn_of_nobody(trees: Trees) -> None:
+    trees.folder.mkdir(parents=True, exist_ok=True)
+    (trees.folder / f"step-{'0' * 20}").write_text('{"step":"mer')
+    (trees.folder / f"promised-{'0' * 20}").write_text('{"comm')
+
+
+def folders_of_nobody(trees: Trees) -> None:
+    for name in ("full", "empty"):
+        (trees.folder / name).mkdir(parents=True)
+    (trees.folder / "full" / "file").touch()
 
 
 def of_a_worktree_that_is_gone(trees: Trees) -> None:
@@ -310,6 +325,8 @@ def test_a_merge_of_another_that_git_fails_to_take_back_is_tried_again(
     [
         (torn, {"torn: its process was killed"}),
         (foreign, {"nothing that a landing can read", "a place in the line that nobody has"}),
+        (torn_of_nobody, {"torn: its process was killed"}),
+        (folders_of_nobody, {"no file of a landing"}),
         (of_an_older_version, {"no file of a landing"}),
         (of_a_worktree_that_is_gone, {"of a worktree that is gone"}),
         (conflict, set()),
@@ -323,7 +340,15 @@ def test_the_doctor_names_what_no_landing_has(
     found = [each for each in examine(opened(repo, "ui")) if each.code == "landing"]
     assert {each.message for each in found} == said
     assert all(each.severity == "note" for each in found)
-    landed(trees.other)
+    for each in found:
+        if "rm -r" not in str(each.hint):
+            assert each.hint == "queen land removes it"
+            continue
+        shutil.rmtree(each.file)
+    for tree in (trees.other, trees.one):
+        with suppress(NotLanded):
+            landed(tree)
+    assert not [each for each in examine(opened(repo, "ui")) if each.code == "landing"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ MAY: dict[str, tuple[str, ...]] = {
     "land": ("filter.", "merge.", "hook-"),
     "worktree add": ("filter.", "hook-"),
     "worktree remove": ("filter.", "hook-"),
+    "next": ("filter.", "hook-"),
+    "complete": ("filter.", "hook-"),
     "sync": ("remote.", "core.sshCommand", "credential."),
 }
 
@@ -57,3 +59,19 @@ def test_each_command_runs_none_but_those_that_are_named(repo: Path, marks: Path
             mark.unlink()
     assert ran == {}
     assert {"worktree add extra", "worktree remove extra"} <= allowed.keys()
+
+
+@pytest.mark.slow
+def test_the_next_issue_brings_files_and_commits_records_as_git_does(
+    repo: Path, marks: Path, tmp_path: Path
+) -> None:
+    tree, off = tmp_path / "tree", ("-c", "core.fsmonitor=", "-c", "core.hooksPath=/dev/null")
+    (repo / ".beads" / "issues.jsonl").write_text('{"id":"qb-1","title":"A","status":"open"}\n')
+    git(repo, *off, "worktree", "add", "-q", str(tree), "-b", "tree", "HEAD~1")
+    for step in ("next", "complete --next"):
+        for mark in marks.iterdir():
+            mark.unlink()
+        done = Queen(tree)(*step.split(), as_="tester")
+        assert done.code in (0, 1), done
+        ran = {each.name for each in marks.iterdir()}
+        assert ran and all("filter." in each or each.startswith("hook-") for each in ran), ran

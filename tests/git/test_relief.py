@@ -103,6 +103,18 @@ def test_whoever_comes_back_is_told_and_cannot_land(team: Callable[[str], Path])
     assert Queen(amber)("next", "--json").json["issue_id"] == "qb-1"
 
 
+def test_whoever_gave_an_issue_back_lands_other_work(team: Callable[[str], Path]) -> None:
+    fern, amber = team("fern"), team("amber")
+    Queen(fern)("next")
+    Queen(fern)("release", "qb-1")
+    assert Queen(amber)("next", "--json").json["issue_id"] == "qb-1"
+    (fern / "a.py").write_text("a = 1\n")
+    git(fern, "add", "a.py")
+    git(fern, "commit", "-qm", "a")
+    landed = Queen(fern)("land", "--check", "true")
+    assert landed.code == 0, landed
+
+
 def test_one_of_several_who_wait_gets_it(team: Callable[[str], Path], beads: Path) -> None:
     Queen(team("fern"))("next")
     waiting = [next_of(team(name), "15s") for name in ("amber", "jade", "onyx")]

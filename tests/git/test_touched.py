@@ -430,9 +430,18 @@ def test_next_says_what_others_really_work_in(
     edit(tree, 4)
     (tree / "CHANGELOG.md").write_text("x\n")
     shown = quick("next", cwd=mine).out
-    assert "    works in ten.txt (changed line 4, uncommitted)\n" in shown
+    assert "    works in ten.txt (changed old line 4, uncommitted)\n" in shown
     (other,) = quick("next", "--json", cwd=mine).json["others"]
     assert [each["path"] for each in other["changes"]] == ["ten.txt"]
+
+
+def test_next_offers_the_check_that_the_files_name(
+    quick: QuickQueen, beads: Path, mine: Path
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    assert "for all: queen config set land.check COMMAND\n" in quick("next", cwd=mine).out
+    (mine / "Makefile").write_text("test:\n\ttrue\n")
+    assert "for all: queen config set land.check 'make test'\n" in quick("next", cwd=mine).out
 
 
 def test_next_says_what_the_branch_lacks(
@@ -485,9 +494,10 @@ def test_next_says_what_those_who_have_the_same_files_really_changed(
     has = "has the same files as you: ten.txt"
     assert [each.strip() for each in shown.splitlines() if has in each] == [
         f"{has} (nothing changed yet)",
-        f"{has} (changed line 4)",
-        f"{has} (changed line 4, uncommitted)",
+        f"{has} (changed old line 4)",
+        f"{has} (changed old line 4, uncommitted)",
     ]
+    assert "works in" not in shown
     assert "not merged yet" not in shown
 
 

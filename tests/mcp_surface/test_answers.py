@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hives import QuickQueen
 
-from queenbee.errors import Bug, QueenError
+from queenbee.errors import Bug, InvalidInput, QueenError
+from queenbee.mcp.arguments import count
 from queenbee.mcp.results import Answer, answered, refused
 
 ODD = {"caf\udce9": ["\ud83d", 1, 1.5, None, True, ("é", {"x": object})]}
@@ -36,3 +38,10 @@ def test_a_name_that_cannot_be_is_refused_before_it_serves(quick: QuickQueen) ->
     ran = quick("--as", "bad name", "mcp")
     assert ran.code == 2
     assert "bad name" in ran.err
+
+
+@pytest.mark.parametrize("given", ["2", True, 0, -1, 1.5, None])
+def test_a_count_is_a_whole_number_of_at_least_one(given: object) -> None:
+    assert count().read("limit", 2) == 2
+    with pytest.raises(InvalidInput, match="limit is a whole number of at least 1"):
+        count().read("limit", given)

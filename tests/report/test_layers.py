@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.report.layers import Bend, layers, route
+from queenbee.report.drawing import Bend, layers, route
 
 NODES = [f"n{number}" for number in range(9)]
 GRAPHS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8))).map(

@@ -7,7 +7,7 @@ from hives import START_MS
 from queenbee.core.records import Message
 from queenbee.core.timestamps import format_ms
 from queenbee.report import limits
-from queenbee.report.talk import checks, threads
+from queenbee.report.gathering import checks, threads
 
 
 def message(number: int, **fields: object) -> Message:

@@ -255,7 +255,9 @@ def test_reassigning_notifies_both_droids(hive: Hive, open_as: Opener) -> None:
     reviewer, tester = open_as("reviewer"), open_as("tester")
     reviewer.assignments.claim("qb-42")
     hive.assignments.assign("qb-42", "tester", reassign=True, reason="needs a test")
-    assert [m.subject for m in reviewer.messages.inbox()] == ["[qb-42] Reassigned to tester"]
+    (told,) = reviewer.messages.inbox()
+    assert told.subject == "[qb-42] Reassigned to tester"
+    assert told.body.endswith(": needs a test")
     assert [m.subject for m in tester.messages.inbox()] == ["[qb-42] Assigned"]
 
 

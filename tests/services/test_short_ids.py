@@ -234,3 +234,10 @@ def test_an_issue_that_only_records_know_is_itself_and_not_a_part_of_another(
 def test_nothing_is_found_by_what_is_no_part(hive: Hive) -> None:
     with pytest.raises(NotFound, match="there is no message 'W6XY'"):
         hive.messages.get("W6XY")
+
+
+def test_a_part_with_the_prefix_of_another_kind_names_nothing(hive: Hive, beads: Path) -> None:
+    put(beads, A)
+    state = hive.state("messages")
+    assert record_id(state, "qm-5W6X") == A
+    assert record_id(state, "qa-5W6X") is None

@@ -18,13 +18,13 @@ from queenbee.documents.plans.plan_graph import plan_dependencies
 from queenbee.documents.plans.plan_import import import_plan
 from queenbee.documents.plans.rows import PlanSetting
 from queenbee.documents.plans.source_text import annotate_plan
-from queenbee.documents.sprints.bead_rules import check_bead
 from queenbee.documents.sprints.executions import (
     record_dev_execution,
     record_qa_execution,
     record_scrum_result,
 )
 from queenbee.documents.sprints.numbers import branch_name, is_phase, is_sprint, worktree_path
+from queenbee.documents.sprints.sprint_bead import check_bead
 
 NOW = parse_ms("2026-02-07T10:00:00Z")
 SETTING = PlanSetting(

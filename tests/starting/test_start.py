@@ -173,7 +173,9 @@ class TestAnAgentThatFails:
     def test_leaves_nothing_running(self, team: Team) -> None:
         team.issues(1)
         note = team.bin / "pid"
-        ran = team.start("ui", "--agent", team.agent(f"sleep 1000 & echo $! > {note}\n" + WORKS))
+        ran = team.start(
+            "ui", "--agent", team.agent(f"env -i sleep 1000 & echo $! > {note}\n" + WORKS)
+        )
         assert ran.code == 0, ran
         stat = Path("/proc", note.read_text().strip(), "stat")
         assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
@@ -272,7 +274,7 @@ class TestItsEnd:
     def test_what_a_dead_agent_of_a_killed_one_left_running_ends_too(self, team: Team) -> None:
         team.issues(1)
         note = team.bin / "pid"
-        first = f"[ -e {note} ] || {{ sleep 1000 & echo $! > {note}; sleep 1000; }}\n"
+        first = f"[ -e {note} ] || {{ env -i sleep 1000 & echo $! > {note}; sleep 1000; }}\n"
         agent = team.agent(first + WORKS)
         running = team.begun("--agent", agent, "--size", "1")
         team.wait(lambda: note.exists() and note.read_text().strip())

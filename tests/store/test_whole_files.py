@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import stat
 
@@ -146,3 +147,18 @@ class TestCreating:
 
 def unsupported(*_args, **_at):
     raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+def test_a_folder_that_git_removes_meanwhile_is_made_again(tmp_path):
+    path = tmp_path / "beads" / "issues.jsonl"
+
+    def removed_once():
+        if not removed:
+            removed.append(path.parent)
+            shutil.rmtree(path.parent)
+        return False
+
+    removed = []
+    assert whole_files.write_unless(str(path), b"x\n", removed_once)
+    assert path.read_bytes() == b"x\n"
+    assert os.listdir(path.parent) == [path.name]

@@ -70,7 +70,7 @@ class Proxy(threading.Thread):
         self.port = self._server.getsockname()[1]
         self._to = port
         self._random = random.Random(seed)
-        self._cuts = cuts
+        self.cuts = cuts
         self._down_until = 0.0
         self.served = 0
         self.cut = 0
@@ -99,8 +99,8 @@ class Proxy(threading.Thread):
 
     def _serve(self, client: socket.socket) -> None:
         # Many end within the first bytes of an answer: the push counted, and nobody was told.
-        bad = self._random.random() < self._cuts
-        slow = bool(self._cuts) and self._random.random() < _SLOW
+        bad = self._random.random() < self.cuts
+        slow = bool(self.cuts) and self._random.random() < _SLOW
         limit = int(2 ** self._random.uniform(0, 13)) if bad else None
         which = self._random.random() < 0.5
         self.served += 1

@@ -68,11 +68,11 @@ def test_a_text_is_looked_at_before_the_lock_is_taken(working: Hive, repo: Path,
     assert not {name for name in changed if "lock" not in str(name)}
 
 
-@pytest.mark.parametrize("known", range(25, 33))
+@pytest.mark.parametrize("known", [0, 4_090])
 def test_under_the_lock_a_reason_is_not_looked_at_again(
     working: Hive, monkeypatch: pytest.MonkeyPatch, known: int
 ) -> None:
-    monkeypatch.setattr(secrets, "_passed", dict.fromkeys(map(str, range(known))))
+    monkeypatch.setattr(secrets, "_passed", dict.fromkeys(range(known)))
     looked: list[str] = []
     found = secrets._found
     entered = KernelLock.__enter__

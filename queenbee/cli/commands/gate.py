@@ -21,7 +21,7 @@ from queenbee.errors import InvalidInput, NoHive, QueenError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from queenbee.documents.gates.judgement import AttemptRecord
+    from queenbee.documents.gates.judgement import Document
     from queenbee.workflows.gating.gates import GateView, UnusableGate
     from queenbee.workflows.hive import Hive
 
@@ -316,7 +316,7 @@ def _show_history(attempts: Sequence[Mapping[str, Any]]) -> None:
 
 @command("history", show=_show_history, example="queen gate history -w wf_1 -p phase_1")
 @_of_gate
-def history(hive: Hive, workflow: str, phase: str) -> list[AttemptRecord]:
+def history(hive: Hive, workflow: str, phase: str) -> list[Document]:
     """List every attempt at a gate, oldest first"""
     from queenbee.documents.gates.gate import history as attempts_of  # noqa: PLC0415 - start-up
     from queenbee.workflows.gating.gates import gate_view  # noqa: PLC0415 - start-up

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,9 +44,10 @@ def _show_landing(value: dict[str, Any]) -> None:
         block(landing.output, most=40)
         say("when it is mended: queen land -m 'WHAT YOU DID'")
         return
-    checked = "" if landing.checked else ", unchecked"
-    beside = f", together with {printable(', '.join(landing.landed_with))}"
-    end = checked + (beside if landing.landed_with else "")
+    end = "" if landing.checked else ", unchecked"
+    if landing.landed_with:
+        checked = ", with one check of all" if landing.checked else ""
+        end += f", together with {printable(', '.join(landing.landed_with))}{checked}"
     say(f"landed on {printable(landing.target)} as {landing.commit[:10]}{end}")
     for each in landing.came_in[:_SHOWN]:
         say(f"came in: {each.sentence()}")
@@ -56,7 +56,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     if landing.untracked:
         say(f"note: not part of it, because untracked: {printable(', '.join(landing.untracked))}")
     if value["told"]:
-        say(f"told {printable(', '.join(value['told']))}: files that they work on changed")
+        say(f"told {printable(', '.join(value['told']))} which files that they work on changed")
     if value["completed"] is not None:
         views.show_loop({"completed": value["completed"], "next": None})
 
@@ -147,8 +147,6 @@ def _landed(hive: Hive, asked: Request) -> Answer:
         asked = asked.resumed(hive.layout, tell)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
     landing = done.landing
-    if asked.go_on and not call.json:  # The conflict named those that change the same files.
-        landing = replace(landing, came_in=[each for each in landing.came_in if not each.files])
     value = {
         "landing": landing,
         "told": done.told,

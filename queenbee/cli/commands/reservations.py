@@ -43,7 +43,7 @@ def show_list(reservations: Sequence[Reservation]) -> None:
             each.pattern,
             each.droid,
             *([ago(at_ms, now_ms) if at_ms is not None else ""] if any(seen_ms) else []),
-            "exclusive" if each.exclusive else "shared",
+            each.mode,
             _left(each, now_ms),
             each.issue_id or "",
             shortened(each.reason or ""),

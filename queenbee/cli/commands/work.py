@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command
+from queenbee.cli.app import Answer, command, invocation
 from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import force, seconds, timeout_option
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _SHOWN = 8
 _TITLE = 60
 _WAIT = "10m"
-_CHECK = "queen config set land.check COMMAND"
 _LANDING = {
     "landing": "lands on",
     "waiting": "waits to land on",
@@ -101,7 +100,10 @@ def _show_branch(begin: Begin) -> None:
             f"your branch is {begin.behind} behind the main branch: merge it before you begin"
         )
     if begin.lacks_check:
-        paragraph("no check is set yet; whoever knows it sets it for all: " + _CHECK)
+        from queenbee.checks import finding  # noqa: PLC0415 - start-up
+
+        setting = finding.check_setting(finding.found_checks(invocation().hive.layout.tree))
+        paragraph(f"no check is set yet; whoever knows it sets it for all: {setting}")
 
 
 def _title_of(member: Member, assignment: Assignment) -> str:
@@ -132,7 +134,8 @@ def _show_members(begin: Begin) -> None:
         if files := _shared(begin, member):
             doing = ", ".join(f"{printable(path)}{_doing(begin, member, path)}" for path in files)
             paragraph(f"    has the same files as you: {doing}")
-        if changes := [each for each in begin.changing if each.droid == member.droid]:
+        changes = [each for each in begin.changing if each.droid == member.droid]
+        if changes := [each for each in changes if each.path not in files]:
             doing = "; ".join(f"{printable(each.path)} ({each.what()})" for each in changes)
             paragraph(f"    works in {doing}")
     if len(begin.others) > _SHOWN:

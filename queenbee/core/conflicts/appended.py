@@ -19,9 +19,15 @@ _ENDINGS = ("md", "rst", "txt", "adoc", "org")
 
 def is_change_log(path: str) -> bool:
     """Returns whether a file is a change log, by its name, and no code."""
+    return is_prose(path) and path.rpartition("/")[2].lower().startswith(_NAMES)
+
+
+def is_prose(path: str) -> bool:
+    """Returns whether a file is a text for people, by its ending: two additions to code may be one
+    half each of something.
+    """
     name = path.rpartition("/")[2].lower()
-    ending = name.rpartition(".")[2] if "." in name else _ENDINGS[0]
-    return name.startswith(_NAMES) and ending in _ENDINGS
+    return "." not in name or name.rpartition(".")[2] in _ENDINGS
 
 
 def everybody_appends_to(path: str, join: str, union: Sequence[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from queenbee.core.conflicts.appended import is_prose
 from queenbee.core.text import suggested, visible
 
 TYPE_CHECKING = False
@@ -76,14 +77,14 @@ def _lines(text: bytes) -> list[bytes]:
 
 
 def union_setting(paths: Iterable[str]) -> str:
-    """Returns the command that sets `land.union` to name exactly these files too; empty if none
-    can be named.
+    """Returns the command that sets `land.union` to name exactly these files too, without code;
+    empty if none can be named.
 
     Its patterns are those of `.gitignore`, each one word of a shell: `*` in a name stands for
     itself.
     """
-    patterns = [re.sub(r"([\\*?\[\]])|^(?=[!#])| (?= *$)", _escaped_glob, each) for each in paths]
-    shown = [each for each in patterns if visible(each)]
+    wanted = [each for each in paths if is_prose(each) and visible(each)]
+    shown = [re.sub(r"([\\*?\[\]])|^(?=[!#])| (?= *$)", _escaped_glob, each) for each in wanted]
     return suggested("queen config set --add land.union", *shown) if shown else ""
 
 

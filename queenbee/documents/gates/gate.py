@@ -24,7 +24,7 @@ from queenbee.documents.gates.judgement import (
     results_of,
     rules_of,
 )
-from queenbee.documents.gates.rule_fields import bad_patterns, rules_findings
+from queenbee.documents.gates.rules import bad_patterns, gate_error, rules_findings
 from queenbee.documents.schema import schema_findings
 from queenbee.errors import Conflict, InvalidInput, NotFound
 
@@ -32,12 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from queenbee.documents.gates.judgement import (
-        AttemptRecord,
-        Document,
-        GateError,
-        RuleResult,
-    )
+    from queenbee.documents.gates.judgement import Document
 
 SCHEMA_VERSION = "1.0"
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "phase-gate.schema.json")
@@ -167,7 +162,7 @@ def remove_rule(document: Document, rule_id: str) -> Document:
     return _recounted(gate)
 
 
-def history(document: Document) -> list[AttemptRecord]:
+def history(document: Document) -> list[Document]:
     """Returns every attempt, oldest first: its number, status, times, counters and errors."""
     archived = document["validation_execution"].get("previous_attempts", [])
     return [*deepcopy(archived), _attempt_record(document)]
@@ -201,14 +196,13 @@ def begin_attempt(document: Document, now_ms: int, *, again: bool = False) -> Do
 
 def add_results(
     document: Document,
-    results: Sequence[RuleResult],
-    errors: Sequence[GateError],
+    results: Sequence[Document],
     *,
     attempt: int,
     now_ms: int,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
 ) -> Document:
-    """Returns the gate with results of a run; its status stays `in_progress`.
+    """Returns the gate with results of a run and their errors; its status stays `in_progress`.
 
     0 for `max_results_per_rule` keeps all. Raises `Conflict` if another run has ended the attempt
     that the results belong to.
@@ -223,10 +217,13 @@ def add_results(
         )
     kept = results_of(gate)
     kept += [{**_not_before(result, kept), "attempt": attempt} for result in results]
-    ran = {result["rule_id"] for result in results}
-    status["errors"] = [
-        error for error in status.get("errors", []) if _rule_of(error) not in ran
-    ] + deepcopy(list(errors))
+    ran = {result["rule_id"]: result for result in results}
+    status["errors"] = [one for one in status.get("errors", []) if _rule_of(one) not in ran]
+    status["errors"] += [
+        gate_error(rule, ran[rule["rule_id"]])
+        for rule in rules_of(gate)
+        if ran.get(rule["rule_id"], {}).get("status") == "failed"
+    ]
     if max_results_per_rule:
         _trim(gate, max_results_per_rule)
     status["last_updated"] = format_ms(now_ms)
@@ -274,7 +271,7 @@ def _recounted(gate: Document) -> Document:
     return gate
 
 
-def _attempt_record(gate: Document) -> AttemptRecord:
+def _attempt_record(gate: Document) -> Document:
     status, metadata = gate["status"], gate["metadata"]
     return {
         "attempt": attempt_of(gate),
@@ -286,7 +283,7 @@ def _attempt_record(gate: Document) -> AttemptRecord:
     }
 
 
-def _not_before(result: RuleResult, kept: list[RuleResult]) -> RuleResult:
+def _not_before(result: Document, kept: list[Document]) -> Document:
     """Returns the result as the latest of its rule, even if the clock was set back."""
     earlier = [made_ms(one) for one in kept if one["rule_id"] == result["rule_id"]]
     return {**result, "validated_at": format_ms(max([made_ms(result), *earlier]))}
@@ -350,7 +347,7 @@ def _status_findings(document: Document) -> list[Finding]:
     return found
 
 
-def _rule_of(error: GateError) -> object:
+def _rule_of(error: Document) -> object:
     return error.get("context", {}).get("rule_id")
 
 

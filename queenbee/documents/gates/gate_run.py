@@ -18,7 +18,7 @@ from queenbee.documents.gates.gate import (
 )
 from queenbee.documents.gates.gate_files import update_gate
 from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, results_of, rules_of
-from queenbee.documents.gates.rules import gate_error, gate_result, judged, rule_check
+from queenbee.documents.gates.rules import gate_result, judged, rule_check
 from queenbee.errors import Conflict, QueenError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from queenbee.checks.runner import CheckRunner
     from queenbee.checks.verification import VerificationRecord
     from queenbee.documents.gates.gate_files import GateFile
-    from queenbee.documents.gates.judgement import Document, GateError, RuleResult
+    from queenbee.documents.gates.judgement import Document
     from queenbee.documents.json_documents import Lock
 
 
@@ -101,12 +101,15 @@ class _Results:
         self._max_results = max_results
         self._clean = clean
         self._update = update
-        self._results: list[RuleResult] = []
-        self._errors: list[GateError] = []
+        self._results: list[Document] = []
 
     def keep(self, result: CheckResult, evidence: str | None) -> None:
         """Takes the result of the next rule, which has just ended, and writes it to the gate."""
-        self._add(result, evidence)
+        result_id = f"res_{uuid.uuid4()}".replace("-", "_")  # As the document writes them.
+        found = gate_result(
+            next(self._rules), result, result_id=result_id, now_ms=self._now_ms(), evidence=evidence
+        )
+        self._results.append(cast("Document", self._clean(found)))
         following = next(self._following)
         looks = (result.check.what, following.what if following is not None else None)
         if all(isinstance(each, FileExists) for each in looks):
@@ -118,21 +121,12 @@ class _Results:
         # A gate that is locked or cannot be written now must not end the run: `finish` has the
         # result too, and raises what is still wrong by then.
         with suppress(QueenError):
-            self._forget(self._update(self._into).document)
+            written = {one["result_id"] for one in results_of(self._update(self._into).document)}
+            self._results = [one for one in self._results if one["result_id"] not in written]
 
     def finish(self, gate: Document) -> Document:
         """Returns the gate at the end of the run. Raises `Conflict` if another run ended it."""
         return end_attempt(self._added(gate), self._now_ms())
-
-    def _add(self, found: CheckResult, evidence: str | None) -> None:
-        rule = next(self._rules)
-        result = gate_result(
-            rule, found, result_id=f"res_{_uuid()}", now_ms=self._now_ms(), evidence=evidence
-        )
-        result = cast("RuleResult", self._clean(result))
-        self._results.append(result)
-        if result["status"] == "failed":
-            self._errors.append(gate_error(rule, result, error_id=f"err_{_uuid()}"))
 
     def _into(self, gate: Document) -> Document:
         """Returns the gate with the results, or as it is if they would make it pass."""
@@ -144,24 +138,11 @@ class _Results:
             return gate
         return gate if judge(changed).passed else changed
 
-    def _forget(self, on_disk: Document) -> None:
-        """Drops the results that are in the gate's file."""
-        ids = {result["result_id"] for result in results_of(on_disk)}
-        self._results = [one for one in self._results if one["result_id"] not in ids]
-        waiting = {result["rule_id"] for result in self._results}
-        self._errors = [one for one in self._errors if one["context"]["rule_id"] in waiting]
-
     def _added(self, gate: Document) -> Document:
         return add_results(
             gate,
             self._results,
-            self._errors,
             attempt=self.attempt,
             now_ms=self._now_ms(),
             max_results_per_rule=self._max_results,
         )
-
-
-def _uuid() -> str:
-    """Returns a random UUID with `_` between its groups, as the document writes them."""
-    return str(uuid.uuid4()).replace("-", "_")

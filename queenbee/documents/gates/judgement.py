@@ -6,7 +6,7 @@ Pure functions over the document. `spec/4-phase-gate.md`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
@@ -16,46 +16,8 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     Document = dict[str, Any]
+    """A gate or a part of one, such as a rule or a result: `phase-gate.schema.json`."""
     Status = Literal["pending", "in_progress", "passed", "failed"]
-
-
-class RuleResult(TypedDict):
-    """What a gate keeps of one run of a rule."""
-
-    result_id: str
-    rule_id: str
-    validated_at: str
-    status: str
-    message: NotRequired[str]
-    details: NotRequired[dict[str, Any]]
-    attempt: NotRequired[int]
-
-
-class GateError(TypedDict):
-    """What `status.errors` keeps of a failed result."""
-
-    error_id: str
-    timestamp: str
-    message: str
-    context: dict[str, Any]
-
-
-class Counters(TypedDict):
-    """How many rules of a gate have passed and how many failed, by their latest results."""
-
-    passed_count: int
-    failed_count: int
-    total_count: int
-
-
-class AttemptRecord(Counters):
-    """One attempt at a gate, as its history keeps it."""
-
-    attempt: int
-    status: Status
-    started_at: str | None
-    completed_at: str | None
-    errors: list[GateError]
 
 
 @dataclass(frozen=True)
@@ -104,7 +66,7 @@ def judge(document: Document) -> Verdict:
     return Verdict(status, tuple(blocking), tuple(warnings))
 
 
-def latest_results(document: Document) -> dict[str, RuleResult]:
+def latest_results(document: Document) -> dict[str, Document]:
     """Returns the latest result of each rule that has one in the current attempt.
 
     The latest is the one with the newest `validated_at`; among equals, the last in the list. A
@@ -112,7 +74,7 @@ def latest_results(document: Document) -> dict[str, RuleResult]:
     """
     rule_ids = {rule["rule_id"] for rule in rules_of(document)}
     current = attempt_of(document)
-    latest: dict[str, RuleResult] = {}
+    latest: dict[str, Document] = {}
     for result in results_of(document):
         rule_id = result["rule_id"]
         attempt = result.get("attempt")
@@ -132,7 +94,7 @@ def attempt_of(document: Mapping[str, Any]) -> int:
     return len(document["validation_execution"].get("previous_attempts", [])) + 1
 
 
-def counters(document: Document) -> Counters:
+def counters(document: Document) -> dict[str, int]:
     """Returns how many rules have passed and failed, by their latest results."""
     latest = [result["status"] for result in latest_results(document).values()]
     return {
@@ -147,7 +109,7 @@ def gate_options(workflow_id: str, phase_id: str) -> str:
     return suggested("", workflow=workflow_id, phase=phase_id).strip()
 
 
-def made_ms(result: RuleResult) -> int:
+def made_ms(result: Document) -> int:
     """Returns when a result was made, in ms since 1970."""
     return instant_ms(result["validated_at"]) or 0
 
@@ -158,7 +120,7 @@ def rules_of(document: Document) -> list[Document]:
     return rules
 
 
-def results_of(document: Document) -> list[RuleResult]:
+def results_of(document: Document) -> list[Document]:
     """Returns the results of a gate, of every rule and attempt that is kept."""
-    results: list[RuleResult] = document["validation_execution"]["results"]
+    results: list[Document] = document["validation_execution"]["results"]
     return results

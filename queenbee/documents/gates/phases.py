@@ -14,6 +14,7 @@ from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.gates.gate import validate_gate
 from queenbee.documents.gates.gate_files import list_gates
 from queenbee.documents.gates.judgement import judge
+from queenbee.documents.issue_rows import metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -55,9 +56,7 @@ class PhaseGates:
 
     def before(self, fields: Mapping[str, Any]) -> list[GateState]:
         """Returns the gates that must have passed before anyone works on an issue."""
-        metadata = fields.get("metadata")
-        if not isinstance(metadata, dict):
-            return []
+        metadata = metadata_of(fields)
         found = {(gate.workflow_id, gate.phase_id): gate for gate in self._of_plan(metadata)}
         for workflow_id, phase_id in declared_gates(metadata.get("phase_gate")):
             found[workflow_id, phase_id] = self._named(workflow_id, phase_id)

@@ -7,7 +7,6 @@ through, mean skipped. `docs/plans.md`, section "Done and skipped".
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.documents.plans.grammar import CHECK, DONE, STATE
@@ -43,34 +42,26 @@ _MAX_LENGTH = 1_000
 """Characters of a heading: Beads refuses titles half as long, and the patterns take time."""
 
 
-@dataclass(frozen=True)
-class Marked:
-    """A text without its marks, and what they say; None if there is none."""
-
-    text: str
-    mark: Mark | None
-
-
-def read_marks(text: str) -> Marked:
-    """Returns a heading without the marks around it, and what they say.
+def read_marks(text: str) -> tuple[str, Mark | None]:
+    """Returns a heading without the marks around it, and what they say; None if there is none.
 
     A word for skipped outranks a check mark, which outranks a strike: people strike out what
     they have finished as well as what they have given up.
     """
     if len(text) > _MAX_LENGTH:
-        return Marked(text, None)
+        return text, None
     rest, marks = _strip(text.strip())
     inner, behind = _unstruck(rest)
     if behind is None:
-        return Marked(rest, _strongest(marks))
+        return rest, _strongest(marks)
     rest, within = _strip(inner)
-    return Marked(rest, _strongest([*marks, *within, *behind]) or "skipped")
+    return rest, _strongest([*marks, *within, *behind]) or "skipped"
 
 
-def read_title_marks(title: str) -> Marked:
+def read_title_marks(title: str) -> tuple[str, Mark | None]:
     """Returns the title of a heading without a strike through all of it, and what that says."""
     inner, behind = _unstruck(title) if len(title) <= _MAX_LENGTH else (title, None)
-    return Marked(inner, None if behind is None else _strongest(behind) or "skipped")
+    return inner, None if behind is None else _strongest(behind) or "skipped"
 
 
 def read_status(text: str) -> Mark | None:

@@ -132,12 +132,12 @@ def read_outline(text: str) -> Outline:
 
 def read_heading(text: str, level: int) -> Heading | None:
     """Returns the phase or sprint that a heading begins, or None."""
-    marked = read_marks(text)
-    found = _plain_heading(marked.text, level)
+    plain, mark = read_marks(text)
+    found = _plain_heading(plain, level)
     if found is None:
         return _plain_heading(text, level)
-    title = read_title_marks(found.title)
-    return replace(found, title=title.text, mark=marked.mark or title.mark)
+    title, said = read_title_marks(found.title)
+    return replace(found, title=title, mark=mark or said)
 
 
 def sprint_headings(text: str) -> list[tuple[str, int, list[Block]]]:

@@ -11,31 +11,18 @@ from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.plans.grammar import ANNOTATION, Unread, unread
-from queenbee.documents.plans.marks import read_status
 from queenbee.documents.plans.outline import Phase as Phase
 from queenbee.documents.plans.outline import read_outline
-from queenbee.documents.plans.sprint_fields import (
-    METADATA,
-    AgentRef,
-    gather_fields,
-    plain_value,
-    read_agents,
-    read_metadata,
-    read_needs,
-    read_priority,
-)
+from queenbee.documents.plans.sprint_fields import AgentRef, gather_fields
 from queenbee.documents.plans.unread import named_in_section
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Literal, TypeVar
+    from typing import Literal
 
     from queenbee.documents.markdown import Block
     from queenbee.documents.plans.marks import Mark
     from queenbee.documents.plans.outline import Outline, Section
-    from queenbee.documents.plans.sprint_fields import Fields
-
-    T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -165,34 +152,33 @@ def _sprint(
     section: Section, done: Mapping[str, int], known: Collection[str]
 ) -> tuple[Sprint, list[Finding]]:
     """Returns a sprint and what is wrong with it; records in lines of `done` say which are done."""
-    fields = gather_fields(section.blocks)
     heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"
-    read = _Reader(fields, where, line)
-    mark, why = _state(section, read.status(), done)
+    fields = gather_fields(section.blocks, where, line)
+    mark, why = _state(section, fields.status(), done)
     sprint = Sprint(
         number=heading.number,
         title=heading.title,
         line=line,
         phase=section.phase.number if section.phase else None,
-        worktree=read.word("worktree"),
-        branch=read.word("branch"),
-        source_branch=read.word("source_branch"),
-        team=read.word("team"),
-        priority=read.priority(),
-        dev_agents=read.agents("dev_agents"),
-        qa_agents=read.agents("qa_agents"),
+        worktree=fields.word("worktree"),
+        branch=fields.word("branch"),
+        source_branch=fields.word("source_branch"),
+        team=fields.word("team"),
+        priority=fields.priority(),
+        dev_agents=fields.agents("dev_agents"),
+        qa_agents=fields.agents("qa_agents"),
         tasks=tuple(fields.values.get("tasks", ())),
         ticked=frozenset(fields.ticked),
         acceptance=tuple(fields.values.get("acceptance", ())),
-        depends_on=read.needs(),
-        prose=read.prose(),
+        depends_on=fields.needs(),
+        prose=fields.text(),
         bead_ids=_annotated(section.blocks),
         mark=mark,
         why=why,
-        metadata=read.metadata(),
+        metadata=fields.metadata(),
     )
-    return sprint, [*read.findings, *named_in_section(section.blocks, fields.read, known, where)]
+    return sprint, [*fields.findings, *named_in_section(section.blocks, fields.read, known, where)]
 
 
 def _state(
@@ -229,68 +215,3 @@ def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
     """Returns the beads that the annotations in a section name, each once."""
     found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
     return tuple(dict.fromkeys(match[1] for match in found if match))
-
-
-class _Reader:
-    """Reads the gathered fields of one sprint and keeps the findings about them."""
-
-    def __init__(self, fields: Fields, where: str, line: int) -> None:
-        self._fields = fields
-        self._where = where
-        self._line = line
-        self.findings = list(fields.findings)
-
-    def word(self, key: str) -> str | None:
-        values = self._fields.values.get(key, [])
-        if len(values) > 1:
-            message = f"is given {len(values)} times; only the first is used"
-            _, where, line = self._at(key)
-            self.findings.append(Finding(where, message, line=line))
-        return (plain_value(values[0]) or None) if values else None
-
-    def status(self) -> tuple[Mark | None, int]:
-        """Returns what a `Status` field says, and its line."""
-        for key, values in self._fields.values.items():
-            if key.lower() == "other:status" and values:
-                return read_status(values[0]), self._at(key)[2]
-        return None, 0
-
-    def priority(self) -> int | None:
-        text = self.word("priority")
-        return None if text is None else self._kept(read_priority(text, *self._at("priority")[1:]))
-
-    def metadata(self) -> dict[str, object]:
-        """Returns the fields that go into the bead's metadata as they are."""
-        texts = {name: self.word(name) for name in METADATA}
-        return {
-            key: value
-            for name, text in texts.items()
-            if text is not None
-            for key, value in self._kept(read_metadata(name, text, *self._at(name)[1:])).items()
-        }
-
-    def agents(self, key: str) -> tuple[AgentRef, ...]:
-        return tuple(self._kept(read_agents(*self._at(key))))
-
-    def needs(self) -> tuple[str, ...]:
-        return tuple(self._kept(read_needs(*self._at("depends_on"))))
-
-    def prose(self) -> str:
-        """Returns the text around the fields, then the unknown fields."""
-        parts = list(self._fields.prose)
-        for key, values in self._fields.values.items():
-            if key.startswith("other:"):
-                items = values if len(values) == 1 else [f"\n- {item}" for item in values]
-                parts.append(f"**{key[6:]}:** {''.join(items)}".rstrip())
-        return "\n\n".join(parts)
-
-    def _kept(self, read: tuple[T, list[Finding]]) -> T:
-        value, found = read
-        self.findings += found
-        return value
-
-    def _at(self, key: str) -> tuple[list[str], str, int]:
-        """Returns the values of a field, its path in a finding, and its line."""
-        fields = self._fields
-        where, line = f"{self._where}.{key}", fields.lines.get(key, self._line)
-        return fields.values.get(key, []), where, line

@@ -6,13 +6,13 @@ work, and names.
 
 from __future__ import annotations
 
+import os
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from queenbee.documents.agents import agent_finding, agent_path
 from queenbee.documents.findings import Finding
-from queenbee.documents.graphs import find_cycles
-from queenbee.documents.plans.branches import default_prefix, shared_places
+from queenbee.documents.graphs import ancestors, find_cycles
 from queenbee.documents.plans.plan_graph import number_dependencies, plan_dependencies
 from queenbee.documents.sprints.numbers import (
     Natural,
@@ -26,7 +26,7 @@ from queenbee.documents.sprints.numbers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from queenbee.documents.plans.plan import Plan, Sprint
 
@@ -35,6 +35,9 @@ MAX_WAITS = 250_000
 
 MAX_TITLE_BYTES = 500
 """Beads refuses a longer title."""
+
+PREFIXES = ("sprint", "sprints", "plan")
+"""What default branches begin with: the first that is not a branch itself."""
 
 
 def check_plan(
@@ -57,7 +60,7 @@ def check_plan(
         return [*plan.findings, Finding("", message, hint=hint)]
     found = [*plan.findings, *_number_rules(plan), *_order_rules(plan), *_done_rules(plan)]
     prefix = branch_prefix or default_prefix(plan, source_branch)
-    found += shared_places(plan, prefix)
+    found += _shared_places(plan, prefix)
     for sprint in plan.sprints:
         found += _sprint_rules(sprint, prefix)
         source = sprint.source_branch or source_branch
@@ -70,6 +73,13 @@ def check_plan(
         hint = "write a sprint as ### Sprint 1.1: Title"
         found.append(Finding("", "this plan has no sprints", hint=hint, line=1))
     return sorted(found, key=lambda finding: finding.line or 0)
+
+
+def default_prefix(plan: Plan, source_branch: str) -> str:
+    """Returns what the default branches of a plan begin with."""
+    named = {source_branch, *(sprint.source_branch for sprint in plan.sprints)}
+    named.update(sprint.branch for sprint in plan.sprints)
+    return next((prefix for prefix in PREFIXES if prefix not in named), PREFIXES[0])
 
 
 def _number_rules(plan: Plan) -> Iterator[Finding]:
@@ -87,7 +97,13 @@ def _number_rules(plan: Plan) -> Iterator[Finding]:
             message = "runs in parallel with the sprint of this number with other letters"
             yield sprint.finding(message, severity="warning")
             kinds.clear()
-        yield from _phase_rules(sprint)
+        phase = phase_of(sprint.number)
+        if sprint.phase is None:
+            message = f"is not under a phase heading; ## Phase {phase} is assumed"
+            yield sprint.finding(message, severity="warning")
+        elif sprint.phase != phase:
+            message = f"is under ## Phase {sprint.phase}, but belongs to phase {phase}"
+            yield sprint.finding(message)
     yield from _annotation_rules(plan)
     yield from _phases(plan)
 
@@ -126,16 +142,6 @@ def _listed(names: Iterable[str]) -> str:
     shown = list(names)
     more = f", and {len(shown) - 10} more" if len(shown) > 10 else ""
     return ", ".join(shown[:10]) + more
-
-
-def _phase_rules(sprint: Sprint) -> Iterator[Finding]:
-    phase = phase_of(sprint.number)
-    if sprint.phase is None:
-        message = f"is not under a phase heading; ## Phase {phase} is assumed"
-        yield sprint.finding(message, severity="warning")
-    elif sprint.phase != phase:
-        message = f"is under ## Phase {sprint.phase}, but belongs to phase {phase}"
-        yield sprint.finding(message)
 
 
 def _phases(plan: Plan) -> Iterator[Finding]:
@@ -199,6 +205,41 @@ def _default_rules(plan: Plan) -> Iterator[Finding]:
     if parts:
         line = min(sprint.line for lacking in missing.values() for sprint in lacking)
         yield Finding("", f"defaults are used for {', '.join(parts)}", "warning", line=line)
+
+
+def _shared_places(plan: Plan, prefix: str) -> Iterator[Finding]:
+    """Yields an error for each sprint with a branch or worktree that another sprint has.
+
+    Sprints of one team that wait for each other may share them: they work one after another.
+    """
+    dependencies = plan_dependencies(plan)
+    branches: dict[str, Sprint] = {}
+    worktrees: dict[str, Sprint] = {}
+    for sprint in plan.sprints:
+        branch = _branch(sprint, prefix)
+        for kind, name, first in (
+            ("branch", branch, branches),
+            ("worktree", os.path.normpath(sprint.worktree or f"{branch}/"), worktrees),
+        ):
+            other = first.setdefault(name, sprint)
+            if other is sprint or other.number == sprint.number:
+                continue
+            if _in_turn(sprint, other, dependencies):
+                continue
+            message = f"has the {kind} {name}, which sprint {other.number} has too"
+            hint = (
+                f"give it another **{kind.title()}:**; sprints that work one after another there "
+                "name the same **Team:**"
+            )
+            yield sprint.finding(message, kind, hint=hint)
+            break  # The worktree follows the branch.
+
+
+def _in_turn(one: Sprint, other: Sprint, dependencies: Mapping[str, tuple[str, ...]]) -> bool:
+    if one.team is None or one.team != other.team:
+        return False
+    waits = other.number in ancestors(dependencies, [one.number])
+    return waits or one.number in ancestors(dependencies, [other.number])
 
 
 def _git_rules(plan: Plan, source_branch: str, prefix: str) -> Iterator[Finding]:

@@ -1,6 +1,8 @@
 """Imports a plan as beads: the rows that make the issues of a tracker agree with it.
 
-Pure. `docs/plans.md`, section "Import".
+Pure. `docs/plans.md`, section "Import". The annotation decides which bead is a sprint's before the
+number, which moves. A bead that somebody claimed, ran or finished keeps its sprint, unless the
+caller accepts the change.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
-from queenbee.core.text import suggested
+from queenbee.core.text import shell_word, suggested
 from queenbee.documents.findings import Finding, errors_in
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import (
@@ -19,13 +21,11 @@ from queenbee.documents.issue_rows import (
     metadata_of,
     plan_and_sprint,
 )
-from queenbee.documents.plans.branches import default_prefix
-from queenbee.documents.plans.matching import match_beads
-from queenbee.documents.plans.plan_check import check_plan
+from queenbee.documents.plans.plan_check import check_plan, default_prefix
 from queenbee.documents.plans.plan_graph import merges, plan_dependencies
-from queenbee.documents.plans.rows import SprintContext, Taken, Worksite, sprint_row
-from queenbee.documents.reconcile import Item, Source, hashed_id, reconcile
-from queenbee.documents.sprints.numbers import is_sprint
+from queenbee.documents.plans.rows import SprintContext, Taken, Worksite, begun_as, sprint_row
+from queenbee.documents.reconcile import Item, Source, match_rows, reconcile
+from queenbee.documents.sprints.numbers import is_sprint, without_zeros
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from queenbee.documents.issue_rows import Row, RowChange, RowImport
-    from queenbee.documents.plans.plan import Plan
+    from queenbee.documents.plans.plan import Plan, Sprint
     from queenbee.documents.plans.rows import PlanSetting
-    from queenbee.documents.reconcile import IdSource
 
 
 class InvalidPlan(InvalidInput):
@@ -51,13 +50,12 @@ def import_plan(
     setting: PlanSetting,
     now_ms: int,
     agents: Collection[str] | None = None,
-    id_source: IdSource = hashed_id,
 ) -> RowImport:
     """Returns the rows to add and to update so that the tracker has a bead for each sprint.
 
     `existing` are the tracker's rows; `agents` are those of `check_plan`. A sprint's bead is the
     one that the annotation under its heading names; without an annotation, the one that names
-    the plan file and the sprint (`matching`). Raises `InvalidPlan` when the plan has errors,
+    the plan file and the sprint. Raises `InvalidPlan` when the plan has errors,
     contradicts the beads or depends on beads that do not exist; nothing is imported then.
     """
     prefix = setting.branch_prefix or default_prefix(plan, setting.source_branch)
@@ -74,7 +72,7 @@ def import_plan(
     _refuse(collisions, None)
     imported = reconcile(
         list(_items(plan, sites, setting)),
-        Source(setting.plan_file, setting.prefix, setting.actor, now_ms, id_source),
+        Source(setting.plan_file, setting.prefix, setting.actor, now_ms),
         known=known,
         found=found,
         own=[key for key, row in known.items() if plan_and_sprint(row)[0] == setting.plan_file],
@@ -169,3 +167,107 @@ def _cycles(plan: Plan, known: Mapping[str, Row], changes: Sequence[RowChange]) 
             path = f"sprints[{on_it[0]}].depends_on"
             found.append(Finding(path, message, line=lines[on_it[0]]))
     return found
+
+
+def match_beads(
+    plan: Plan, known: Mapping[str, Row], setting: PlanSetting
+) -> tuple[dict[str, Row], list[Finding]]:
+    """Returns the bead that each sprint has so far, and every contradiction as a finding."""
+    matching = _Matching(known, setting)
+    annotated = {
+        sprint.number: row
+        for sprint in plan.sprints
+        if (row := matching.by_annotation(sprint)) is not None
+    }
+    moved = {row["id"] for row in annotated.values()}
+    rest = {key: row for key, row in known.items() if key not in moved}
+    numbered = match_rows(rest, lambda row: _number_in(row, setting.plan_file))
+    found: dict[str, Row] = {}
+    for sprint in plan.sprints:
+        row = annotated.get(sprint.number)
+        if row is None and (row := numbered.get(without_zeros(sprint.number))) is not None:
+            matching.check_title(sprint, row)
+        if row is not None:
+            found[sprint.number] = row
+            matching.check_done(sprint, row)
+    return found, matching.findings
+
+
+def _number_in(row: Row, plan_file: str) -> str | None:
+    """Returns the sprint of a plan that a bead was made from, or None for another plan's bead."""
+    file, sprint = plan_and_sprint(row)
+    return without_zeros(sprint) if file == plan_file and isinstance(sprint, str) else None
+
+
+class _Matching:
+    def __init__(self, known: Mapping[str, Row], setting: PlanSetting) -> None:
+        self._known = known
+        self._setting = setting
+        self.findings: list[Finding] = []
+
+    def by_annotation(self, sprint: Sprint) -> Row | None:
+        """Returns the bead that the annotation under a sprint names, if it is a sprint's bead."""
+        if sprint.bead_id is None:
+            return None
+        row = self._known.get(sprint.bead_id)
+        if row is None or row.get("status") == "tombstone":
+            state = "does not exist" if row is None else "was deleted"
+            text = f"the annotation names {sprint.bead_id}, which {state}"
+            self.findings.append(sprint.finding(text, severity="warning"))
+            return None
+        file, number = plan_and_sprint(row)
+        if not isinstance(number, str) or not is_sprint(number):
+            text = f"the annotation names {sprint.bead_id}, which is not the bead of a sprint"
+            self.findings.append(sprint.finding(text, hint="remove the annotation"))
+            return None
+        if file != self._setting.plan_file and file in self._setting.other_plans:
+            text = f"the annotation names {sprint.bead_id}, the bead of sprint {number} in {file}"
+            hint = "remove the annotation: each plan has its own beads"
+            self.findings.append(sprint.finding(text, hint=hint))
+            return None
+        if without_zeros(number) != without_zeros(sprint.number):
+            hint = f"if that is the same work under a new number: {self._accepting()}; "
+            hint += "if not, remove the annotation"
+            now = f"its annotation is under sprint {sprint.number}"
+            self._check_begun(sprint, row, f"sprint {number}", now, hint)
+        return row
+
+    def check_title(self, sprint: Sprint, row: Row) -> None:
+        """Reports a bead with a history whose number now belongs to a sprint with another title."""
+        # The tracker's title may have been edited.
+        if _plain(sprint.title) in map(_plain, (str(row.get("title")), _made_from(row))):
+            return
+        hint = (
+            f"write <!-- beads-ralph: {row['id']} --> under the heading of the sprint that it "
+            f"belongs to; if that is sprint {sprint.number}: {self._accepting()}"
+        )
+        now = f"sprint {sprint.number} is now {sprint.title!r}"
+        self._check_begun(sprint, row, repr(_made_from(row)), now, hint)
+
+    def check_done(self, sprint: Sprint, row: Row) -> None:
+        """Reports a sprint that is marked as done while somebody works on its bead."""
+        state = begun_as(row, self._setting.claimed)
+        if sprint.mark == "done" and state is not None and row.get("status") != "closed":
+            text = f"is marked as done, but its bead {row['id']} is not closed ({state})"
+            hint = f"queen complete {shell_word(row['id'])}"
+            self.findings.append(sprint.finding(text, severity="warning", hint=hint))
+
+    def _check_begun(self, sprint: Sprint, row: Row, was: str, now: str, hint: str) -> None:
+        state = begun_as(row, self._setting.claimed)
+        if state is not None and not self._setting.accept:
+            text = f"{row['id']} ({state}) was made from {was}, but {now}"
+            self.findings.append(sprint.finding(text, hint=hint))
+
+    def _accepting(self) -> str:
+        return f"queen plan import {shell_word(self._setting.plan_file)} --accept"
+
+
+def _made_from(row: Row) -> str:
+    """Returns the title in a bead's `plan_section`, which only imports write."""
+    section = metadata_of(row).get("plan_section")
+    text = section.rpartition("### Sprint ")[2] if isinstance(section, str) else ""
+    return text.partition(":")[2].strip() or str(row.get("title"))
+
+
+def _plain(title: str) -> str:
+    return " ".join(title.casefold().split())

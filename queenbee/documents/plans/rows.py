@@ -5,19 +5,25 @@ from __future__ import annotations
 import os
 from copy import deepcopy
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.agents import DEFAULT_AGENT, agent_path
+from queenbee.documents.fields import slug
 from queenbee.documents.issue_rows import metadata_of, new_row, plan_and_sprint
-from queenbee.documents.plans.branches import branch_names, free_name, team_names
-from queenbee.documents.sprints.bead_rules import MERGE, WORK
-from queenbee.documents.sprints.numbers import labels, phase_of, team_name, worktree_path
+from queenbee.documents.sprints.numbers import (
+    branch_name,
+    labels,
+    phase_of,
+    team_name,
+    worktree_path,
+)
 from queenbee.documents.sprints.reports import DEFAULT_SCHEMA
-from queenbee.documents.sprints.sprint_bead import DEFAULT_ATTEMPTS, objects_in
+from queenbee.documents.sprints.sprint_bead import DEFAULT_ATTEMPTS, MERGE, WORK, objects_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from typing import Any
 
     from queenbee.documents.issue_rows import Row
@@ -95,10 +101,10 @@ class Worksite:
         """Returns what the plan states, or what the bead has, or else default names not taken."""
         had = metadata_of(old or {})
         source = sprint.source_branch or had.get("source_branch") or setting.source_branch
-        defaults = branch_names(prefix, sprint, setting.plan_file)
-        branch = sprint.branch or had.get("branch") or free_name(defaults, taken.branches)
-        teams = team_names(team_name(sprint.number, sprint.title), setting.plan_file)
-        team = sprint.team or had.get("team_name") or free_name(teams, taken.teams)
+        defaults = _branch_names(prefix, sprint, setting.plan_file)
+        branch = sprint.branch or had.get("branch") or _free_name(defaults, taken.branches)
+        teams = _team_names(team_name(sprint.number, sprint.title), setting.plan_file)
+        team = sprint.team or had.get("team_name") or _free_name(teams, taken.teams)
         if sprint.worktree is not None:
             # A plan is read from the top folder, where its author wrote `../app-worktrees/…`.
             worktree = os.path.normpath(os.path.join(setting.repository, sprint.worktree))
@@ -289,3 +295,34 @@ def _labels(sprint: Sprint, had: object, *, merge: bool) -> list[str]:
         if isinstance(label, str) and label != "merge" and not label.startswith(_OWN_LABELS)
     ]
     return [*own, *others]
+
+
+def _free_name(names: Iterator[str], taken: Mapping[str, object]) -> str:
+    """Returns the first of these names that is not taken, or the last one."""
+    for name in names:  # There is at least one.
+        if name not in taken:
+            break
+    return name
+
+
+def _branch_names(prefix: str, sprint: Sprint, plan_file: str) -> Iterator[str]:
+    """Yields the default branch of a sprint, then those that tell its plan from another."""
+    plain = branch_name(prefix, sprint.number, sprint.title)
+    yield plain
+    rest = plain[len(prefix) + 1 :]
+    for name in _plan_names(plan_file):
+        yield f"{prefix}/{name}-{rest}"
+
+
+def _team_names(team: str, plan_file: str) -> Iterator[str]:
+    """Yields the default team of a sprint, then those that tell its plan from another."""
+    yield team
+    for name in _plan_names(plan_file):
+        yield f"{name}-{team}"
+
+
+def _plan_names(plan_file: str) -> Iterator[str]:
+    stem = os.path.splitext(os.path.basename(plan_file))[0]
+    name = slug(stem) or "plan"
+    yield name
+    yield f"{name}-{sha256(plan_file.encode(errors='replace')).hexdigest()[:4]}"

@@ -28,9 +28,10 @@ from queenbee.documents.sprints.numbers import is_sprint
 from queenbee.documents.sprints.sprint_bead import metadata_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from queenbee.documents.markdown import Block, Item
+    from queenbee.documents.plans.marks import Mark
 
 METADATA = ("agent_type", "dev_model", "max_retry_attempts")
 """Fields that go into the bead's metadata as they are."""
@@ -63,12 +64,15 @@ class AgentRef:
 
 @dataclass
 class Fields:
-    """The fields of a section; an unknown field is kept as `other:<its name>`.
+    """The fields under a sprint's heading; an unknown one is kept as `other:<its name>`.
 
-    `ticked` are the indices of the tasks that are ticked; `read` are the lines that have a
-    meaning for the plan.
+    `where` and `line` are the sprint's own. `ticked` are the indices of the tasks that are ticked;
+    `read` are the lines that have a meaning for the plan. Reading a field adds what is wrong with
+    it to `findings`.
     """
 
+    where: str
+    line: int
     values: dict[str, list[str]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     prose: list[str] = field(default_factory=list)
@@ -76,10 +80,106 @@ class Fields:
     read: set[int] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
+    def word(self, key: str) -> str | None:
+        """Returns the value of a field of one word."""
+        values = self.values.get(key, [])
+        if len(values) > 1:
+            self._refuse(key, f"is given {len(values)} times; only the first is used")
+        return (plain_value(values[0]) or None) if values else None
 
-def gather_fields(blocks: Iterable[Block]) -> Fields:
+    def status(self) -> tuple[Mark | None, int]:
+        """Returns what a `Status` field says, and its line."""
+        for key, values in self.values.items():
+            if key.lower() == "other:status" and values:
+                return read_status(values[0]), self._at(key)[1]
+        return None, 0
+
+    def priority(self) -> int | None:
+        """Returns a priority written as `1` or `P1`."""
+        text = self.word("priority")
+        match = re.fullmatch(r"[Pp]?([0-4])", text or "")
+        if text is not None and match is None:
+            message = f"{text[:80]!r} is not a priority; priorities go from 0 (critical) to 4"
+            self._refuse("priority", message)
+        return int(match[1]) if match else None
+
+    def metadata(self) -> dict[str, object]:
+        """Returns the fields of the bead's metadata, as far as its schema allows them."""
+        found: dict[str, object] = {}
+        for name in METADATA:
+            text = self.word(name)
+            if text is None:
+                continue
+            where, line = self._at(name)
+            value = int(text) if re.fullmatch("[0-9]{1,9}", text) else text.lower()
+            faults = [
+                replace(each, path=where, line=line) for each in metadata_findings(name, value)
+            ]
+            self.findings += faults
+            if not faults:
+                found[name] = value
+        return found
+
+    def agents(self, key: str) -> tuple[AgentRef, ...]:
+        """Returns the agents in `` `name` (model) - prompt`` items."""
+        agents: list[AgentRef] = []
+        for value in self.values.get(key, []):
+            # One line may hold several, separated by commas; a prompt may have commas of its own.
+            for item in re.split(r",\s+(?=`)", value) if value.startswith("`") else [value]:
+                match = AGENT.fullmatch(item.strip())
+                if match is None:
+                    self._tell_unread("an agent", item, key)
+                    continue
+                quoted, plain, remark, prompt = match.groups()
+                model = (remark or "").strip().lower() or None
+                if model is not None and model not in MODELS:
+                    models = ", ".join(MODELS)
+                    self._refuse(key, f"{remark!r} is not a model; the models are {models}")
+                    model = None
+                agents.append(AgentRef(quoted or plain, model, (prompt or "").strip() or None))
+        return tuple(agents)
+
+    def needs(self) -> tuple[str, ...]:
+        """Returns the sprint numbers and bead ids that the sprint says it depends on.
+
+        Only what is plain is read, the rest is an error: a dependency that is guessed wrong or left
+        out lets work begin too early. They are separated by commas, semicolons, "and", or lines;
+        `Sprint 1.2a: Title` is `1.2a`.
+        """
+        needs: dict[str, None] = {}
+        for value in self.values.get("depends_on", []):
+            for part in _parts(value[:_MAX_LENGTH]):
+                if is_sprint(part) or BEAD.fullmatch(part):
+                    needs[part] = None
+                else:
+                    self._tell_unread("a dependency", part, "depends_on")
+        return tuple(needs)
+
+    def text(self) -> str:
+        """Returns the text around the fields, then the unknown fields."""
+        parts = list(self.prose)
+        for key, values in self.values.items():
+            if key.startswith("other:"):
+                items = values if len(values) == 1 else [f"\n- {item}" for item in values]
+                parts.append(f"**{key[6:]}:** {''.join(items)}".rstrip())
+        return "\n\n".join(parts)
+
+    def _refuse(self, key: str, message: str) -> None:
+        where, line = self._at(key)
+        self.findings.append(Finding(where, message, line=line))
+
+    def _tell_unread(self, kind: str, text: str, key: str) -> None:
+        where, line = self._at(key)
+        self.findings.append(unread(kind, text, line, path=where))
+
+    def _at(self, key: str) -> tuple[str, int]:
+        """Returns the path of a field in a finding, and its line."""
+        return f"{self.where}.{key}", self.lines.get(key, self.line)
+
+
+def gather_fields(blocks: Iterable[Block], where: str, line: int) -> Fields:
     """Returns the fields of a section. A list outside a field contains the tasks."""
-    gathered = _Gathering()
+    gathered = _Gathering(Fields(where, line))
     for block in blocks:
         gathered.take(block)
     return gathered.fields
@@ -110,62 +210,6 @@ def plain_value(text: str) -> str:
     return text.strip("*_` \t")
 
 
-def read_agents(
-    values: Sequence[str], where: str, line: int
-) -> tuple[list[AgentRef], list[Finding]]:
-    """Returns the agents in `` `name` (model) - prompt`` items, and what is wrong with them."""
-    agents: list[AgentRef] = []
-    findings: list[Finding] = []
-    for value in values:
-        # One line may hold several, separated by commas; a prompt may have commas of its own.
-        for item in re.split(r",\s+(?=`)", value) if value.startswith("`") else [value]:
-            match = AGENT.fullmatch(item.strip())
-            if match is None:
-                findings.append(unread("an agent", item, line, path=where))
-                continue
-            quoted, plain, remark, prompt = match.groups()
-            model = (remark or "").strip().lower() or None
-            if model is not None and model not in MODELS:
-                message = f"{remark!r} is not a model; the models are {', '.join(MODELS)}"
-                findings.append(Finding(where, message, line=line))
-                model = None
-            agents.append(AgentRef(quoted or plain, model, (prompt or "").strip() or None))
-    return agents, findings
-
-
-def read_metadata(
-    name: str, text: str, where: str, line: int
-) -> tuple[dict[str, object], list[Finding]]:
-    """Returns a field of the bead's metadata, or what its schema has against it."""
-    value = int(text) if re.fullmatch("[0-9]{1,9}", text) else text.lower()
-    found = [replace(each, path=where, line=line) for each in metadata_findings(name, value)]
-    return ({} if found else {name: value}), found
-
-
-def read_priority(text: str, where: str, line: int) -> tuple[int | None, list[Finding]]:
-    """Returns a priority written as `1` or `P1`."""
-    match = re.fullmatch(r"[Pp]?([0-4])", text)
-    if match is None:
-        message = f"{text[:80]!r} is not a priority; priorities go from 0 (critical) to 4"
-        return None, [Finding(where, message, line=line)]
-    return int(match[1]), []
-
-
-def read_needs(values: Sequence[str], where: str, line: int) -> tuple[list[str], list[Finding]]:
-    """Returns the sprint numbers and bead ids that a sprint says it depends on.
-
-    Only what is plain is read, the rest is an error: a dependency that is guessed wrong or left out
-    lets work begin too early. They are separated by commas, semicolons, "and", or lines;
-    `Sprint 1.2a: Title` is `1.2a`.
-    """
-    parts = [part for value in values for part in _parts(value[:_MAX_LENGTH])]
-    needs = [part for part in parts if is_sprint(part) or BEAD.fullmatch(part)]
-    others = [part for part in parts if part not in needs]
-    return list(dict.fromkeys(needs)), [
-        unread("a dependency", part, line, path=where) for part in others
-    ]
-
-
 def _parts(value: str) -> Iterator[str]:
     """Yields the names in a value, without the words and marks around them."""
     text = _LINK.sub(r"\1", value).strip()
@@ -187,8 +231,8 @@ def _parts(value: str) -> Iterator[str]:
 
 
 class _Gathering:
-    def __init__(self) -> None:
-        self.fields = Fields()
+    def __init__(self, fields: Fields) -> None:
+        self.fields = fields
         self._current: str | None = None
         self._has_value = False
         """Whether the open field has a value other than a list."""

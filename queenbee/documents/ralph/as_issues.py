@@ -85,16 +85,19 @@ def read_beads(layout: Layout) -> RalphBeads:
 def _issue(bead: BeadFile, layout: Layout) -> Issue:
     document = bead.document
     title, intent, kind = (document.get(name) for name in ("title", "intent", "type"))
-    needs = bead_dependencies(document) if _are_lists(document) else []
+    words = " ".join(intent.split()) if isinstance(intent, str) else ""
+    needs, status = bead_dependencies(document), bead_status(document)
+    if status == "blocked" and (needs or document.get("phase_gate")):
+        status = "pending"
     # The path from the root, so that every clone shows the same one.
     metadata = {"bead_file": os.path.relpath(bead.path, os.path.realpath(layout.root))}
     if "phase_gate" in document:
         metadata["phase_gate"] = document["phase_gate"]
     fields: dict[str, object] = {
         "id": bead.bead_id,
-        "title": title if isinstance(title, str) and title else _first_words(intent),
+        "title": title if isinstance(title, str) and title else shortened(words, _SHOWN),
         "description": intent if isinstance(intent, str) else "",
-        "status": _status(bead_status(document), waits=bool(needs or document.get("phase_gate"))),
+        "status": _STATUSES.get(status, status),
         "priority": _priority(document.get("priority")),
         "issue_type": kind if isinstance(kind, str) else "task",
         "dependencies": [
@@ -105,22 +108,7 @@ def _issue(bead: BeadFile, layout: Layout) -> Issue:
     return Issue(fields)
 
 
-def _status(status: str, *, waits: bool) -> str:
-    if status == "blocked" and waits:
-        return "open"
-    return _STATUSES.get(status, status)
-
-
 def _priority(value: object) -> int:
     # A float such as 1.0 is a whole number to JSON Schema; anything else is not valid anyway.
     usable = isinstance(value, (int, float)) and not isinstance(value, bool)
     return int(value) if usable and abs(value) < 10 else DEFAULT_PRIORITY  # type: ignore[call-overload, arg-type]
-
-
-def _first_words(intent: object) -> str:
-    return shortened(" ".join(intent.split()), _SHOWN) if isinstance(intent, str) else ""
-
-
-def _are_lists(document: Mapping[str, Any]) -> bool:
-    """Returns whether the dependencies can be read; otherwise the bead is not valid."""
-    return all(isinstance(document.get(key) or [], list) for key in ("dependencies", "depends_on"))

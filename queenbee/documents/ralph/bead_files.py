@@ -1,7 +1,7 @@
 """The files of Ralph beads: found by id, rewritten whole, and moved so that no crash loses one.
 
 A crash during a move leaves both files, and they count as one bead: the copy in `completed/` wins,
-unless its status says that it is not completed. `docs/ralph-beads.md`, "Where beads are".
+unless its status says that it is not completed. A row of the tracker can hold a bead, too. `docs/ralph-beads.md`, "Where beads are".
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import DONE, definition_of_done
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import Finding
+from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.json_documents import json_files, read_object, write_object
 from queenbee.documents.ralph.ralph_bead import bead_status, checked_bead_id
 from queenbee.errors import Conflict, NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from queenbee.documents.json_documents import Lock
@@ -235,3 +237,24 @@ def _unread(problems: list[Finding]) -> str:
     if not problems:
         return ""
     return f" ({len(problems)} files there cannot be read, such as {problems[0].path})"
+
+
+def bead_in_row(row: Mapping[str, object], path: str) -> BeadFile | None:
+    """Returns the bead in a row of the tracker's file at `path`, valid or not, or None.
+
+    What the row waits for is the tracker's to say. Nothing is written to it: its runs are in the
+    ledger of verifications, and a loop over it starts with its first attempt.
+    """
+    dod = definition_of_done(row)
+    if dod is None:
+        return None
+    beside = {**metadata_of(row), **row}
+    more = {
+        name: beside[name]
+        for name in ("intent", "constraints", "phase_gate", "ralph_meta")
+        if beside.get(name) is not None
+    }
+    intent = row.get("description") or row.get("title") or str(row.get("id"))
+    status = "completed" if row.get("status") in DONE else "pending"
+    document = {"id": row.get("id"), "intent": intent, **more, "dod": dod, "status": status}
+    return BeadFile(str(row.get("id")), path, document, in_row=True)

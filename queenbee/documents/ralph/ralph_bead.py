@@ -23,6 +23,7 @@ from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import environment_findings, id_problem, named_environment
 from queenbee.documents.findings import Finding, errors_in, first_findings, in_short
+from queenbee.documents.issue_rows import blocker
 from queenbee.documents.schema import member_path, schema_findings
 from queenbee.errors import InvalidInput
 
@@ -159,10 +160,9 @@ def bead_dependencies(document: Mapping[str, Any]) -> list[str]:
     """
     ids: dict[str, None] = {}
     for key in _DEPENDENCY_KEYS:
-        for entry in document.get(key) or []:
-            bead_id = _dependency_id(entry)
-            if bead_id and (isinstance(entry, str) or entry.get("type", "blocks") == "blocks"):
-                ids[bead_id] = None
+        entries = document.get(key)
+        if isinstance(entries, list):
+            ids |= dict.fromkeys(filter(None, map(blocker, entries)))
     return list(ids)
 
 

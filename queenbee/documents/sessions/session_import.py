@@ -14,7 +14,7 @@ from queenbee.core.text import shortened, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import current_rows, metadata_of, new_row
-from queenbee.documents.reconcile import Item, Source, hashed_id, match_rows, reconcile
+from queenbee.documents.reconcile import Item, Source, match_rows, reconcile
 from queenbee.documents.sessions.task_graph import graph_of
 from queenbee.errors import InvalidInput
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from queenbee.documents.issue_rows import Row, RowImport
-    from queenbee.documents.reconcile import IdSource
     from queenbee.documents.sessions.session import Role, Session
     from queenbee.documents.sessions.task_graph import Task
 
@@ -42,7 +41,6 @@ def import_session(
     prefix: str,
     actor: str,
     now_ms: int,
-    id_source: IdSource = hashed_id,
 ) -> RowImport:
     """Returns the rows to add and to update so that the tracker has a bead for each task.
 
@@ -54,7 +52,7 @@ def import_session(
     found = match_rows(known, lambda row: _task_of(row, session.session_id))
     return reconcile(
         [_item(task, session, actor) for task in session.tasks],
-        Source(session.session_id, prefix, actor, now_ms, id_source),
+        Source(session.session_id, prefix, actor, now_ms),
         known=known,
         found=found,
         own={row["id"] for row in found.values()},

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from queenbee.documents.sprints.bead_rules import check_bead as check_bead
-from queenbee.documents.sprints.bead_rules import group_by_team as group_by_team
-from queenbee.documents.sprints.bead_rules import is_sprint_bead as is_sprint_bead
-from queenbee.documents.sprints.bead_rules import team_of as team_of
 from queenbee.documents.sprints.executions import InvalidRecord as InvalidRecord
 from queenbee.documents.sprints.executions import NoAttemptLeft as NoAttemptLeft
 from queenbee.documents.sprints.executions import attempts_left as attempts_left
@@ -17,4 +13,8 @@ from queenbee.documents.sprints.executions import record_qa_execution as record_
 from queenbee.documents.sprints.executions import record_scrum_result as record_scrum_result
 from queenbee.documents.sprints.executions import sprint_verdict as sprint_verdict
 from queenbee.documents.sprints.sprint_bead import SprintBead as SprintBead
+from queenbee.documents.sprints.sprint_bead import check_bead as check_bead
+from queenbee.documents.sprints.sprint_bead import group_by_team as group_by_team
+from queenbee.documents.sprints.sprint_bead import is_sprint_bead as is_sprint_bead
 from queenbee.documents.sprints.sprint_bead import sprint_schema as sprint_schema
+from queenbee.documents.sprints.sprint_bead import team_of as team_of

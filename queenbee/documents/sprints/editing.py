@@ -14,8 +14,7 @@ from queenbee.core.row_edits import later_than
 from queenbee.core.text import suggested
 from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.issue_rows import metadata_of
-from queenbee.documents.sprints.bead_rules import check_bead, is_sprint_bead
-from queenbee.documents.sprints.sprint_bead import metadata_fields
+from queenbee.documents.sprints.sprint_bead import check_bead, is_sprint_bead, metadata_fields
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:

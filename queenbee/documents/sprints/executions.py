@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 from queenbee.core.row_edits import later_than
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.findings import Finding, errors_in, in_short
-from queenbee.documents.sprints.bead_rules import MERGE, WORK
 from queenbee.documents.sprints.reports import report_findings
-from queenbee.documents.sprints.sprint_bead import SprintBead, part_findings
+from queenbee.documents.sprints.sprint_bead import MERGE, WORK, SprintBead, part_findings
 from queenbee.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -98,7 +97,12 @@ def record_qa_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int)
             hint="record the dev agent's execution first",
         )
     agent = _qa_agent(read, record["agent_path"])
-    _refuse(_check_report(_report_of(record, agent), agent), "report")
+    schema = agent.get("output_schema")
+    if isinstance(schema, dict):
+        faults = report_findings(_report_of(record, schema), schema)
+    else:
+        faults = [Finding("output_schema", "the agent has none")]
+    _refuse(faults, "report")
     changed, metadata = _opened(bead, now_ms)
     metadata["qa_agent_executions"] = [*read.qa_executions, record]
     said = f"attempt {record['attempt']}: {record['status']}: {record['message']}"
@@ -224,22 +228,14 @@ def _as_check(path: str, judgement: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _check_report(report: dict[str, Any], agent: Mapping[str, Any]) -> list[Finding]:
-    schema = agent.get("output_schema")
-    if not isinstance(schema, dict):
-        return [Finding("output_schema", "the agent has none")]
-    return report_findings(report, schema)
-
-
-def _report_of(execution: Mapping[str, Any], agent: Mapping[str, Any]) -> dict[str, Any]:
+def _report_of(execution: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the report behind an execution, as the agent's `output_schema` describes it.
 
     An execution keeps in `details` everything that an agent reported beyond status and message; a
     schema defines such members either in a `details` object or beside the two.
     """
     details = execution.get("details") or {}
-    schema = agent.get("output_schema")
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+    properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
     beside = {
         name: value

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
     from queenbee.git.landing.place import Place
 
-    Whose = Callable[[Sequence[str]], Mapping[str, tuple[str, str]]]
-    """Returns the issue and the droid of those of the commits that a completion names."""
+    Whose = Callable[[Sequence[str]], Mapping[str, Sequence[tuple[str, str]]]]
+    """Returns the issues and their droids of those of the commits that completions name."""
 
 _SHOWN = 3
 _MOST_CHARS = 60
@@ -41,6 +42,8 @@ class Arrival:
     issue_id: str | None = None
     """None if no completion names the commit."""
     droid: str | None = None
+    beside: Sequence[tuple[str, str]] = ()
+    """The other issues that landed in the same step, with their droids."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -49,7 +52,9 @@ class Arrival:
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
         if self.issue_id is not None and self.droid is not None:
-            whose = f"{_safe(self.issue_id)} by {_safe(self.droid)}"
+            landed = ((self.issue_id, self.droid), *self.beside)
+            whose = " with ".join(f"{_safe(issue)} by {_safe(droid)}" for issue, droid in landed)
+            whose += f" ({self.commit[:10]})"
         else:
             subject = quotation(one_line(self.subject, _MOST_CHARS))
             whose = f"{self.commit[:10]} {subject} by {_safe(self.author)}"
@@ -75,7 +80,7 @@ class Incoming:
         `changed` are the files of the branch, as far as that is known.
         """
         tree = self._place.tree
-        listed = _log(tree, self._own, tip)
+        listed = log(tree, self._own, tip)
         if not listed:
             return []
         commits = [each[0] for each in listed]
@@ -90,7 +95,7 @@ class Incoming:
             if commit in ends or not found:
                 found.append(Arrival(commit, subject, author, sorted(shared)))
                 if commit in records:
-                    found[-1].issue_id, found[-1].droid = records[commit]
+                    (found[-1].issue_id, found[-1].droid), *found[-1].beside = records[commit]
             else:
                 found[-1].files = sorted({*found[-1].files, *shared})
         return found
@@ -103,9 +108,10 @@ _LOG = (
 )
 
 
-def _log(tree: str, own: str, tip: str) -> list[tuple[str, str, str, set[str]]]:
-    """Returns the commits of the target alone, the newest first, with their author, their subject
-    and their files.
+@cache
+def log(tree: str, own: str, tip: str) -> list[tuple[str, str, str, set[str]]]:
+    """Returns the commits that only the target has, on its first-parent line, the newest first,
+    with their author, their subject and their files.
     """
     said = git(*_LOG, f"{own}..{tip}", "--", cwd=tree).decode(errors="surrogateescape")
     tokens = [each.lstrip("\n") for each in said.split("\0")]

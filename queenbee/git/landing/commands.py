@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.landing_steps import Step
 
 LAST_CHARS = 3_000
+ACTION = "queen land"
+"""What the reflogs call all that a landing does."""
 _SETTINGS = (
     *("-c", "merge.autoStash=false"),
     *("-c", "rebase.autoStash=false"),
@@ -110,6 +112,7 @@ class Commands:
                 **self.env,
                 "LANGUAGE": "en",
                 "GIT_EDITOR": "true",
+                "GIT_REFLOG_ACTION": ACTION,
                 "QUEEN_LANDING": self.token,
                 **(env or {}),
             },

@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from queenbee.core.text import named
+from queenbee.core.text import named, shell_word
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.hive_files import is_record
-from queenbee.git.landing.commands import git, is_commit
+from queenbee.git.landing.commands import ACTION, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files
 from queenbee.git.run import names_in, user_git
@@ -161,6 +161,13 @@ def go_back(commands: Commands, step: Step, where: Where) -> None:
         raise NotLanded(
             f"a merge is open in {where.tree}", hint="git merge --abort, then queen land again"
         )
+    if left := _committed_by_others(where):
+        raise NotLanded(
+            f"{named(left, SHOWN)} in {where.tree} would be lost: made while a landing had left "
+            f"the branch {named([where.branch])}; nothing was landed",
+            hint=f"git switch {shell_word(where.branch)} && git cherry-pick {' '.join(left)}, "
+            "then queen land again",
+        )
     before, after = (_commit(where.tree, each) for each in ("HEAD", f"refs/heads/{where.branch}"))
     step.write("return", branch=where.branch, before=before, after=after)
     done = commands("checkout", "-q", where.branch, "--", cwd=where.tree, to_the_end=True)
@@ -170,6 +177,20 @@ def go_back(commands: Commands, step: Step, where: Where) -> None:
             hint="undo the changes there, then queen land again",
         )
     step.end()
+
+
+def _committed_by_others(where: Where) -> list[str]:
+    """Returns the commits on no branch that somebody else has made here, the first one first."""
+    try:
+        path = os.path.join(where.git_dir, "logs", "HEAD")
+        with open(path, encoding="utf-8", errors="replace") as file:
+            entries = [each.partition("\t") for each in file]
+    except OSError:  # Git keeps none here.
+        return []
+    ours = (ACTION, "checkout:", "reset:")
+    made = {said.split(" ", 2)[1] for said, _, what in entries if not what.startswith(ours)}
+    how = ("rev-list", "--first-parent", "--reverse", "HEAD", "--not", "--branches", "--")
+    return [each[:10] for each in git(*how, cwd=where.tree).decode().split() if each in made]
 
 
 def is_unfinished(step: Step, where: Where) -> bool:

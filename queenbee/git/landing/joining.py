@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.git.landing import settings_merge
+from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import git, line
 from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded
@@ -49,6 +49,8 @@ class Joining:
         """The commit of the target that was brought into the branch."""
         self.joined: list[Joined] = []
         """The conflicts that needed nobody, in the order in which they were met."""
+        self._made: dict[str, Top] = {}
+        """The commits that were made here."""
 
     def join(self) -> str:
         """Returns the commit to land: the branch's own, on top of the target.
@@ -57,11 +59,11 @@ class Joining:
         """
         place = self._place
         target = self.target = place.tip()
+        is_new = bool(arrivals.log(place.tree, place.head(), target))
         if self._strategy == REBASE:
-            if place.behind() or not self._is_linear(target):
+            if is_new or not self._is_linear(target):
                 self._rebase(target)
         else:
-            is_new = bool(place.behind())
             if is_new:
                 self._merge(target, self._subject or f"Merge branch '{place.branch}'")
             settings_merge.mend(self._commands, place.tree, target)
@@ -224,12 +226,16 @@ class Joining:
         """Makes a commit on a target once more, with another tree, and on what that target is now;
         where others may have it, a merge of it. Returns what it made.
         """
-        top = Top.of(self._place.tree, commit)
+        top = self.top(commit)
         parents = [tip, *top.parents[1:]] if tip != target else top.parents
         if self._is_published(commit):
             message = self._by_hook(self._subject or f"Merge branch '{self._place.branch}'")
             return self.commit(files, [parents[0], commit], message)
         return self.commit(files, parents, top.message, top.author)
+
+    def top(self, commit: str) -> Top:
+        """Returns what a commit says."""
+        return self._made.get(commit) or Top.of(self._place.tree, commit)
 
     def _is_published(self, commit: str) -> bool:
         asked = ("for-each-ref", "--count=1", "--contains", commit, "refs/remotes")
@@ -303,7 +309,9 @@ class Joining:
             )
         if done.status != 0:
             raise _refused("git cannot make the commit", done)
-        return done.said.split()[-1]
+        made = done.said.split()[-1]
+        self._made[made] = Top(made, list(parents), author or {}, message)
+        return made
 
 
 def _paragraph(joined: Sequence[Joined]) -> str:

@@ -20,6 +20,7 @@ from queenbee.git.landing.work import Rules, Work
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import taken
 from queenbee.services.messages import LANDED, stage
+from queenbee.services.telling.notices import ended_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -260,15 +261,15 @@ class _IssueWork(Work):
         """Returns what `verify_for` found."""
         return self._records.get(offer.entry)
 
-    def whose(self, commits: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """Returns the issue and the droid of the commits that the reason of a completion names."""
+    def whose(self, commits: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
+        """Returns the issues and their droids of the commits that reasons of completions name."""
         full = {each[:_SHORT]: each for each in commits}
-        found = {}
+        found: dict[str, list[tuple[str, str]]] = {}
         for each in self.hive.assignments.find(status="completed") if full else ():
             said = _LANDED.search(each.reason or "")
             commit = full.get(said[1]) if said is not None else None
             if commit is not None:
-                found[commit] = (each.issue_id, each.droid)
+                found.setdefault(commit, []).append((each.issue_id, each.droid))
         return found
 
     def landed(self, landing: Landing, issue_id: str | None) -> None:
@@ -304,9 +305,11 @@ class _IssueWork(Work):
             for each in landing.changed
             if not everybody_appends_to(each, said.land_join, said.land_union)
         ]
+        # Git would not have moved the main worktree over changes of these files.
+        seen = touched.by_others(self.hive, changed, budget_s=_LOOK_S, but_main=True)
         working = {
             (each.path, each.droid)
-            for each in touched.by_others(self.hive, changed, budget_s=_LOOK_S).touches
+            for each in seen.touches
             if each.droid is not None and each.droid != self.hive.actor
         }
         working |= {
@@ -358,7 +361,7 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
 
 
 def _refuse_lost(hive: Hive) -> None:
-    """Raises `NotYours` if the last issue that the actor had in this worktree is another's now."""
+    """Raises `NotYours` if the last issue that the actor had in this worktree was taken from it."""
     here = hive.layout.worktree
     had = [
         each
@@ -366,7 +369,7 @@ def _refuse_lost(hive: Hive) -> None:
         if each.worktree == here
     ]
     holder = hive.assignments.active(had[-1].issue_id) if had else None
-    if holder is not None and had[-1].status != "completed":
+    if holder is not None and ended_by(had[-1]) is not None and had[-1].status != "completed":
         issue_id, ask = holder.issue_id, f"what I have of {holder.issue_id}"
         tell = suggested("queen msg send", holder.droid, ask, issue=issue_id)
         raise NotYours(

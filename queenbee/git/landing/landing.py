@@ -243,9 +243,9 @@ class _One:
         """Makes this worktree ready to wait for its turn. Raises `NotLanded`."""
         if not go_on or not (self.place.is_merging or self.place.is_rebasing):
             self.heal()
-        self.incoming = Incoming(self.place)
         if go_on:
             self.joining.finish()
+        self.incoming = Incoming(self.place)  # The conflict has told what came in before.
         self.place.refuse_unfinished()
         self.place.look()
         self.work.ready()
@@ -300,7 +300,7 @@ class _One:
         _refuse_held(self.work.held(changed))  # A check may take an hour, in which others reserve.
         self.commands.stop_if_asked()
         turn.check()
-        commit = self._with_records(commit)
+        commit = self._with_records(commit, changed)
         said = {
             "commit": commit,
             "leader": turn.name,
@@ -343,11 +343,11 @@ class _One:
         self.commands.stop_if_asked()
         return head, changed
 
-    def _with_records(self, commit: str) -> str:
+    def _with_records(self, commit: str, changed: Sequence[str]) -> str:
         """Returns the commit to land: the one that was checked, with the records of the hive."""
         carrying, paths = commit, self._carried[:0]
         if self.rules.records:
-            carrying, paths = with_records(self._store, self.place, self.joining, commit)
+            carrying, paths = with_records(self._store, self.place, self.joining, commit, changed)
         self._tip, self._carried = self.place.tip(), ()
         if carrying == commit or not self._trial.batch.go_to(carrying):
             return commit
@@ -396,7 +396,7 @@ class _One:
             if place.has(head):
                 step.end()
                 return True
-            healing.heal(self.commands, step, place.main, self._tell)
+            healing.heal(self.commands, step, place.main, lambda _: None)  # Git said what stays.
             if place.tip() != self.joining.target:
                 return False
         raise NotLanded(

@@ -92,10 +92,6 @@ class Place:
         asked = ("rev-parse", "--verify", f"{name}^{{{kind}}}")
         return git(*asked, cwd=self.tree).decode().strip()
 
-    def behind(self) -> int:
-        """Returns how many commits of the target this worktree does not have."""
-        return int(git("rev-list", "--count", f"HEAD..{self.target_ref}", "--", cwd=self.tree))
-
     @property
     def is_merging(self) -> bool:
         """Whether a merge is to be finished in this worktree."""
@@ -253,7 +249,8 @@ class Place:
         return NotLanded(
             f"{named([self.branch])} replaces {named([path])}, where the records of everybody are; "
             "nothing was landed",
-            hint=f"git checkout {shell_word(self.target)} -- {_HIVE}, and commit that",
+            hint=f"git checkout --no-overlay {shell_word(self.target)} -- {shell_word(path)}, and "
+            "commit that",
             files=[path],
         )
 

@@ -12,51 +12,53 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
 from queenbee.git.hive_files import is_record
+from queenbee.git.landed import is_tracked, uncommitted
 from queenbee.git.landing.commands import git
 from queenbee.git.landing.healing import put_in_index
-from queenbee.git.landing.joining import Top
 from queenbee.git.run import names_in
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.place import Place
     from queenbee.services.open_store import Store
 
+_HIVE = ".beads"
 _INDEX = "queenbee-index"
 
 
 def with_records(
-    store: Store, place: Place, joining: Joining, commit: str
+    store: Store, place: Place, joining: Joining, commit: str, changed: Collection[str]
 ) -> tuple[str, Sequence[str]]:
     """Returns the commit to land in place of one that was checked, and the records that it carries;
-    the same commit where there is nothing to carry, or where that cannot be done.
+    the same commit where there is nothing to carry, or where that cannot be done. `changed` has
+    all records that the commit itself changes.
 
     The target may have got other records meanwhile: then the commit follows those.
     """
     try:
-        return _with_records(store, place, joining, commit)
+        return _with_records(store, place, joining, commit, changed)
     except (OSError, QueenError):  # They wait for the next landing.
         return commit, ()
 
 
 def _with_records(
-    store: Store, place: Place, joining: Joining, commit: str
+    store: Store, place: Place, joining: Joining, commit: str, changed: Collection[str]
 ) -> tuple[str, Sequence[str]]:
     target, tip, tree = joining.target, place.tip(), place.tree
     since = _changed(tree, target, tip) if tip != target else []
-    paths = _uncommitted(place)
+    left = uncommitted(_HIVE, place.main_tree, which="all")
+    paths = [each for each in left if is_record(each)]
     if not (paths or since):
         return commit, ()
-    here = os.path.realpath(store.layout.beads_dir) == os.path.join(place.main_tree, ".beads")
-    is_tracked = here and git("ls-tree", tip, "--", ".beads/", cwd=tree)
-    if not is_tracked or not all(map(is_record, since)):
+    if os.path.realpath(store.layout.beads_dir) != os.path.join(place.main_tree, _HIVE):
         return commit, ()
-    ours = set(_changed(tree, target, commit))
-    paths = [each for each in paths if each not in ours]
-    is_behind = since and (Top.of(tree, commit).parents[:1] != [target] or ours & {*since})
+    if not all(map(is_record, since)) or not is_tracked(_HIVE, tree, left, tip):
+        return commit, ()
+    paths = [each for each in paths if each not in changed]
+    is_behind = since and (joining.top(commit).parents[:1] != [target] or {*changed} & {*since})
     if is_behind or not (paths or since):
         return commit, ()
     index = os.path.join(place.git_dir, _INDEX)
@@ -64,7 +66,8 @@ def _with_records(
     asked["GIT_WORK_TREE"] = main
     try:
         git("read-tree", commit, cwd=main, repository=asked)
-        put_in_index(main, target, tip, since, asked)
+        if since:
+            put_in_index(main, target, tip, since, asked)
         with store.transaction():  # No line is half written.
             how = ("--literal-pathspecs", "add", "--all", "--", *paths)
             git(*how, cwd=main, repository=asked) if paths else None
@@ -74,12 +77,6 @@ def _with_records(
             safe_open.unlink(index)
     joining.target = tip
     return joining.again(commit, files, target, tip if since else target), paths
-
-
-def _uncommitted(place: Place) -> list[str]:
-    wanted = ("--porcelain=v1", "-z", "--no-renames", "--untracked-files=all")
-    listed = git("status", *wanted, "--", ".beads", cwd=place.main_tree)
-    return [each[3:] for each in names_in(listed) if is_record(each[3:])]
 
 
 def _changed(tree: str, before: str, after: str) -> list[str]:

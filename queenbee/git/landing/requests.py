@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from queenbee.checks.finding import found_checks
+from queenbee.checks.finding import check_setting, found_checks
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, QueenError
@@ -114,10 +114,9 @@ def no_check(tree: str) -> InvalidInput:
     """Returns the refusal of a landing without any check, with those that the files name."""
     found = found_checks(tree)
     known = f"; the files name {', '.join(found)}" if found else ""
-    setting = suggested("queen config set land.check", found[0] if found else "COMMAND")
     return InvalidInput(
         f"no check is set, so nothing shows that main still works{known}",
-        hint=f"for everybody: {setting}; or once: {_ONCE}",
+        hint=f"for everybody: {check_setting(found)}; or once: {_ONCE}",
         found=found,
     )
 

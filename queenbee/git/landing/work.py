@@ -43,7 +43,8 @@ class Landing:
     joined: Sequence[Joined] = ()
     """The conflicts that needed nobody."""
     came_in: Sequence[Arrival] = ()
-    """What others landed since the branch began, which came in now; the newest first."""
+    """What others landed since the branch began, which came in now; the newest first. After a
+    conflict, what came in later."""
     landed_with: Sequence[str] = ()
     """The droids whose branches landed in the same step."""
 
@@ -202,6 +203,6 @@ class Work:
         the next call calls it again.
         """
 
-    def whose(self, commits: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+    def whose(self, commits: Sequence[str]) -> Mapping[str, Sequence[tuple[str, str]]]:
         """Returns for which issue, and by whom, commits landed, as far as that is known."""
         return {}

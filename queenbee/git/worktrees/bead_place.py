@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import suggested
 from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.issue_rows import metadata_of
-from queenbee.documents.sprints.bead_rules import check_bead, is_sprint_bead
 from queenbee.documents.sprints.numbers import source_branch_fault, worktree_path
+from queenbee.documents.sprints.sprint_bead import check_bead, is_sprint_bead
 from queenbee.errors import InvalidInput, NotFound, QueenError
 from queenbee.git.run import line
 from queenbee.git.worktrees.worktree_making import add

@@ -23,12 +23,12 @@ from queenbee.core.text import quotation, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern, QueenError
 from queenbee.services.archiving import MOST_BYTES
-from queenbee.services.care.ignored import ignored_ledgers
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.keeping import KIND
 from queenbee.services.waiting.landing_turn import odd_files
 from queenbee.store import creating, issues_file
 from queenbee.store.files import START, Original, read_after, size_of
+from queenbee.store.git_files.ignore_files import is_ignored_by_git
 from queenbee.store.ledger.codec import (
     CONFLICT_MARKERS,
     MAX_LINE_BYTES,
@@ -85,8 +85,8 @@ def examine(hive: Services) -> list[Diagnosis]:
         found += _clocks(hive)
         found += hive.documents.examine()
         found += [
-            Diagnosis("landing", path, what, hint="queen land removes it", severity="note")
-            for path, what in odd_files(hive)
+            Diagnosis("landing", path, what, hint=hint, severity="note")
+            for path, what, hint in odd_files(hive)
         ]
     except QueenError as error:
         found.append(Diagnosis(error.code, hive.layout.issues_path, error.message, hint=error.hint))
@@ -151,14 +151,10 @@ def _mend_settings(hive: Services) -> bool:
 
 
 def _with_fixed(hive: Services, before: list[Diagnosis]) -> list[Diagnosis]:
-    left = {_key(finding) for finding in examine(hive)}
-    for finding in before:
-        finding.fixed = _key(finding) not in left
+    left = {(each.code, each.file, each.message) for each in examine(hive)}
+    for each in before:
+        each.fixed = (each.code, each.file, each.message) not in left
     return before
-
-
-def _key(finding: Diagnosis) -> tuple[str, str, str]:
-    return finding.code, finding.file, finding.message
 
 
 def _tracked_files(hive: Services, kind: str) -> list[str]:
@@ -198,7 +194,7 @@ def _settings(hive: Services) -> Iterator[Diagnosis]:
             hint="queen doctor --fix",
         )
     if layout.settings.sync_ledgers == "code":  # Else git is meant to ignore them.
-        yield from ignored_ledgers(layout, map(layout.ledger_path, hive.kinds()))
+        yield from _ignored(hive)
     if not excludes(layout.lock_path):
         broken = no_lock(layout.lock_path)
         yield Diagnosis("lock", layout.lock_path, broken.message, hint=broken.hint)
@@ -209,6 +205,19 @@ def _settings(hive: Services) -> Iterator[Diagnosis]:
             f"the setting {name!r} is unknown to this version and has no effect",
             severity="note",
         )
+
+
+def _ignored(hive: Services) -> Iterator[Diagnosis]:
+    """Returns the ledgers that git ignores: clones would never get them."""
+    layout = hive.layout
+    for path in map(layout.ledger_path, hive.kinds()):
+        name = os.path.relpath(path, layout.tree)
+        # A linked worktree has none of them; the doctor says so in the main one.
+        is_here = os.path.exists(path) and name.split(os.sep)[0] != os.pardir
+        if is_here and is_ignored_by_git(layout, name, os.environ):
+            text = "git ignores this ledger, so clones do not get it"
+            hint = f"see the rule: {suggested('git check-ignore -v', path)}"
+            yield Diagnosis("ignored", path, text, hint=hint, severity="note")
 
 
 def _tracked_file(path: str) -> Iterator[Diagnosis]:

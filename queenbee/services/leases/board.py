@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.leases import is_live
@@ -17,24 +18,20 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.queue import Queue
 
 
+@dataclass(frozen=True, slots=True)
 class InLine:
     """A waiter, and those whom it has to let go first."""
 
-    __slots__ = ("behind", "waiter")
-
-    def __init__(self, waiter: Waiter, behind: Sequence[Waiter]) -> None:
-        self.waiter = waiter
-        self.behind = behind
+    waiter: Waiter
+    behind: Sequence[Waiter]
 
 
+@dataclass(frozen=True, slots=True)
 class Board:
     """Reservations, and everybody who waits for some."""
 
-    __slots__ = ("reservations", "waiters")
-
-    def __init__(self, reservations: Sequence[Reservation], waiters: Sequence[InLine]) -> None:
-        self.reservations = reservations
-        self.waiters = waiters
+    reservations: Sequence[Reservation]
+    waiters: Sequence[InLine]
 
     def to_dict(self) -> list[Reservation]:
         """Returns the reservations; those that somebody waits for have `waiters`."""

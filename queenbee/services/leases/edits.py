@@ -100,7 +100,8 @@ def keep(
     editor = reservations.editor(session)
     wanted, ending = [], []
     for each in statuses:
-        lease = _longest([lease for lease in each.leases if serves(lease, editor)])
+        serving = (lease for lease in each.leases if serves(lease, editor))
+        lease = max(serving, key=lambda lease: lease.expires_ms, default=None)
         if lease is None:
             wanted.append(each.path)
         elif lease.expires_ms - reservations.store.now_ms() < _RENEW_BELOW_MS:
@@ -170,7 +171,3 @@ def end(reservations: Reservations, lease_ids: Sequence[str]) -> list[Reservatio
             live = {lease.id for lease in reservations.find(droid=reservations.store.actor)}
             ids = [each for each in ids if each in live]
     return []
-
-
-def _longest(leases: Sequence[Reservation]) -> Reservation | None:
-    return max(leases, key=lambda lease: lease.expires_ms, default=None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from queenbee.core import leases
 from queenbee.core.glob.pattern import is_literal
-from queenbee.core.leases import Asker, held_absurdly
+from queenbee.core.leases import Asker, held_absurdly, repaired_end_ms
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
@@ -167,6 +167,28 @@ class LeaseWriter:
             patterns = dict.fromkeys(one for every in lost.values() for one in every)
             theirs = [self._lease(each) for each in lost]
             self.take_over(granted[0].droid, theirs, list(patterns), reasons[owner])
+
+    def repair(self, held: Sequence[Reservation], ended: Sequence[Reservation], *, by: str) -> None:
+        """Repairs leases that a wrong clock granted or ended (ADR 0021): those `held` end as by a
+        takeover, and their droids get a message; those `ended` get an end not in the future.
+        """
+        from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
+
+        tx, present_ms, reason = self.tx, self.tx.present_ms(), "a wrong clock granted it"
+        self.end([lease.id for lease in held], {"released_by": by, "release_reason": reason})
+        for owner in dict.fromkeys(lease.droid for lease in held):
+            theirs = [lease for lease in held if lease.droid == owner]
+            fields: dict[str, object] = {
+                "subject": f"Your reservation was ended by {by}",
+                "body": f"{by} ended {', '.join(each.pattern for each in theirs)}: {reason}",
+                "issue_id": theirs[0].issue_id,
+                "importance": "high",
+            }
+            stage(tx, by, [owner], fields)
+        ends_ms = {each.id: repaired_end_ms(each, present_ms, tx.now_ms) for each in ended}
+        names = self.outranked(ends_ms)
+        for identifier, end_ms in ends_ms.items():
+            tx.update(KIND, identifier, {"released_at": format_ms(end_ms), **names[identifier]})
 
     def outranked(self, ends_ms: Mapping[str, int]) -> dict[str, dict[str, object]]:
         """Returns what the line that ends each of these leases at an instant must add: `outranks`,

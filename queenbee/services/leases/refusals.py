@@ -94,7 +94,8 @@ class Refusal:
             who, what = mentioned(first.droid), first.want.shown()
             yield f"nobody holds it, but {who} has waited for {what} for {since}"
         elif self._may_share():
-            yield "who shares it only edits there: git merges that with your edits"
+            if any(each.lease.mode == "shared" for each in self.holders):
+                yield "who shares it only edits there: git merges that with your edits"
         elif not self.asker.exclusive and not all(x.lease.exclusive for x in self.holders):
             yield "in one working tree, git merges nothing"
         if self.circle:
@@ -218,7 +219,7 @@ def _sentence(holder: Holder, now_ms: int) -> str:
         if asked == pattern
         else f"{asked} overlaps {pattern} at {mentioned(holder.witness)}, held"
     )
-    mode = "" if lease.exclusive else " (shared)"
+    mode = "" if lease.exclusive else f" ({lease.mode})"
     issue = f" for {mentioned(lease.issue_id)}" if lease.issue_id else ""
     why = f" {bracketed(lease.reason)}" if lease.reason else ""
     left = format_duration((lease.expires_ms - now_ms) / 1000)

@@ -16,7 +16,7 @@ from queenbee.core.records import Reservation
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput
-from queenbee.services.leases.live import KIND, LiveLeases, covers
+from queenbee.services.leases.live import ACTIVE, KIND, LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
 from queenbee.store.git_files import tree_id
 from queenbee.store.git_trees import folds_case
@@ -153,32 +153,36 @@ class Reservations:
             return [writer.extend(lease, ttl_s, {}) for lease in mine]
 
     def absurd(self) -> tuple[list[Reservation], list[Reservation]]:
-        """Returns the leases that a wrong clock granted and that have not ended, and the
-        released ones that say that they end in the future; `stage_repair` repairs both.
+        """Returns the leases that a wrong clock granted and that have not ended, superseded ones
+        included, and the released ones that say that they end in the future; oldest first.
         """
-        from queenbee.services.leases.repairing import absurd  # noqa: PLC0415 - start-up
-
-        return absurd(self.store.state(KIND), self.store.now_ms(), self.store.present_ms())
+        state, now_ms, present_ms = (
+            self.store.state(KIND),
+            self.store.now_ms(),
+            self.store.present_ms(),
+        )
+        active = [leases.as_of(fields, now_ms) for fields in state.select(ACTIVE)]
+        released = map(Reservation, state.select({"status": "released"}))
+        return (
+            [lease for lease in active if leases.held_absurdly(lease, present_ms)],
+            [lease for lease in released if leases.ended_absurdly(lease, present_ms)],
+        )
 
     def stage_repair(self, tx: Transaction, *, by: str) -> None:
         """Ends the leases that a wrong clock granted, and gives those that it released an end
         that is not in the future.
         """
-        from queenbee.services.leases.repairing import repair  # noqa: PLC0415 - start-up
-
-        repair(self._writer(tx), by=by)
+        self._writer(tx).repair(*self.absurd(), by=by)
 
     def stale(self) -> list[Reservation]:
         """Returns the live leases whose droid has written nothing for half of their TTL, so that
         a person can decide about them; each with `last_seen_at`.
         """
-        from queenbee.services.droids import Droids  # noqa: PLC0415 - start-up
-
-        now_ms, seen_ms = self.store.now_ms(), Droids(self.store).last_seen_ms()
+        now_ms, droids = self.store.now_ms(), self._droids()
         stale = []
         for lease in self.find():
             begun_ms = instant_ms(lease.fields.get("updated_at")) or lease.created_ms
-            last_ms = max(begun_ms, seen_ms.get(lease.droid, 0))
+            last_ms = max(begun_ms, droids.seen_ms(lease.droid) or 0)
             if now_ms - last_ms >= (lease.expires_ms - begun_ms) / 2:
                 stale.append(Reservation({**lease.fields, "last_seen_at": format_ms(last_ms)}))
         return stale

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_duration
@@ -88,24 +89,15 @@ def until(
         watch.wait(min(deadline_s, now_s + again_s))
 
 
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How a wait stands, for whoever shows it."""
 
-    __slots__ = ("ahead", "refusal", "waited_s", "want", "whole_s")
-
-    def __init__(
-        self,
-        want: Want,
-        refusal: Conflict,
-        ahead: Sequence[Waiter],
-        waited_s: float,
-        whole_s: float,
-    ) -> None:
-        self.want = want
-        self.refusal = refusal
-        self.ahead = ahead
-        self.waited_s = waited_s
-        self.whole_s = whole_s
+    want: Want
+    refusal: Conflict
+    ahead: Sequence[Waiter]
+    waited_s: float
+    whole_s: float
 
 
 def served(

@@ -29,6 +29,7 @@ _STEP, _PROMISES = "step-", "promised-"
 PACE = "pace"
 """The name of the file that says how many land at once."""
 _FOREIGN, _GONE = "no file of a landing", "of a worktree that is gone"
+_TORN = "torn: its process was killed"
 _MOST_BYTES = 1024 * 1024
 _PATIENCE_S = 5.0
 _AGAIN_S = 0.02
@@ -165,11 +166,26 @@ def conflicts(folder: str) -> Iterator[Fields]:
 
 
 def sweep(folder: str) -> None:
-    """Removes what worktrees that are gone left, and files that are none of ours. Never fails."""
+    """Removes what no landing can have: files that are none of ours or were torn, and what
+    worktrees that are gone left. Never fails.
+    """
     for path, what in odd(folder):
-        if what in (_FOREIGN, _GONE):
-            with suppress(OSError, Unreadable):
+        with suppress(OSError, Unreadable):
+            if os.path.isdir(path) and not os.path.islink(path):
+                os.rmdir(path)
+            elif os.path.islink(path):
                 safe_open.unlink(path)
+            elif what in (_FOREIGN, _GONE, _TORN):
+                _remove(path)
+
+
+def _remove(path: str) -> None:
+    fd = safe_open.open_file(path, os.O_RDWR)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Somebody may be writing it.
+        safe_open.unlink(path)
+    finally:
+        os.close(fd)
 
 
 def odd(folder: str) -> Iterator[tuple[str, str]]:
@@ -197,7 +213,7 @@ def _odd(path: str) -> str:
     read = [each for each in map(_fields, lines) if each]
     if read and not any(os.path.isdir(str(each.get("tree"))) for each in read):
         return _GONE
-    return "" if len(read) == len(lines) else "torn: its process was killed"
+    return _TORN if lines and not read else ""
 
 
 def _open(path: str, flags: int = 0) -> int:

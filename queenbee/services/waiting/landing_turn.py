@@ -14,7 +14,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import mentioned
+from queenbee.core.text import mentioned, shell_word
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Busy
 from queenbee.services.waiting import landing_steps
@@ -31,6 +31,7 @@ STALLED_S = 60.0
 """A process that runs shows that it does every second, whatever git or a check does meanwhile."""
 _BEAT_S = 1.0
 _LOOK_AGAIN_S = 1.0
+_WORTH_TELLING_S = 3.0
 
 
 def folder_of(store: Store, target: str) -> str:
@@ -64,9 +65,19 @@ def landers(store: Store) -> list[Lander]:
     return found
 
 
-def odd_files(store: Store) -> list[tuple[str, str]]:
-    """Returns the files beside the lines that no landing has now, each with what it is."""
-    return [each for folder in _folders(store) for each in landing_steps.odd(folder)]
+def odd_files(store: Store) -> list[tuple[str, str, str]]:
+    """Returns the files beside the lines that no landing has now, each with what it is and what
+    removes it.
+    """
+    return [
+        (path, what, f"rm -r {shell_word(path)}" if _is_full(path) else "queen land removes it")
+        for folder in _folders(store)
+        for path, what in landing_steps.odd(folder)
+    ]
+
+
+def _is_full(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path) and bool(safe_open.names_in(path))
 
 
 def _folders(store: Store) -> list[str]:
@@ -170,7 +181,8 @@ class LandingTurn:
         }
 
     def _wait(self) -> None:
-        deadline_s = time.monotonic() + self._wait_s
+        begun_s = time.monotonic()
+        deadline_s = begun_s + self._wait_s
         told = None
         while True:
             self._interrupted()
@@ -178,6 +190,8 @@ class LandingTurn:
             ahead = self._ahead()
             self.is_first = ahead is None
             if ahead is None or self.is_answered():
+                if told and (waited_s := time.monotonic() - begun_s) >= _WORTH_TELLING_S:
+                    self._tell(f"waited {format_duration(waited_s)} for the turn")
                 return
             if ahead != told:
                 told = ahead

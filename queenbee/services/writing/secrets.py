@@ -29,7 +29,7 @@ _SHORTEST = 16
 digits, assigns something to one of these keywords, or holds one of these marks. On other lines
 no detector finds anything (a test).
 """
-_MARKS = ("PRIVATE KEY", "://")
+_MARKS = ("PRIVATE KEY", "://", "hf_")
 _PREFIXES = "|".join(kind.prefix for kind in KINDS.values() if kind.prefix)
 _HARMLESS = re.compile(
     rf"[0-9a-f]{{7,64}}|(?:(?:{_PREFIXES})-)?[0-7][0-9A-HJKMNP-TV-Z]{{25}}"
@@ -77,15 +77,11 @@ _ASSIGNED = re.compile(
     re.IGNORECASE,
 )
 
-_passed: dict[str, None] = {}
-"""Texts that passed lately. What was looked at before a transaction is not looked at again under
-its lock.
+_passed: dict[int, None] = {}
+"""The hashes of texts that passed lately, such as those of a thousand messages sent at once. What
+was looked at before a transaction is not looked at again under its lock.
 """
-_MOST_PASSED = 32
-_passed_short: dict[str, None] = {}
-"""The same for short texts, such as those of a thousand messages sent at once."""
-_MOST_SHORT = 4_096
-_SHORT = 1_000
+_MOST_PASSED = 4_096
 
 
 class LooksLikeSecret(InvalidInput):
@@ -100,11 +96,6 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
     Call it before a lock is taken; the transaction, which asks again, then finds the answer.
     """
     for name, text in _texts(fields):
-        if text in _passed:
-            # The last to go: it is asked about again under the lock.
-            _passed.pop(text, None)
-            _passed[text] = None
-            continue
         if kinds := sorted(set(_found(text))):
             raise LooksLikeSecret(
                 f"the {name} seems to hold a secret ({', '.join(kinds)}); nothing was recorded",
@@ -112,13 +103,9 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
                 field=name,
                 kinds=kinds,
             )
-        if len(text) <= _SHORT:
-            passed, most = _passed_short, _MOST_SHORT
-        else:
-            passed, most = _passed, _MOST_PASSED
-        if len(passed) >= most:
-            passed.pop(next(iter(passed)), None)
-        passed[text] = None
+        if len(_passed) >= _MOST_PASSED:
+            _passed.pop(next(iter(_passed)), None)
+        _passed[hash(text)] = None
 
 
 def credentials_in(text: str) -> list[str]:
@@ -130,13 +117,13 @@ def credentials_in(text: str) -> list[str]:
 
 def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     """Returns every text in a record that a person or agent wrote, with the name of its field, but
-    not the short ones that passed lately.
+    not those that passed lately.
     """
     found: list[tuple[str, str]] = []
     waiting: list[tuple[str, object]] = [("", fields)]
     for name, value in waiting:  # It grows meanwhile.
         if isinstance(value, str):
-            if value not in _passed_short:
+            if hash(value) not in _passed:
                 found.append((name, value))
         elif isinstance(value, (list, tuple)):
             waiting += [(name, each) for each in value]
@@ -159,7 +146,9 @@ def _found(text: str) -> Iterable[str]:
         if quoted and _assigns(line) and _ASSIGNED.search(line):
             yield _ASSIGNMENT
     for piece in islice(filter(_worth_a_look, _pieces(text)), _MOST_PIECES):
-        yield from _detected(piece)
+        from queenbee.services.writing.credentials import kinds_in  # noqa: PLC0415 - start-up
+
+        yield from kinds_in(piece)
 
 
 def _pieces(text: str) -> Iterable[str]:
@@ -198,9 +187,3 @@ def _mixed(word: str) -> bool:
     return any(
         not (part.isalpha() or part.isdigit() or _HARMLESS.fullmatch(part)) for part in parts
     )
-
-
-def _detected(piece: str) -> list[str]:
-    from queenbee.services.writing.credentials import kinds_in  # noqa: PLC0415 - start-up
-
-    return kinds_in(piece)

@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PROC = os.path.isdir("/proc/self")
+PROC = os.path.isdir("/proc/self")
 """Whether this system describes its processes in files, as Linux does."""
-if not _PROC:
+if not PROC:
     import subprocess
 
 _PASSING = frozenset((
@@ -51,7 +51,7 @@ def _above() -> Iterator[tuple[str, str]]:
 
 def described(pid: int) -> str:
     """Returns a process as it is noted, with its begin where this system tells it."""
-    found = _of_proc(pid) if _PROC else None
+    found = _of_proc(pid) if PROC else None
     return f"{_place()} {pid} {found[2] if found is not None else ''}"
 
 
@@ -59,7 +59,7 @@ def is_running(process: str) -> bool | None:
     """Returns whether a noted process still runs; None if that cannot be told from here."""
     place, _, rest = process.partition(" ")
     pid, _, begun = rest.partition(" ")
-    if not pid.isdigit() or place != _place():
+    if not pid.isdecimal() or place != _place():
         return None
     try:
         os.kill(int(pid), 0)
@@ -79,7 +79,7 @@ def _place() -> str:
 
 
 def _look(pid: int) -> tuple[str, int, str] | None:
-    return _of_proc(pid) if _PROC else _of_ps(pid)
+    return _of_proc(pid) if PROC else _of_ps(pid)
 
 
 def _of_proc(pid: int) -> tuple[str, int, str] | None:

@@ -41,13 +41,18 @@ def ignored(layout: Layout, paths: Iterable[str], env: Mapping[str, str]) -> set
     set_here: list[Rules] = [("", layout.settings.hook_ignore)]
     found = set()
     for path in paths:
-        if _is_ignored(path, set_here, fold_case) or (
-            layout.git_dir is not None
-            and _is_ignored(path, list(_files(layout, path, env)), fold_case)
-            and name_in_index(layout.git_dir, f"{path}\0") is None
-        ):
+        if _is_ignored(path, set_here, fold_case) or is_ignored_by_git(layout, path, env):
             found.add(path)
     return found
+
+
+def is_ignored_by_git(layout: Layout, path: str, env: Mapping[str, str]) -> bool:
+    """Returns whether git ignores a path, from the root, and does not track it."""
+    return (
+        layout.git_dir is not None
+        and _is_ignored(path, list(_files(layout, path, env)), folds_case(layout.common_dir))
+        and name_in_index(layout.git_dir, f"{path}\0") is None
+    )
 
 
 def _files(layout: Layout, path: str, env: Mapping[str, str]) -> Iterator[Rules]:

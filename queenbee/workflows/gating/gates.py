@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.documents.findings import Finding
-    from queenbee.documents.gates.judgement import Document, RuleResult
+    from queenbee.documents.gates.judgement import Document
     from queenbee.workflows.hive import Hive
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
@@ -78,7 +78,7 @@ class GateView:
             "findings": [finding.to_dict() for finding in self.findings],
         }
 
-    def _rule(self, rule: Document, result: RuleResult | None) -> dict[str, object]:
+    def _rule(self, rule: Document, result: Document | None) -> dict[str, object]:
         evidence = result.get("details", {}).get("evidence") if result else None
         return {
             "rule_id": rule["rule_id"],

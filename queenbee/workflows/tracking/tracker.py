@@ -149,7 +149,11 @@ class Tracker:
         if self.owner:
             self.owner.close(issue_id, reason, actor=self._hive.actor)
             return issue
-        self._change(issue_id, lambda row, now_ms: _closed(row, now_ms, reason))
+
+        def closed(row: Row, now_ms: int) -> Row:
+            return row if row.get("status") in DONE else close_row(row, now_ms, reason)
+
+        self._change(issue_id, closed)
         return self._hive.issues.get(issue_id)
 
     def delete(self, issue_id: str, *, reason: str | None = None, anyway: bool = False) -> Issue:
@@ -363,13 +367,6 @@ def _check_priority(priority: object) -> None:
         raise InvalidInput(
             f"{priority!r} is not a priority", hint="0 (most urgent) to 4, as in --priority 1"
         )
-
-
-def _closed(row: Row, now_ms: int, reason: str | None) -> Row:
-    if row.get("status") in DONE:
-        return row
-    closed = close_row(row, now_ms)
-    return {**closed, "close_reason": reason} if reason else closed
 
 
 def _dependency(issue_id: str, target: str, kind: str, actor: str, now: str) -> dict[str, str]:

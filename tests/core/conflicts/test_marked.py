@@ -97,3 +97,7 @@ class TestTheSettingThatIsOffered:
     def test_a_name_that_cannot_be_shown_is_left_out(self) -> None:
         assert union_setting(["a\nb"]) == ""
         assert union_setting(["a\nb", "c"]) == "queen config set --add land.union c"
+
+    def test_code_is_left_out_because_both_sides_may_have_one_half_of_something(self) -> None:
+        assert union_setting(["test_a.py", "b.toml", ".travis.yml"]) == ""
+        assert union_setting(["test_a.py", "d/b.md"]).endswith(" land.union d/b.md")

@@ -109,7 +109,7 @@ def test_the_example_of_a_rule_can_be_added():
 def test_the_example_of_a_result_makes_the_new_gate_pass_as_the_document_shows():
     began = begin_attempt(example("new-gate"), NOW_MS)
     document = end_attempt(
-        add_results(began, [example("recorded-result")], [], attempt=1, now_ms=NOW_MS), NOW_MS
+        add_results(began, [example("recorded-result")], attempt=1, now_ms=NOW_MS), NOW_MS
     )
     expected = example("updated-status")["status"] | {"last_updated": NOW}
     assert document["status"] == expected
@@ -479,7 +479,7 @@ def test_no_function_changes_the_document_that_it_is_given():
     document = gate([rule()], [result(status="failed")], status="failed")
     before = copy.deepcopy(document)
     began = begin_attempt(add_rule(document, rule("b")), NOW_MS)
-    end_attempt(add_results(began, [result("b")], [], attempt=2, now_ms=NOW_MS), NOW_MS)
+    end_attempt(add_results(began, [result("b")], attempt=2, now_ms=NOW_MS), NOW_MS)
     history(document)
     assert document == before
 
@@ -535,7 +535,6 @@ def test_a_gate_does_not_pass_because_the_rule_that_failed_is_gone(status):
         add_results(
             begin_attempt(removed, NOW_MS),
             [result("a", at=NOW)],
-            [],
             attempt=2,
             now_ms=NOW_MS,
         ),
@@ -601,9 +600,7 @@ def test_after_a_failure_a_new_attempt_begins_and_the_old_one_is_history():
 
 def test_the_results_of_an_attempt_carry_its_number():
     began = begin_attempt(gate([rule()], [result(status="failed")], status="failed"), NOW_MS)
-    document = end_attempt(
-        add_results(began, [result(at=NOW)], [], attempt=2, now_ms=NOW_MS), NOW_MS
-    )
+    document = end_attempt(add_results(began, [result(at=NOW)], attempt=2, now_ms=NOW_MS), NOW_MS)
     results = document["validation_execution"]["results"]
     assert [one.get("attempt") for one in results] == [1, 2]
     assert document["status"]["current_status"] == "passed"
@@ -613,7 +610,7 @@ def test_results_of_an_earlier_attempt_do_not_pass_the_rules_that_have_not_run_a
     """Attempt 1 passed `b` only and attempt 2, killed, `a` only: nobody saw both pass."""
     failed = gate([rule("a"), rule("b")], [result("a", "failed"), result("b")], status="failed")
     began = begin_attempt(failed, NOW_MS)
-    killed = add_results(began, [result("a", at=NOW)], [], attempt=2, now_ms=NOW_MS)
+    killed = add_results(began, [result("a", at=NOW)], attempt=2, now_ms=NOW_MS)
     assert judge(killed).blocking == ("b: not run",)
     assert (judge(killed).status, killed["status"]["passed_count"]) == ("in_progress", 1)
     assert validate_gate(killed) == []
@@ -624,7 +621,6 @@ def test_an_attempt_without_all_results_stays_in_progress():
         add_results(
             gate([rule("a"), rule("b")]),
             [result("a"), result("b", "skipped")],
-            [],
             attempt=1,
             now_ms=NOW_MS,
         ),
@@ -648,15 +644,14 @@ def test_an_attempt_without_all_results_stays_in_progress():
 )
 def test_results_of_an_attempt_that_another_run_ended_are_refused(document):
     with pytest.raises(Conflict, match=r"another run ended attempt 1 of "):
-        end_attempt(add_results(document, [result(at=NOW)], [], attempt=1, now_ms=NOW_MS), NOW_MS)
+        end_attempt(add_results(document, [result(at=NOW)], attempt=1, now_ms=NOW_MS), NOW_MS)
 
 
 def test_the_last_recorded_result_is_the_latest_even_if_the_clock_was_set_back():
     document = end_attempt(
         add_results(
             gate([rule()], [result(at="2030-01-01T00:00:00Z")]),
-            [result(status="failed", at="2020-01-01T00:00:00Z")],
-            [],
+            [result(status="failed", at="2020-01-01T00:00:00Z", message="no", details={})],
             attempt=1,
             now_ms=NOW_MS,
         ),
@@ -671,9 +666,7 @@ def test_an_error_is_replaced_when_its_rule_runs_again():
         {"error_id": f"err_{name}", "timestamp": NOW, "message": "x", "context": {"rule_id": name}}
         for name in "ab"
     ]
-    finished = end_attempt(
-        add_results(document, [result("a")], [], attempt=1, now_ms=NOW_MS), NOW_MS
-    )
+    finished = end_attempt(add_results(document, [result("a")], attempt=1, now_ms=NOW_MS), NOW_MS)
     assert [error["error_id"] for error in finished["status"]["errors"]] == ["err_b"]
 
 
@@ -691,7 +684,6 @@ def test_the_newest_results_of_each_rule_are_kept(most, kept):
         add_results(
             gate([rule("a"), rule("b")], earlier),
             [result("a", at=NOW), result("b", at=NOW)],
-            [],
             attempt=1,
             now_ms=NOW_MS,
             max_results_per_rule=most,
@@ -709,7 +701,7 @@ def test_unknown_keys_survive_a_whole_attempt():
     document["validation_execution"]["engine"] = {"z": 1, "a": 10**30}
     document["status"]["retry_count"] = 0
     finished = end_attempt(
-        add_results(begin_attempt(document, NOW_MS), [result(x=2)], [], attempt=1, now_ms=NOW_MS),
+        add_results(begin_attempt(document, NOW_MS), [result(x=2)], attempt=1, now_ms=NOW_MS),
         NOW_MS,
     )
     assert (finished["schema_version"], finished["waivers"]) == ("1.4", [{"by": "human"}])

@@ -9,8 +9,13 @@ import pathlib
 import pytest
 
 from queenbee.checks import describe, run_checks
-from queenbee.documents.gates.rule_fields import rule_findings
-from queenbee.documents.gates.rules import gate_error, gate_result, judged, rule_check
+from queenbee.documents.gates.rules import (
+    gate_error,
+    gate_result,
+    judged,
+    rule_check,
+    rule_findings,
+)
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "gates"
 ENV = {"PATH": os.environ["PATH"]}
@@ -231,7 +236,7 @@ def test_a_folder_is_a_file_only_in_the_validators_spelling(config, status, tmp_
 def test_a_missing_file_is_reported_in_the_documents_words(tmp_path):
     one = rule("file_exists", {"file_path": "/Users/user/project/tests/test_missing.py"})
     found = run(one, tmp_path)
-    error = gate_error(one, found, error_id="err_1")
+    error = gate_error(one, found)
     expected = example("error-object") | {"error_id": "err_1", "timestamp": NOW}
     expected["context"]["rule_id"] = "it"
     assert error == expected
@@ -344,4 +349,4 @@ def test_a_script_is_kept_as_the_document_has_it(tmp_path):
 def test_an_error_of_a_warning_says_that_it_does_not_block(tmp_path):
     one = rule("test_pass", {"test_command": "exit 1"}, severity="warning")
     note = example("section-status")["status"]["errors"][0]["context"]["note"]
-    assert gate_error(one, run(one, tmp_path), error_id="e")["context"]["note"] == note
+    assert gate_error(one, run(one, tmp_path))["context"]["note"] == note

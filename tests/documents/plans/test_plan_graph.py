@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from queenbee.documents.graphs import ancestors, find_cycles, sort_by_need
 from queenbee.documents.plans.plan import parse_plan
-from queenbee.documents.plans.plan_graph import merges, number_dependencies, render_plan
+from queenbee.documents.plans.plan_graph import (
+    merges,
+    number_dependencies,
+    render_plan,
+    render_text,
+)
 from queenbee.documents.sprints.numbers import sort_sprints
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"
@@ -265,3 +270,8 @@ class TestGraphs:
         (cycle,) = find_cycles(graph)
 
         assert len(cycle) == 20_001
+
+
+def test_a_phase_without_a_title_is_named_by_its_number() -> None:
+    plan = parse_plan("### Sprint 2.1: Pages\n- Write them\n")
+    assert render_text(plan).splitlines()[0] == "Phase 2"

@@ -10,7 +10,13 @@ import pytest
 from bead_files import bead_folders
 
 from queenbee.documents.ralph import bead_files as ralph_store
-from queenbee.documents.ralph.bead_files import find_bead, list_beads, read_bead, update_bead
+from queenbee.documents.ralph.bead_files import (
+    bead_in_row,
+    find_bead,
+    list_beads,
+    read_bead,
+    update_bead,
+)
 from queenbee.errors import Conflict, InvalidInput, NotFound, Unreadable, Unwritable
 
 DOD = {"verifiers": []}
@@ -258,3 +264,8 @@ def test_a_bead_of_seventeen_megabytes_is_refused(folders):
     path = put(folders.active, "a", id="gt-1", intent="x" * 17_000_000)
     with pytest.raises(Unreadable, match="larger than"):
         read_bead(path)
+
+
+def test_a_bead_in_a_row_has_the_id_of_the_row():
+    bead = bead_in_row({"id": "qb-1", "title": "x", "dod": {"verifiers": []}}, "issues.jsonl")
+    assert bead.document["id"] == bead.bead_id == "qb-1"

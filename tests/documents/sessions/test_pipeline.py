@@ -23,7 +23,7 @@ from queenbee.documents.sessions.session import Session, read_session, validate_
 from queenbee.documents.sessions.session_import import InvalidGraph, import_session
 from queenbee.documents.sessions.skeleton import session_skeleton
 from queenbee.documents.sessions.task_graph import Task, pipeline, read_tasks, render_pipeline
-from queenbee.documents.sprints.bead_rules import group_by_team
+from queenbee.documents.sprints.sprint_bead import group_by_team
 from queenbee.errors import Conflict, InvalidInput, Unwritable
 from queenbee.store.ledger.codec import encode
 

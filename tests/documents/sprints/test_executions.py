@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from queenbee.core.timestamps import parse_ms
-from queenbee.documents.sprints.bead_rules import check_bead
 from queenbee.documents.sprints.executions import (
     InvalidRecord,
     NoAttemptLeft,
@@ -22,7 +21,7 @@ from queenbee.documents.sprints.executions import (
     record_qa_execution,
     record_scrum_result,
 )
-from queenbee.documents.sprints.sprint_bead import DEFAULT_ATTEMPTS
+from queenbee.documents.sprints.sprint_bead import DEFAULT_ATTEMPTS, check_bead
 from queenbee.errors import InvalidInput, NotFound
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "sprint"

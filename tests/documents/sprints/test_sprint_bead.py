@@ -21,11 +21,11 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.documents.agents import list_agents
 from queenbee.documents.findings import MAX_FINDINGS, Finding
 from queenbee.documents.sprints import reports
-from queenbee.documents.sprints.bead_rules import check_bead
 from queenbee.documents.sprints.numbers import branch_fault, is_absolute
 from queenbee.documents.sprints.reports import DEFAULT_SCHEMA, report_findings
 from queenbee.documents.sprints.sprint_bead import (
     SCHEMA_PATH,
+    check_bead,
     field_findings,
     part_findings,
     sprint_schema,
@@ -727,7 +727,7 @@ class TestReports:
         bead["metadata"]["qa_agents"][0]["output_schema"] = DEFAULT_SCHEMA
         program = (
             "import json, sys; sys.modules['jsonschema'] = None; "
-            "from queenbee.documents.sprints.bead_rules import check_bead; "
+            "from queenbee.documents.sprints.sprint_bead import check_bead; "
             "assert check_bead(json.load(sys.stdin)) == []"
         )
 

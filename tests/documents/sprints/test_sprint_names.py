@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queenbee.documents.sprints import numbers
-from queenbee.documents.sprints.bead_rules import group_by_team, is_sprint_bead, team_of
 from queenbee.documents.sprints.numbers import is_phase, is_sprint, parse_sprint, sort_sprints
+from queenbee.documents.sprints.sprint_bead import group_by_team, is_sprint_bead, team_of
 
 
 class TestNumbers:

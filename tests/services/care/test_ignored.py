@@ -55,11 +55,12 @@ def test_the_doctor_says_what_git_says(
     assert found == (["queen_messages.jsonl"] if git_ignores(repo, LEDGER) else [])
 
 
-def test_the_note_names_the_file_that_has_the_rule(hive: Hive, repo: Path) -> None:
+def test_a_ledger_that_was_added_by_force_reaches_clones(hive: Hive, repo: Path) -> None:
     hive.messages.send("reviewer", "hello")
     (repo / ".gitignore").write_text("*.jsonl\n")
-    [(_, message)] = ignored(hive)
-    assert message.startswith(f"{repo / '.gitignore'} tells git to ignore this ledger")
+    assert [name for name, _ in ignored(hive)] == ["queen_messages.jsonl"]
+    subprocess.run(["git", "add", "--force", LEDGER], cwd=repo, check=True)
+    assert ignored(hive) == []
 
 
 def test_a_note_does_not_fail_the_doctor(hive: Hive, repo: Path, queen: Queen) -> None:

@@ -187,6 +187,12 @@ def test_prime_does_not_read_the_mail(hive: Hive, reviewer: Hive) -> None:
     assert len(hive.messages.inbox(unread=True)) == 1
 
 
+def test_prime_does_not_name_what_was_read(hive: Hive, reviewer: Hive) -> None:
+    reviewer.messages.send(hive.actor, "It is done.", new=True)
+    hive.messages.read_unread()
+    assert "Unread messages" not in briefing.prime(hive)
+
+
 def test_what_does_not_fit_is_left_to_status(busy: Hive) -> None:
     assert briefing.prime(busy).endswith("\nMore: queen status\n")
 

@@ -151,7 +151,7 @@ class TestInAHive:
                 looked.append(os.path.exists(hive.layout.lock_path) and is_locked(hive))
             return worth(line)
 
-        monkeypatch.setattr(secrets, "_passed_short", {})
+        monkeypatch.setattr(secrets, "_passed", {})
         monkeypatch.setattr(secrets, "_worth_a_look", noting)
         hive.messages.send("reviewer", body)
         assert looked
@@ -295,6 +295,7 @@ MIXED = "a1B2c3D4e5F6" * 9
         f"AIza{MIXED[:35]}",
         f"npm_{MIXED[:36]}",
         f"hf_{MIXED[:34]}",
+        "hf_" + "AbCdEfGhIjKlMnOpQ" * 2,
         f"GOCSPX-{MIXED[:28]}",
         f"dckr_pat_{MIXED[:27]}",
         "dop_v1_" + "a1" * 32,

@@ -63,7 +63,7 @@ class Batch:
             if len(self.members) >= most:
                 break
             if not self.members:
-                self._begin()
+                self._begin(self._base)
             self._add(each, is_held)
         if not self.members:
             self.leave()
@@ -86,9 +86,7 @@ class Batch:
 
     def go_to(self, commit: str) -> bool:
         """Goes to a commit with other records; returns whether git did."""
-        self._begin()
-        how = ("checkout", "-q", "--no-overwrite-ignore", "--detach", commit)
-        if self._commands(*how, cwd=self._place.tree, to_the_end=True).status == 0:
+        if self._begin(commit):
             return True
         if not self.members:
             self.leave()
@@ -101,11 +99,12 @@ class Batch:
         self.members, self.rows = [], [self._base]
         self._tried.clear()
 
-    def _begin(self) -> None:
-        step = self._commands.step
-        if step.name != "try":
-            step.write("try", branch=self._place.branch, before=self._base, after=self._base)
-            self._commands("checkout", "-q", "--detach", cwd=self._place.tree, to_the_end=True)
+    def _begin(self, commit: str) -> bool:
+        """Goes to a commit without a branch; returns whether git did."""
+        step, place = self._commands.step, self._place
+        step.write("try", branch=place.branch, before=place.head(), after=commit)
+        how = ("checkout", "-q", "--no-overwrite-ignore", "--detach", commit)
+        return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
 
     def _add(self, offer: Offer, is_held: Callable[[Offer, list[str]], bool]) -> None:
         place, before = self._place, self.rows[-1]

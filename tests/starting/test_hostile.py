@@ -1,0 +1,125 @@
+"""`queen start` with agents and files that are broken, or mean harm."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from teams import LIMIT_S, WORKS, Team
+
+from queenbee.store.droids import roster
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+
+
+def is_alive(pid: int) -> bool:
+    stat = Path("/proc", str(pid), "stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def impatient(team: Team) -> None:
+    team.set("quiet_after", "1s")
+    team.set("answer_within", "1s")
+
+
+class TestARoster:
+    @pytest.mark.parametrize("place", ["elsewhere/pid:[1]", ""])
+    def test_of_another_machine_ends_nothing_here(self, team: Team, place: str) -> None:
+        team.issues(1)
+        impatient(team)
+        assert team.queen("worktree", "add", "ui").code == 0
+        layout, path = team.hive().layout, str(team.repo.parent / "repo-ui")
+        os.makedirs(roster.folder(layout), exist_ok=True)
+        with subprocess.Popen(["sleep", "1000"], start_new_session=True) as bystander:
+            said = {"process": f"{place} {bystander.pid} 1", "path": path, "state": "working"}
+            roster.write(layout, roster.Entry("ui", said))
+            ran = team.start("ui", "--agent", team.agent(WORKS))
+            ended = bystander.poll()
+            bystander.kill()
+        assert ran.code == 0, ran
+        assert ended is None
+        assert sorted(team.done()) == ["x-1"]
+
+    @pytest.mark.parametrize("torn", ["{", "[]", '{"process": 7, "path": [], "only": 3}', "\0"])
+    def test_that_is_torn_is_none(self, team: Team, torn: str) -> None:
+        team.issues(1)
+        folder = Path(roster.folder(team.hive().layout))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "ui.json").write_text(torn)
+        assert team.start("ui", "--agent", team.agent(WORKS)).code == 0
+        assert sorted(team.done()) == ["x-1"]
+
+
+class TestAnAgent:
+    @LINUX
+    @pytest.mark.parametrize("ignores", ["", 'trap "" TERM; '])
+    def test_that_leaves_its_group_leaves_nothing_running(self, team: Team, ignores: str) -> None:
+        team.issues(1)
+        note = team.bin / "pid"
+        stays = team.program("stays", f"{ignores}echo $$ > {note}; sleep 1000; sleep 1000\n")
+        waits = f"while [ ! -s {note} ]; do sleep 0.1; done\n"
+        ran = team.start("ui", "--agent", team.agent(f"setsid {stays} &\n{waits}{WORKS}"))
+        assert ran.code == 0, ran
+        assert not is_alive(int(note.read_text()))
+
+    @LINUX
+    def test_that_a_killed_run_had_not_noted_ends(self, team: Team) -> None:
+        team.issues(1)
+        env = {**os.environ, "QUEEN_TEAM_LOG": roster.log_path(team.hive().layout, "ui")}
+        with subprocess.Popen(["sleep", "1000"], env=env, start_new_session=True) as unnoted:
+            is_there = f'grep -q ") Z" /proc/{unnoted.pid}/stat || exit 3\n'
+            ran = team.start("ui", "--agent", team.agent(is_there + WORKS))
+            unnoted.kill()
+        assert ran.code == 0, ran
+        assert "it begins x-1 again" not in ran.out
+
+    def test_writes_nowhere_by_a_link(self, team: Team) -> None:
+        team.issues(1)
+        mine = team.bin / "mine"
+        mine.write_text("mine\n")
+        end = f"{roster.log_path(team.hive().layout, 'ui')}.end"
+        ran = team.start("ui", "--agent", team.agent(f"ln -s {mine} {end}\n{WORKS}"))
+        assert ran.code == 0, ran
+        assert mine.read_text() == "mine\n"
+
+    def test_that_ignores_signals_holds_nobody_up(self, team: Team) -> None:
+        team.issues(4)
+        impatient(team)
+        stubborn = team.agent('trap "" TERM INT; sleep 1000; sleep 1000; sleep 1000\n')
+        running = team.begun("--agent", f"exec {stubborn}", "--size", "4")
+        team.wait(lambda: len(team.running()) == 4)
+        time.sleep(3.5)  # Now they are being stopped.
+        running.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGTERM)
+        begun_s = time.monotonic()
+        running.communicate(timeout=LIMIT_S)
+        assert time.monotonic() - begun_s < 10
+        assert team.running() == []
+        assert team.done() == {}
+
+
+class TestAPlace:
+    @pytest.mark.parametrize("name", ["../ui", "a/b", ".git", "ui\n"])
+    def test_is_no_path_out_of_a_name(self, team: Team, name: str) -> None:
+        team.issues(1)
+        before = sorted(os.listdir(team.repo.parent))
+        assert team.start("--agent", team.agent(WORKS), "--", name).code == 2
+        assert sorted(os.listdir(team.repo.parent)) == before
+        assert team.done() == {}
+
+    @pytest.mark.parametrize("what", ["worktree", "state"])
+    def test_is_no_link(self, team: Team, what: str) -> None:
+        team.issues(1)
+        outside = team.repo.parent / "outside"
+        outside.mkdir()
+        link = team.repo.parent / "repo-ui"
+        if what == "state":
+            link = Path(roster.folder(team.hive().layout))
+        link.symlink_to(outside)
+        assert team.start("ui", "--agent", team.agent(WORKS)).code != 0
+        assert list(outside.iterdir()) == []
