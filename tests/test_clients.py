@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.clients import table, world
+from bench.clients import known, table, world
 from bench.clients.cells import MAIN, PART, Cell, Findings
 from bench.clients.known import CLIENTS, Start
 from bench.clients.model import Model, Play
@@ -138,6 +138,16 @@ class TestTable:
         assert "- One 1.0, mail: a / b ‹c›\n" in text
         assert "- Two 2.0, edit: its page says so\n" in text
         assert "Three 3.0 was skipped: npm is not on the PATH." in text
+
+    def test_says_once_what_several_rows_have_in_common(self) -> None:
+        cells = found(edit=Cell(None, "why"), mail=Cell(None, "why"), name=Cell(False, "other"))
+        text = table.text([table.Ran("One", "1.0", cells)], "2026-11-24")
+        assert text.endswith("\n- One 1.0, edit; mail: why\n- One 1.0, name: other\n")
+
+    def test_an_excuse_of_the_older_version_is_none_of_the_newest(self) -> None:
+        newest, older = known.CODEX.versions
+        assert "edit → lease" in known.CODEX.reasons(older)
+        assert list(known.CODEX.reasons(newest)) == ["hive absent"]
 
     def test_a_cell_says_what_is_otherwise_in_the_older_version(self) -> None:
         newest = table.Ran("One", "1.0", found(edit=Cell(True), ms=Cell(True, "12")))

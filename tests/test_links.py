@@ -76,6 +76,7 @@ PLACES = {
     ".codex/hooks.json": "refused",
     ".codex/config.toml": "refused",
     ".gemini/settings.json": "refused",
+    ".qwen/settings.json": "refused",
     ".cursor/hooks.json": "refused",
     ".cursor/mcp.json": "refused",
     ".opencode/plugins/queenbee.js": "refused",

@@ -88,7 +88,7 @@ def _run(client: known.Client, version: str, folder: Path) -> table.Ran:
             found.note_times(world)
     model.close()
     found.tell_times(time.monotonic() - begun)
-    for row, why in client.cannot.items():
+    for row, why in client.reasons(version).items():
         if row in found and not found[row].held:
             found[row] = cells.Cell(None, why)
     return table.Ran(client.title, version, found)

@@ -51,6 +51,12 @@ class Client:
     """Starts a subagent with a prompt, and waits for it if the client can."""
     cannot: dict[str, str] = field(default_factory=dict)
     """Rows that the client itself cannot do, each with the reason and where that is said."""
+    cannot_older: dict[str, str] = field(default_factory=dict)
+    """The same for the older version alone."""
+
+    def reasons(self, version: str) -> dict[str, str]:
+        """Returns why rows do not hold in a version, where that is the client's own doing."""
+        return self.cannot | (self.cannot_older if version == self.versions[1] else {})
 
 
 def _write(path: Path, text: str) -> None:
@@ -147,6 +153,17 @@ CODEX = Client(
     lambda command: Call("exec_command", {"cmd": command}),
     lambda tool, args: Call(tool, args, namespace="mcp__queenbee"),
     lambda prompt: Call("spawn_agent", {"message": prompt}, namespace="multi_agent_v1"),
+    {"hive absent": "its sandbox writes nothing once a folder of `writable_roots` is gone"},
+    dict.fromkeys(
+        (
+            *("edit → lease", "one name", "leases end", "second session", "hive broken"),
+            *("subagent: files of its session", "subagent: name in its shell", "hive slow"),
+            "hive absent",
+        ),
+        "its sandbox does not start with a writable folder that has no `.git` and is in one, "
+        "<https://github.com/openai/codex/issues/37318>",
+    )
+    | {"MCP at the first request": "it does not wait for its servers before the first request"},
 )
 
 
@@ -272,6 +289,54 @@ COPILOT = Client(
         "task",
         {"description": "part", "prompt": prompt, "agent_type": "general-purpose", "name": "part"},
     ),
+    cannot_older={
+        "subagent: files of its session": "the events of its subagents do not name the session"
+    },
 )
 
-CLIENTS = (CODEX, CLAUDE, GEMINI, OPENCODE, COPILOT)
+# Qwen Code
+
+
+def _qwen_command(start: Start) -> list[str]:
+    words = ["--approval-mode", "yolo", "-p", start.prompt]
+    return [*words, *(["--continue"] if start.resume else [])]
+
+
+def _qwen_trust(home: Path, folders: list[Path]) -> None:
+    settings: dict[str, Any] = {"general": {"enableAutoUpdate": False}}
+    settings |= {"security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": True}}}
+    settings |= {"privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled": False}}
+    _json(home / ".qwen" / "settings.json", settings)
+    _json(home / ".qwen" / "trustedFolders.json", {str(each): "TRUST_FOLDER" for each in folders})
+
+
+QWEN = Client(
+    "qwen",
+    "Qwen Code",
+    "@qwen-code/qwen-code",
+    "qwen",
+    ("0.24.4", "0.15.6"),
+    _qwen_command,
+    lambda start: {
+        "OPENAI_BASE_URL": start.address + "/v1",
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_MODEL": "scripted",
+    },
+    _qwen_trust,
+    lambda path, old, new: [
+        Call("read_file", {"file_path": str(path)}),
+        Call("edit", {"file_path": str(path), "old_string": old, "new_string": new}),
+    ],
+    lambda command: Call("run_shell_command", {"command": command, "is_background": False}),
+    lambda tool, args: Call(f"mcp__queenbee__{tool}", args),
+    lambda prompt: Call(
+        "agent", {"description": "part", "prompt": prompt, "subagent_type": "general-purpose"}
+    ),
+    {
+        "leases end": "`qwen -p` reports no end of its session, "
+        "<https://qwenlm.github.io/qwen-code-docs/en/users/features/hooks>; its leases end when "
+        "the next one begins",
+    },
+)
+
+CLIENTS = (CODEX, CLAUDE, GEMINI, OPENCODE, COPILOT, QWEN)

@@ -40,13 +40,22 @@ def text(ran: Sequence[Ran], date: str) -> str:
     lines = ["| " + " | ".join(cells) + " |" for cells in table] + ["", f"Run on {date}."]
     skipped = [each for each in ran if each.skipped]
     lines += [f"{each.title} {each.version} was skipped: {each.skipped}." for each in skipped]
-    notes = [
-        f"- {each.title} {each.version}, {row}: {_plain(cell.remark)}"
-        for each in ran
-        for row, cell in each.cells.items()
-        if not cell.held
-    ]
+    notes = _notes(ran)
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def _notes(ran: Sequence[Ran]) -> list[str]:
+    """Returns why rows do not hold, once for each reason of a client."""
+    versions: dict[tuple[str, str], list[str]] = {}
+    for each in ran:
+        rows: dict[str, list[str]] = {}
+        for row, cell in each.cells.items():
+            if not cell.held:
+                rows.setdefault(_plain(cell.remark), []).append(row)
+        for why, those in rows.items():
+            said = f"{'; '.join(those)}: {why}"
+            versions.setdefault((each.title, said), []).append(each.version)
+    return [f"- {title} {' / '.join(all_)}, {said}" for (title, said), all_ in versions.items()]
 
 
 def _both(row: str, runs: Sequence[Ran]) -> str:

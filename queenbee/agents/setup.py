@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.agents import claude, codex, copilot, cursor, gemini, opencode
+from queenbee.agents import claude, codex, copilot, cursor, gemini, opencode, qwen
 from queenbee.agents.agent import Place
 from queenbee.agents.files import file_edits
 from queenbee.agents.ignored import Ignored, ignored
@@ -34,6 +34,7 @@ AGENTS: dict[str, Agent] = {
         cursor.AGENT,
         opencode.AGENT,
         copilot.AGENT,
+        qwen.AGENT,
     )
 }
 

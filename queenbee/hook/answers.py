@@ -1,13 +1,13 @@
 """What a hook answers, in the shape that the asking agent reads.
 
-There are three shapes: Claude Code's, which Codex and our plugin for OpenCode also read, and those
-of Gemini CLI, Cursor and Copilot CLI, which differ from it by event. `tests/hook/shapes` records
-what each agent documents, and `docs/agents.md` has the table.
+There are three shapes: Claude Code's, which Codex, Qwen Code and our plugin for OpenCode also read,
+and those of Gemini CLI, Cursor and Copilot CLI, which differ from it by event. `tests/hook/shapes`
+records what each agent documents, and `docs/agents.md` has the table.
 """
 
 from __future__ import annotations
 
-from queenbee.hook.events import CODEX, COPILOT, CURSOR, GEMINI, OPENCODE
+from queenbee.hook.events import CODEX, COPILOT, CURSOR, GEMINI, OPENCODE, QWEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _CONTEXT = {
     CURSOR: frozenset(("sessionstart", "posttooluse")),
     COPILOT: frozenset(("sessionstart", "posttooluse", "subagentstart")),
     OPENCODE: frozenset(("sessionstart", "userpromptsubmit", "posttooluse", "subagentstart")),
+    QWEN: frozenset(("sessionstart", "userpromptsubmit", "posttooluse", "subagentstart")),
 }
 """The events, letters only, at which an agent shows what a hook adds to its model."""
 _CONTEXT_OF_ANY = frozenset((

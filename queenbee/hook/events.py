@@ -34,6 +34,7 @@ GEMINI = "gemini"
 CURSOR = "cursor"
 COPILOT = "copilot"
 OPENCODE = "opencode"
+QWEN = "qwen"
 
 _KINDS = {
     "pretooluse": BEFORE_EDIT,
@@ -266,6 +267,8 @@ def _agent(fields: Mapping[str, object], name: str) -> str:
     transcript = (_text(fields, "transcript_path") or "").replace("\\", "/")
     if "/.gemini/" in transcript:
         return GEMINI
+    if "/.qwen/" in transcript:
+        return QWEN
     # Codex alone says that there is no transcript.
     if "/.codex/" in transcript or "turn_id" in fields or fields.get("transcript_path", "") is None:
         return CODEX

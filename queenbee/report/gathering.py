@@ -144,9 +144,8 @@ def _newest_bars(every: Sequence[Bar], begin_ms: int, left_out: list[str]) -> li
         last_ms[each.droid] = max(last_ms.get(each.droid, 0), each.end_ms)
     droids = set(sorted(last_ms, key=lambda each: (-last_ms[each], each))[: limits.DROIDS])
     kept = [each for each in found if each.droid in droids]
-    live = [each for each in kept if each.how == "held"]
-    shown = set(live[-limits.BARS :])
-    shown.update(kept[-max(0, limits.BARS - len(shown)) :] if len(shown) < limits.BARS else ())
+    # What is still held comes last, and so is shown before anything else.
+    shown = set(sorted(kept, key=lambda each: each.how == "held")[-limits.BARS :])
     if len(shown) < len(found):
         left_out.append(
             f"The time line has {len(shown):,} of {len(found):,} assignments and leases."

@@ -263,19 +263,16 @@ def _checks(report: Report) -> Markup:
 def _subject(checked: Checked) -> Markup:
     runs = many(len(checked.runs) + checked.earlier, "run")
     earlier = f"; {checked.earlier} earlier ones are not shown" if checked.earlier else ""
+    # In words that a screen reader can say, oldest first.
+    history = " → ".join(_short(verdict(each)) for each in checked.runs[-limits.WORDS :])
     return _details(
         joined(
             f"{checked.kind} {_short(checked.subject)}: ",
             _state(checked.runs[-1].verdict),
-            f", {runs}{earlier}, {_history(checked.runs)}",
+            f", {runs}{earlier}, {history}",
         ),
         _table("Runs, newest first", reversed(checked.runs), _RUNS),
     )
-
-
-def _history(runs: Sequence[Run]) -> str:
-    """Returns how the runs went, oldest first, in words that a screen reader can say."""
-    return " → ".join(_short(verdict(each)) for each in runs[-limits.WORDS :])
 
 
 def _threads(report: Report) -> Markup:

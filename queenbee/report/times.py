@@ -189,13 +189,11 @@ def _done_ms(issue_id: str, standing: Standing, last: Mapping[str, Assignment]) 
 
 def _lost(grant: Grant, what: str, holders: Mapping[str, str]) -> Conflict | None:
     """Returns the conflict in which a grant lost to another one, or None."""
-    kind, winner = "superseded", _text(grant, "superseded_by")
-    if winner is None:
-        kind, winner = "withdrawn", _text(grant, "lost_to")
-    if winner is None:
-        return None
-    other = holders.get(winner)
-    return Conflict(kind, grant.created_ms, what, holders[grant.id], other, _text(grant, "reason"))
+    for kind, name in (("superseded", "superseded_by"), ("withdrawn", "lost_to")):
+        if winner := _text(grant, name):
+            lost, other = holders[grant.id], holders.get(winner)
+            return Conflict(kind, grant.created_ms, what, lost, other, _text(grant, "reason"))
+    return None
 
 
 def _text(record: Record, name: str) -> str | None:

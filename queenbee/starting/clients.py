@@ -99,6 +99,13 @@ CLIENTS = {
             ["copilot", "-i", "{prompt}"],
             ["--allow-all-tools"],
         ),
+        Client(
+            "qwen",
+            ["qwen", "-p", "{prompt}"],
+            ["qwen", "--resume", "{session}", "-p", "{prompt}"],
+            ["qwen", "-i", "{prompt}"],
+            ["--yolo"],
+        ),
     )
 }  # fmt: skip
 

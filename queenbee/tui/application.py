@@ -85,31 +85,19 @@ class Board(App[None]):
             self._say("nothing to open in this row", wrong=True)
 
     def action_write(self) -> None:
-        """Writes to the droid of the row, about its issue."""
+        """Writes to the droid of the row, about its issue, or about that of the page."""
         target = self._target
         self._write(target.droid or "", target.issue_id)
 
-    def action_write_page(self) -> None:
-        """Writes about the issue of the page."""
-        page = self.screen
-        assert isinstance(page, Reading)
-        self._write("", page.issue_id)
-
     def action_answer(self) -> None:
-        """Answers the message of the row."""
-        if self._target.message_id is None:
-            self._say("no message in this row to answer: 4 goes to the mail", wrong=True)
-        else:
-            self._answer(self._target.message_id)
-
-    def action_answer_page(self) -> None:
-        """Answers the message of the page, or the last one about its issue."""
-        page = self.screen
-        assert isinstance(page, Reading)
-        if page.page is None or page.page.answer_to is None:
+        """Answers the message of the row or the page, or the last one about the page's issue."""
+        message_id = self._target.message_id
+        if message_id is not None:
+            self._answer(message_id)
+        elif isinstance(self.screen, Reading):
             self._say("nobody has written about this: m writes", wrong=True)
         else:
-            self._answer(page.page.answer_to)
+            self._say("no message in this row to answer: 4 goes to the mail", wrong=True)
 
     def action_release(self) -> None:
         """Gives back the issue or the lease of the row, once that is confirmed."""
@@ -147,20 +135,18 @@ class Board(App[None]):
 
     @property
     def _target(self) -> Target:
+        page = self.screen
+        if isinstance(page, Reading):
+            return Target(page.issue_id, message_id=page.page.answer_to if page.page else None)
         row = self._team.row
         return row.target if row is not None else Target()
 
     def _write(self, to: str, issue_id: str | None) -> None:
+        def send(draft: Draft) -> object:
+            return self._hive.messages.send(draft.to, draft.body, issue_id=issue_id)
+
         about = f" about {printable(issue_id)}" if issue_id else ""
-
-        def send(draft: Draft | None) -> None:
-            if draft is not None:
-                self._do(
-                    lambda: self._hive.messages.send(draft.to, draft.body, issue_id=issue_id),
-                    f"sent to {draft.to}",
-                )
-
-        self.push_screen(Writing(f"A message{about}", to, answer=False), send)
+        self._compose(Writing(f"A message{about}", to, answer=False), send, "sent to")
 
     def _answer(self, message_id: str) -> None:
         try:
@@ -170,14 +156,18 @@ class Board(App[None]):
             self._refuse(error)
             return
 
-        def send(draft: Draft | None) -> None:
-            if draft is not None:
-                self._do(
-                    lambda: self._hive.messages.reply(message_id, draft.body), f"answered {to}"
-                )
+        def send(draft: Draft) -> object:
+            return self._hive.messages.reply(message_id, draft.body)
 
         title = f"Answer: {printable(parent.subject)}"
-        self.push_screen(Writing(title, to, answer=True), send)
+        self._compose(Writing(title, to, answer=True), send, "answered")
+
+    def _compose(self, dialog: Writing, send: Callable[[Draft], object], done: str) -> None:
+        def written(draft: Draft | None) -> None:
+            if draft is not None:
+                self._do(lambda: send(draft), f"{done} {draft.to}")
+
+        self.push_screen(dialog, written)
 
     def _ask(self, question: str, act: Callable[[], object], done: str) -> None:
         def decided(yes: bool | None) -> None:

@@ -132,8 +132,8 @@ class Reading(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "back"),
-        Binding("r", "app.answer_page", "answer"),
-        Binding("m", "app.write_page", "write"),
+        Binding("r", "app.answer", "answer"),
+        Binding("m", "app.write", "write"),
         Binding("up,k", "scroll(-1)", show=False),
         Binding("down,j", "scroll(1)", show=False),
         Binding("pageup", "scroll(-10)", show=False),

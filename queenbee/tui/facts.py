@@ -80,7 +80,7 @@ class Reader:
         return (
             *(hive.state(kind).ledger.stamp() for kind in hive.kinds()),
             stamp_of(layout.issues_path),
-            json_stamp(self._gates_dir),
+            json_stamp(gates_dir(layout)),
             names_in(layout.queue_dir),
             *(names_in(each) for each in self._landing_dirs()),
             _times_in(layout.presence_dir),
@@ -91,12 +91,8 @@ class Reader:
         """Returns True once the stamp is not `before` or `stop` is set, False at the deadline."""
         return self._hive.wait(lambda: (stop.is_set(), self.stamp()), (False, before), deadline_s)
 
-    @property
-    def _gates_dir(self) -> str:
-        return gates_dir(self._hive.layout)
-
     def _gate_views(self) -> Sequence[GateView | UnusableGate]:
-        stamp = json_stamp(self._gates_dir)
+        stamp = json_stamp(gates_dir(self._hive.layout))
         if self._gates is None or self._gates[0] != stamp:
             self._gates = stamp, gate_views(self._hive)
         return self._gates[1]

@@ -106,13 +106,13 @@ class Team(Screen[None]):
         self.query_one("#filter").display = False
         self._say("reading the hive …")
         self._show(self._panels)
-        self._listing(PANELS[1]).add_class("-below")
+        self._lists[PANELS[1]].add_class("-below")
         self.action_panel(PANELS[0])
 
     @property
     def row(self) -> Row | None:
         """The row that the keys act on."""
-        return self._listing(self._current).row
+        return self._lists[self._current].row
 
     def take(self, facts: Facts, now_ms: int) -> None:
         """Shows new facts."""
@@ -135,11 +135,11 @@ class Team(Screen[None]):
         """Gives each list the lines that its rows need, as far as the window has them."""
         if not self.is_mounted:
             return
-        droids = self._listing(PANELS[0])
+        droids = self._lists[PANELS[0]]
         is_wide = self.size.width >= _WIDE_COLUMNS and self.size.height >= _TALL_ROWS
         shown = _WIDE if is_wide else (PANELS[:1], self._below)
         needed = [
-            _EMPTY + max(len(self._listing(name).panel.rows) for name in row) for row in shown
+            _EMPTY + max(len(self._lists[name].panel.rows) for name in row) for row in shown
         ]
         given = shares(needed, self._box.size.height)
         self._box.styles.grid_rows = " ".join(map(str, given)) if is_wide else None
@@ -160,7 +160,7 @@ class Team(Screen[None]):
             if name != PANELS[0]:
                 each.set_class(each.id == name, "-below")
         self.share_lines()
-        self._listing(name).focus()
+        self._lists[name].focus()
         self._tabs()
 
     def action_next(self, by: int) -> None:
@@ -202,9 +202,6 @@ class Team(Screen[None]):
     def _current(self) -> str:
         return next((name for name, each in self._lists.items() if each.has_class("-current")), "")
 
-    def _listing(self, name: str) -> Listing:
-        return self._lists[name]
-
     def _narrow(self, text: str) -> None:
         if text != self._filter:
             self._filter = text
@@ -213,7 +210,7 @@ class Team(Screen[None]):
     def _show(self, panels: dict[str, Panel]) -> None:
         self._panels |= panels
         for name, panel in panels.items():
-            self._listing(name).put(panel.filtered(self._filter))
+            self._lists[name].put(panel.filtered(self._filter))
         self.share_lines()
 
     def _headline(self) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Message, Reservation
-    from queenbee.git.collisions.found import Collisions, Pair
+    from queenbee.git.collisions.found import Collisions
     from queenbee.services.work import Member
     from queenbee.tui.facts import Facts
 
@@ -71,11 +71,7 @@ def headline(facts: Facts) -> str:
     """Returns the first line of the screen, without what is waiting for its reader."""
     counts = facts.status.counts
     parts = [f"{counts['done']} of {counts['total']} issues done"]
-    parts += [
-        f"{counts[state]} {state.replace('_', ' ')}"
-        for state in ("active", "ready", "waits", "on_hold")
-        if counts[state]
-    ]
+    parts += [f"{counts[state]} {state.replace('_', ' ')}" for state in _NOT_DONE if counts[state]]
     return ", ".join(parts)
 
 
@@ -318,17 +314,12 @@ def _run(record: Mapping[str, object], now_ms: int) -> Row:
     state = verdict if verdict in ("passed", "failed") else "waits"
     bead = record.get("subject_kind") == "bead"
     cells = (
-        marked(state, printable_word(verdict)),
+        marked(state, cell(verdict.replace("_", " ")).text[:20]),
         cell(subject if bead else f"gate {subject}"),
         cell(said),
         Cell(age(instant_ms(record.get("finished_at")) or 0, now_ms)),
     )
     return Row(str(record.get("id")), cells, Target(subject if bead else None))
-
-
-def printable_word(text: str) -> str:
-    """Returns a word of a record, which may be anything in one that another program wrote."""
-    return cell(text.replace("_", " ")).text[:20]
 
 
 def conflicts_panel(found: Collisions | None, problem: str) -> Panel:
@@ -340,8 +331,8 @@ def conflicts_panel(found: Collisions | None, problem: str) -> Panel:
             f"{pair.a.name} {pair.b.name}",
             (
                 marked("conflict", ""),
-                cell(_side(pair, first=True)),
-                cell(_side(pair, first=False)),
+                cell(pair.a.droid or pair.a.name),
+                cell(pair.b.droid or pair.b.name),
                 cell(", ".join(each.path for each in pair.files[:_FILES])),
             ),
             Target(droid=pair.a.droid or pair.b.droid),
@@ -351,8 +342,3 @@ def conflicts_panel(found: Collisions | None, problem: str) -> Panel:
     count = sum(side.commit is not None for side in found.sides)
     empty = f"No conflicts among {count} {'worktree' if count == 1 else 'worktrees'}."
     return Panel("conflicts", "Conflicts", CONFLICTS, rows, empty)
-
-
-def _side(pair: Pair, *, first: bool) -> str:
-    side = pair.a if first else pair.b
-    return side.droid or side.name

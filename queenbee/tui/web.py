@@ -8,6 +8,7 @@ read. docs/security.md; ADR 0031.
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import secrets
 import shlex
@@ -117,6 +118,8 @@ def serve(command: Sequence[str], title: str, port: int, ready: Callable[[str], 
     `command` starts the screen, once for each window. `port` 0 is any that is free. `ready` gets
     the address. Raises `OSError` if the port is taken.
     """
+    # Whatever others send would fill the terminal with tracebacks.
+    logging.disable()
     # The socket first: the port is known before anything is said about it.
     with socket.create_server((_HOST, port)) as listening:
         gate = Gate(listening.getsockname()[1], secrets.token_urlsafe(_TOKEN_BYTES))

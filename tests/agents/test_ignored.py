@@ -76,7 +76,7 @@ def test_hooks_that_nobody_has_reviewed_are_named(
     assert "reviewed" not in said(wanted)
 
 
-@pytest.mark.parametrize("agent", ["claude", "gemini"])
+@pytest.mark.parametrize("agent", ["claude", "gemini", "qwen"])
 def test_rules_are_proposed_and_added_only_if_asked_for(
     agent: str, installed: None, configure: Configure, home: Path, repo: Path
 ) -> None:

@@ -20,7 +20,7 @@ from agent_inputs import SHAPES, shaped
 from pages import ROOT
 
 from queenbee import Hive
-from queenbee.agents import claude, codex, cursor, gemini, launch
+from queenbee.agents import claude, codex, cursor, gemini, launch, qwen
 from queenbee.agents import setup as setups
 from queenbee.agents.setup import AGENTS, Setup
 from queenbee.hook import answers, events
@@ -38,6 +38,7 @@ OTHER_TOOLS = {
     "codex": (codex.NEWS, ["Bash"], ["update_plan"]),
     "gemini": (gemini.NEWS, ["run_shell_command"], ["read_file"]),
     "cursor": (cursor.NEWS, ["Shell", "Task"], ["Read", "Grep"]),
+    "qwen": (qwen.NEWS, ["run_shell_command", "agent"], ["read_file", "grep_search"]),
 }
 
 

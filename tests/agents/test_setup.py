@@ -659,7 +659,7 @@ def test_it_says_what_becomes_of_gits_hooks(quick: QuickQueen, repo: Path) -> No
 def test_without_an_agent_the_command_names_them_and_changes_nothing(quick: QuickQueen) -> None:
     ran = quick("setup")
     assert ran.code == 4
-    assert "claude, codex, gemini, cursor, opencode, copilot" in ran.err
+    assert "claude, codex, gemini, cursor, opencode, copilot, qwen" in ran.err
     assert quick("guard", "status").code == 1
     checked = quick("setup", "--check")
     assert checked.code == 1

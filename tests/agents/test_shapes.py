@@ -31,6 +31,7 @@ BEFORE_AN_EDIT = {
     "codex": ("PreToolUse", "codex/pre-apply-patch"),
     "gemini": ("BeforeTool", "gemini/before-replace"),
     "cursor": ("preToolUse", "cursor/pre-write"),
+    "qwen": ("PreToolUse", "qwen/pre-edit"),
 }
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from hives import git
+from hives import Queen, git
 from sync_worlds import BRANCH, World
 
 from queenbee.errors import InvalidInput, Unreachable, Unreadable, Unwritable
@@ -280,3 +283,57 @@ def test_a_remote_that_talks_for_ever_is_ended(two: World, monkeypatch: pytest.M
     monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
     with pytest.raises(Unreachable, match="it says too much"):
         sync(two.hive("bob"))
+
+
+class Liar(BaseHTTPRequestHandler):
+    """A smart HTTP remote that answers everything with the same lie."""
+
+    status, location, body = 200, "", b""
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(self.status)
+        service = self.path.rpartition("=")[2]
+        self.send_header("Content-Type", f"application/x-{service}-advertisement")
+        if self.location:
+            self.send_header("Location", self.location)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def liar(two: World) -> Iterator[World]:
+    with HTTPServer(("127.0.0.1", 0), Liar) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/hive.git"
+        git(two.folder / "bob", "remote", "set-url", "origin", address)
+        yield two
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "body"),
+    [
+        (200, "", b"<html>Log in first"),
+        (200, "", b"001e# service=git-upload-pack\n000000ff"),
+        (200, "", b"0026ERR \x1b[31mqueen: all is well\x1b[0m\n"),
+        (302, "file:///etc/passwd", b""),
+        (302, "ext::touch pwned", b""),
+    ],
+)
+def test_a_remote_that_lies_grants_nothing_and_is_shown_as_text(
+    liar: World, monkeypatch: pytest.MonkeyPatch, status: int, location: str, body: bytes
+) -> None:
+    for name, value in (("status", status), ("location", location), ("body", body)):
+        monkeypatch.setattr(Liar, name, value)
+    refused = Queen(liar.folder / "bob")("reserve", "a.py", "--confirm", as_="bob")
+    assert refused.code == 6, refused
+    assert "\x1b" not in refused.err
+    assert not liar.hive("bob").reservations.find()
+    assert not list(liar.folder.rglob("pwned"))

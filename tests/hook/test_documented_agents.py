@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from pages import ROOT, fences
 
-from queenbee.agents import claude, codex, copilot, cursor, gemini
+from queenbee.agents import claude, codex, copilot, cursor, gemini, qwen
 from queenbee.agents.setup import AGENTS
 from queenbee.hook import events
 
 PAGE = ROOT / "docs" / "enforcement.md"
 
 
-@pytest.mark.parametrize("agent", [claude, codex, copilot, cursor, gemini])
+@pytest.mark.parametrize("agent", [claude, codex, copilot, cursor, gemini, qwen])
 def test_every_event_that_is_set_up_is_one_that_the_hook_knows(agent) -> None:
     for name, group in agent.groups("queen-hook").items():
         assert events.Event({"hook_event_name": name}, "/").kind != events.OTHER, name

@@ -117,7 +117,7 @@ class _Library:
         """Starts a team unless one runs or all is done; returns whether there is more to do."""
         if self.process is not None and self.process.poll() is None:
             return True
-        if not self.left():
+        if not self.left() and not self.entries():  # What a killed team left is taken over, too.
             return False
         self.runs += 1
         command = [*_TEAM, "start", "--agent", self.agent, "--size", str(self.agents)]

@@ -149,10 +149,11 @@ def list_gates(folder: str) -> tuple[list[GateFile], list[BrokenFile]]:
             broken.append(BrokenFile(path, document.message, _keys_left_in(path)))
             continue
         metadata = document.get("metadata") if isinstance(document, dict) else None
-        ids = _ids(metadata)
+        ids, name = _ids(metadata), os.path.basename(path)
         if len(ids) == 2:
             gates.append(GateFile(path, document))
-        elif ids or _is_called_a_gate(os.path.basename(path)):
+        # The source's own validator keeps its results in `phase_…_validation.json`.
+        elif ids or (name.startswith(_PREFIX) and not name.endswith("_validation.json")):
             lacks = "workflow_id and phase_id" if isinstance(metadata, dict) else "metadata"
             broken.append(BrokenFile(path, f"{path} is not a gate: it has no {lacks}"))
     return gates, broken
@@ -215,11 +216,6 @@ def _valid(gate: GateFile) -> GateFile:
             findings=findings,
         )
     return gate
-
-
-def _is_called_a_gate(name: str) -> bool:
-    # The source's own validator keeps its results in `phase_…_validation.json`.
-    return name.startswith(_PREFIX) and not name.endswith("_validation.json")
 
 
 def _ids(metadata: object) -> list[str]:

@@ -1,7 +1,8 @@
 """The files of Ralph beads: found by id, rewritten whole, and moved so that no crash loses one.
 
 A crash during a move leaves both files, and they count as one bead: the copy in `completed/` wins,
-unless its status says that it is not completed. A row of the tracker can hold a bead, too. `docs/ralph-beads.md`, "Where beads are".
+unless its status says that it is not completed. A row of the tracker can hold a bead, too.
+`docs/ralph-beads.md`, "Where beads are".
 """
 
 from __future__ import annotations
@@ -137,7 +138,8 @@ def update_bead(
     for folder in folders.written:
         safe_open.refuse_links(os.path.abspath(folder))
     with folders.lock():
-        current = _current(bead, folders)
+        is_ours = os.path.dirname(bead.path) in folders.all()
+        current = find_bead(folders, bead.bead_id) if is_ours else read_bead(bead.path)
         change(current.document)
         return _placed(current, folders)
 
@@ -187,36 +189,23 @@ def _remove(path: str) -> None:
         raise Unwritable(f"{path} cannot be removed: {error.strerror}", path=path) from error
 
 
-def _current(bead: BeadFile, folders: BeadFolders) -> BeadFile:
-    if os.path.dirname(bead.path) in folders.all():
-        return find_bead(folders, bead.bead_id)
-    return read_bead(bead.path)
-
-
 def _without_moved(beads: list[BeadFile], folders: BeadFolders) -> list[BeadFile]:
     """Returns the beads, with the two copies that an interrupted move left merged into one."""
     same: dict[str, list[BeadFile]] = {}
     for bead in beads:
         same.setdefault(bead.bead_id, []).append(bead)
-    return [
-        bead
-        for copies in same.values()
-        for bead in ([_winner(copies)] if _are_one(copies, folders) else copies)
-    ]
-
-
-def _are_one(copies: list[BeadFile], folders: BeadFolders) -> bool:
-    # A move keeps the name; the folders are searched in this order.
-    paths = [os.path.split(bead.path) for bead in copies]
-    name = paths[0][1]
-    return paths == [(folders.active, name), (folders.completed, name)]
-
-
-def _winner(copies: list[BeadFile]) -> BeadFile:
-    active, completed = copies
-    counts = completed.document.get("status", "completed") == "completed"
-    winner, loser = (completed, active) if counts else (active, completed)
-    return replace(winner, stale=loser.path)
+    found: list[BeadFile] = []
+    for copies in same.values():
+        # A move keeps the name; the folders are searched in this order.
+        paths = [os.path.split(bead.path) for bead in copies]
+        name = paths[0][1]
+        if paths == [(folders.active, name), (folders.completed, name)]:
+            active, completed = copies
+            counts = completed.document.get("status", "completed") == "completed"
+            winner, loser = (completed, active) if counts else (active, completed)
+            copies = [replace(winner, stale=loser.path)]
+        found += copies
+    return found
 
 
 def _id_of(document: dict[str, Any], path: str) -> str:

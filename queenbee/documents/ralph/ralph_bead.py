@@ -79,7 +79,9 @@ def validate_bead(document: object) -> list[Finding]:
     found = schema_findings(document, ralph_schema())
     if not isinstance(document, dict):
         return found
-    found += _id_findings(document)
+    bead_id = document.get("id")
+    if isinstance(bead_id, str) and (problem := id_problem(bead_id)):
+        found.append(Finding("id", f"cannot be the id of a bead: {problem}"))
     found += _dependency_findings(document)
     found += _gate_findings(document.get("phase_gate"))
     verifiers = _member(document, "dod").get("verifiers")
@@ -195,12 +197,6 @@ def _check(verifier: Mapping[str, Any]) -> Check:
         on_failure=verifier.get("on_failure", "stop"),
         environment=named_environment(verifier.get("env")),
     )
-
-
-def _id_findings(document: dict[str, Any]) -> list[Finding]:
-    bead_id = document.get("id")
-    problem = id_problem(bead_id) if isinstance(bead_id, str) else None
-    return [Finding("id", f"cannot be the id of a bead: {problem}")] if problem else []
 
 
 def _dependency_findings(document: dict[str, Any]) -> list[Finding]:

@@ -116,7 +116,10 @@ def session_findings(folder: SessionFolder) -> list[Finding]:
     found += _role_entries(session)
     analysis, more = _document(folder.task_analysis, TASK_ANALYSIS)
     found += more
-    found += _folder_findings(folder)
+    if not folder.role_specs:
+        gone = folder.role_specs is None
+        fault = "role-specs/ directory missing" if gone else "no role-spec files in role-specs/"
+        found.append(Finding(f"{ROLE_SPECS}/", f"Invalid session: {fault}", hint=RESUME))
     found += _roles_findings(folder, session)
     found += _remarks(folder, session, analysis)
     return found
@@ -208,16 +211,6 @@ def _role_entries(session: dict[str, Any] | None) -> list[Finding]:
                 finding = _field_finding(TEAM_SESSION, f"{path}.{field}", f"{path}.{role_fault}")
                 found.append(finding)
     return found
-
-
-def _folder_findings(folder: SessionFolder) -> list[Finding]:
-    if folder.role_specs is None:
-        message = "Invalid session: role-specs/ directory missing"
-    elif not folder.role_specs:
-        message = "Invalid session: no role-spec files in role-specs/"
-    else:
-        return []
-    return [Finding(f"{ROLE_SPECS}/", message, hint=RESUME)]
 
 
 def _roles_findings(folder: SessionFolder, session: dict[str, Any] | None) -> Iterator[Finding]:

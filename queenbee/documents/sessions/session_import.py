@@ -7,6 +7,7 @@ since is kept; only a task that the session calls completed is closed.
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
@@ -51,7 +52,10 @@ def import_session(
     known = current_rows(existing)
     found = match_rows(known, lambda row: _task_of(row, session.session_id))
     return reconcile(
-        [_item(task, session, actor) for task in session.tasks],
+        [
+            Item(task.name, task.depends_on, partial(_row, task, session, actor))
+            for task in session.tasks
+        ],
         Source(session.session_id, prefix, actor, now_ms),
         known=known,
         found=found,
@@ -89,16 +93,9 @@ def _task_of(row: Row, session_id: str) -> str | None:
     return task if metadata.get("session_id") == session_id and isinstance(task, str) else None
 
 
-def _item(task: Task, session: Session, actor: str) -> Item:
-    def row(old: Row | None, identifier: str, now_ms: int) -> Row:
-        now = format_ms(now_ms)
-        base = deepcopy(old) if old else new_row(identifier, actor, now, issue_type="task")
-        return _filled(base, task, session, now)
-
-    return Item(task.name, task.depends_on, row)
-
-
-def _filled(row: Row, task: Task, session: Session, now: str) -> Row:
+def _row(task: Task, session: Session, actor: str, old: Row | None, bead: str, now_ms: int) -> Row:
+    now = format_ms(now_ms)
+    row = deepcopy(old) if old else new_row(bead, actor, now, issue_type="task")
     role = next((role for role in session.roles if role.name == task.role), None)
     row["title"] = _title(task, session)
     row["description"] = _description(task, role, session)

@@ -1,8 +1,8 @@
-"""A sprint bead: its schema, a reader for rows that may not follow it, and whether one is valid: its
-fields, the rules between them, and the agents it names.
+"""A sprint bead: its schema, a reader for rows that may not follow it, and what is wrong with one:
+its fields, the rules between them, and the agents it names.
 
-Unknown keys are allowed everywhere; all findings are reported at once. `docs/sprint-beads.md`; after
-the document on sprint beads, "Schema Validation".
+Unknown keys are allowed everywhere; all findings are reported at once. `docs/sprint-beads.md`;
+after the document on sprint beads, "Schema Validation".
 """
 
 from __future__ import annotations
@@ -198,13 +198,12 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
-def _timestamp_fault(text: str) -> str | None:
-    example = "must be an RFC 3339 timestamp such as 2026-02-07T10:00:00Z"
-    return example if instant_ms(text) is None else None
-
-
 _FORMATS = {
-    "date-time": _timestamp_fault,
+    "date-time": lambda text: (
+        "must be an RFC 3339 timestamp such as 2026-02-07T10:00:00Z"
+        if instant_ms(text) is None
+        else None
+    ),
     "branch": branch_fault,
     "absolute-path": lambda text: None if is_absolute(text) else "must be an absolute path",
 }

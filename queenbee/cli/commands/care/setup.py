@@ -69,10 +69,10 @@ def setup(
 ) -> Answer:
     """Connect coding agents to the hive
 
-    AGENT is claude, codex, gemini, cursor, opencode or copilot; by default, those that are used
-    here. Each gets hooks, the MCP server, a section in its file of instructions and a skill, and
-    git gets the guard. The files belong to this worktree until you commit and merge them. Running
-    it again changes nothing. If one file cannot be changed, none is.
+    AGENT is claude, codex, gemini, cursor, opencode, copilot or qwen; by default, those that
+    are used here. Each gets hooks, the MCP server, a section in its file of instructions and a
+    skill, and git gets the guard. The files belong to this worktree until you commit and merge
+    them. Running it again changes nothing. If one file cannot be changed, none is.
     """
     check, dry_run, undo = what["check"], what["dry_run"], what["undo"]
     if (check and (undo or dry_run)) or (allow and undo):

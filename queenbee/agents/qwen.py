@@ -1,0 +1,69 @@
+"""Qwen Code: hooks and a server in `.qwen/settings.json`, AGENTS.md, a skill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.files.allow_rules import AllowRules
+from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.json_member import JsonMember
+from queenbee.agents.launch import guarded
+
+if TYPE_CHECKING:
+    from queenbee.agents.files.file_edits import Part
+    from queenbee.agents.files.hook_entries import Group
+
+EDITS = "edit|write_file|notebook_edit"
+NEWS = f"{EDITS}|run_shell_command|agent"
+"""The tools after which an agent hears what is new: those that take longer than the hook."""
+_SETTINGS = ".qwen/settings.json"
+_TIMEOUT_MS = 10_000
+_OTHERS = (
+    *("UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"),
+    *("SubagentStart", "SubagentStop"),
+)
+
+
+def groups(run: str) -> dict[str, Group]:
+    """Returns the hooks by event."""
+    handler = {
+        "name": "queenbee",
+        "type": "command",
+        "command": guarded(run),
+        "timeout": _TIMEOUT_MS,
+    }
+    every: Group = {"hooks": [handler]}
+    return {
+        "PreToolUse": {"matcher": EDITS, "hooks": [handler]},
+        "PostToolUse": {"matcher": NEWS, "hooks": [handler]},
+        **dict.fromkeys(_OTHERS, every),
+    }
+
+
+def parts(place: Place) -> list[Part]:
+    """Returns what Qwen Code's files get."""
+    settings = place.at(_SETTINGS, _SETTINGS)
+    found: list[Part] = [HookEntries(settings, groups(place.hook), comments=True)]
+    program, *arguments = place.mcp
+    server: dict[str, object] = {"command": program, "args": arguments}
+    found.append(JsonMember(settings, "mcpServers", server, comments=True))
+    return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".qwen/skills")]
+
+
+def rules(place: Place) -> AllowRules:
+    """Returns the rules that let Qwen Code run `queen` and our tools without asking."""
+    settings = place.at(_SETTINGS, _SETTINGS)
+    allowed = ["Bash(queen *)", "mcp__queenbee__*"]
+    return AllowRules(settings, ("permissions", "allow"), allowed, comments=True)
+
+
+AGENT = Agent(
+    "qwen",
+    "Qwen Code",
+    parts,
+    rules=rules,
+    programs=["qwen"],
+    in_tree=[".qwen", "QWEN.md"],
+    in_home=[".qwen"],
+)
