@@ -138,9 +138,7 @@ class Team(Screen[None]):
         droids = self._lists[PANELS[0]]
         is_wide = self.size.width >= _WIDE_COLUMNS and self.size.height >= _TALL_ROWS
         shown = _WIDE if is_wide else (PANELS[:1], self._below)
-        needed = [
-            _EMPTY + max(len(self._lists[name].panel.rows) for name in row) for row in shown
-        ]
+        needed = [_EMPTY + max(len(self._lists[name].panel.rows) for name in row) for row in shown]
         given = shares(needed, self._box.size.height)
         self._box.styles.grid_rows = " ".join(map(str, given)) if is_wide else None
         droids.styles.height = "1fr" if is_wide else given[0]
