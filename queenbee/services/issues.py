@@ -367,7 +367,9 @@ class Issues:
         close = nearest(issue_id, self.ids())
         return NotFound(
             f"there is no issue {issue_id!r} in {self._store.layout.issues_path}",
-            hint=f"did you mean {close!r}?" if close else "queen issues",
+            hint=f"did you mean {close!r}? {suggested('queen show', close)}"
+            if close
+            else "queen issues",
             issue_id=issue_id,
         )
 

@@ -140,10 +140,14 @@ def serve(command: Sequence[str], title: str, port: int, ready: Callable[[str], 
         )
 
 
+def _screens(command: Sequence[str], title: str, theme: str) -> Server:
+    # It gives the line to a shell, which must not stay between us and the screen.
+    return Server(f"exec env TEXTUAL_THEME=textual-{theme} {shlex.join(command)}", title=title)
+
+
 def application(command: Sequence[str], title: str, gate: Gate) -> web.Application:
     """Returns the server of a screen behind a gate."""
-    # It gives the line to a shell, which must not stay between us and the screen.
-    served = Server(f"exec {shlex.join(command)}", title=title)
+    served = {theme: _screens(command, title, theme) for theme in ("dark", "light")}
     with open(os.path.join(_HERE, "page.html"), encoding="utf-8") as file:
         template = Template(file.read())
     open_now = 0
@@ -161,7 +165,8 @@ def application(command: Sequence[str], title: str, gate: Gate) -> web.Applicati
             return web.Response(status=503, text="queen watch: too many windows are open\n")
         open_now += 1
         try:
-            return await served.handle_websocket(request)
+            is_light = request.cookies.get("queen-watch-theme") == "light"
+            return await served["light" if is_light else "dark"].handle_websocket(request)
         finally:
             open_now -= 1
 
@@ -177,5 +182,5 @@ def application(command: Sequence[str], title: str, gate: Gate) -> web.Applicati
     app.router.add_get("/", index)
     app.router.add_get("/page.js", script)
     app.router.add_get(f"{_SCREEN}{{key}}", screen)
-    app.router.add_static("/static", served.statics_path)
+    app.router.add_static("/static", served["dark"].statics_path)
     return app
