@@ -196,7 +196,8 @@ def landing(stage: Stage) -> None:
     lines = (stage.main / "CHANGELOG.md").read_text().splitlines()
     promised(len([each for each in lines if each.endswith("mended")]) == 3, "a line was lost")
     runs = len((stage.folder / "checks").read_text().splitlines())
-    print(f"\n    the check ran {runs} times for 3 branches; the conflict was joined:\n")
+    often = "once" if runs == 1 else f"{runs} times"
+    print(f"\n    the check ran {often} for 3 branches; the conflict was joined:\n")
     show("\n".join(lines[2:]))
 
 

@@ -17,7 +17,7 @@ from long_history import FROM_BYTES, ids, write_past
 from queenbee.cli import main
 from queenbee.core.ids import ulid
 from queenbee.services import open_store as store_module
-from queenbee.services.care import indexes, statistics
+from queenbee.services.care import indexes
 from queenbee.store.engines import opening
 from queenbee.store.index import indexed as index
 from queenbee.store.ledger.ledger import Ledger
@@ -295,7 +295,7 @@ def _deterministic(monkeypatch: pytest.MonkeyPatch) -> Clock:
         store_module, "ulid", lambda now_ms, _random: ulid(now_ms, next(minted).to_bytes(10))
     )
     monkeypatch.setenv("QUEEN_DURABILITY", "buffered")
-    for module in (opening, indexes, statistics):
+    for module in (opening, indexes):
         monkeypatch.setattr(module, "INDEX_FROM_BYTES", FROM_BYTES)
     return clock
 

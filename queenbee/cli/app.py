@@ -53,6 +53,8 @@ _ASIDE = frozenset(("guard", "mcp", "notify", "prompt", "sync", "watch"))
 _SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
 _NOTED = ("reservations", "assignments", "messages")
 """What the notices read after every command."""
+_ALIKE = (("new", "create", "add"), ("remove", "delete", "rm"), ("list", "ls", "inbox", "status"))
+"""Words for the same, of which each noun has its own."""
 
 
 class Invocation:
@@ -335,9 +337,7 @@ class QueenGroup(click.Group):
         if len(args) > 1 and both in self.modules:
             return both, self.get_command(ctx, both), args[2:]
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            close = " or ".join(repr(each) for each in self._similar(ctx, args[0]))
-            suggestion = f" Did you mean {close}?" if close else ""
-            ctx.fail(f"No such command {args[0]!r}.{suggestion}")
+            raise _no_command(ctx, args[0], self._similar(ctx, args[0]))
         return super().resolve_command(ctx, args)
 
     def _similar(self, ctx: click.Context, typed: str) -> list[str]:
@@ -351,6 +351,11 @@ class QueenGroup(click.Group):
             command = self.get_command(ctx, name)
             if isinstance(command, click.Group) and typed in command.list_commands(ctx):
                 inner.append(f"{name} {typed}")
+        if "." in typed and "set" in names:  # A setting.
+            return ["get", "set"]
+        alike = next((each for each in _ALIKE if typed in each and ctx.parent is not None), ())
+        if found := [name for name in names if name in alike]:
+            return found
         close = nearest(typed, names)
         return inner or ([close] if close else self._elsewhere(ctx, typed))
 
@@ -359,8 +364,20 @@ class QueenGroup(click.Group):
         if ctx.parent is None or not isinstance(root := ctx.parent.command, QueenGroup):
             return []
         known = {**root.meant, **root.moved, **{name: name for name in root.modules}}
-        found = known.get(f"{self.name} {typed}", known.get(typed, ""))
+        alone = "" if any(typed in each for each in _ALIKE) else known.get(typed, "")
+        found = known.get(f"{self.name} {typed}", alone)
         return [f"queen {each}" for each in found.split("|") if each]
+
+
+def _no_command(ctx: click.Context, typed: str, similar: Sequence[str]) -> click.UsageError:
+    close = " or ".join(map(repr, similar))
+    suggestion = f" Did you mean {close}?" if close else ""
+    error = click.UsageError(f"No such command {typed!r}.{suggestion}", ctx)
+    if similar:
+        first = similar[0].removeprefix("queen ")
+        where = "queen" if first != similar[0] else ctx.command_path
+        error.hint = f"{where} {first} --help"  # type: ignore[attr-defined]
+    return error
 
 
 def command(

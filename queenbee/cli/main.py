@@ -70,7 +70,10 @@ _MEANT = {
     "message": "msg", "lock": "reserve", "unlock": "reserve release", "merge": "land",
     "commit": "land", "push": "land", "run-team": "start", "team": "start", "spawn": "start",
     "agents": "start", "name": "hive whoami", "who": "status", "settings": "config",
-    "take": "next", "pick": "next", "bead new": "plan import|bead schema ralph",
+    "take": "next", "pick": "next", "begin": "next", "ls": "issues", "ps": "status",
+    "mine": "show", "open": "show", "logs": "start", "ask": "msg send", "abort": "release",
+    "cancel": "release", "pull": "sync", "fetch": "sync", "branch": "worktree",
+    "bead new": "plan import|bead schema ralph",
     "bead create": "plan import|bead schema ralph",
 }  # fmt: skip
 """What people type who mean a command, or one of two."""
@@ -215,6 +218,7 @@ def _end_of_options(arguments: list[str]) -> int:
 def _usage_error(error: click.ClickException) -> QueenError:
     context = getattr(error, "ctx", None)
     hint = f"{context.command_path} --help" if context is not None else "queen --help"
+    hint = getattr(error, "hint", hint)
     message = " ".join(error.format_message().split())
     if message.startswith("Got unexpected extra argument"):
         hint = f"put quotes around text that contains spaces; {hint}"

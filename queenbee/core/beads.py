@@ -16,7 +16,6 @@ from queenbee.core.timestamps import instant_ms
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
     from queenbee.core.fold import Fields
 
@@ -28,7 +27,6 @@ SPRINTS = ("beads-ralph-work", "beads-ralph-merge")
 """The types of sprint beads."""
 WISP = "-wisp-"
 """In the id of an issue that Beads throws away."""
-_HOLDS = frozenset({"defer_until", "is_template"})
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.\w{1,8}(?![\w/-])", re.ASCII)
 _FIRST = ("id", "title", "description", "status", "priority", "issue_type")
 """The fields that are shown first."""
@@ -185,21 +183,6 @@ def newest(rows: Iterable[Mapping[str, object]]) -> dict[str, Mapping[str, objec
         if identifier not in found or supersedes(row, found[identifier]):
             found[identifier] = row
     return found
-
-
-def is_settled(row: Mapping[str, Any]) -> bool:
-    """Returns whether an issue is closed work without which all others stand where they do: except
-    one with a `conditional-blocks` on it.
-    """
-    # A deferred parent holds its children back, and a child can be a parent itself.
-    kind = row.get("issue_type")
-    return (
-        row.get("status") == "closed"
-        and not row.get("dependencies")
-        and row.keys().isdisjoint(_HOLDS)
-        and (kind is None or (isinstance(kind, str) and kind not in NOT_WORK))
-        and WISP not in row["id"]
-    )
 
 
 def _dependency(row: object, owner: str) -> tuple[str, str] | None:

@@ -244,17 +244,6 @@ class _Open:
         return blockers
 
 
-def ends_that_matter(issues: Iterable[Issue]) -> set[str]:
-    """Returns the issues of which must be known how they ended, since another one waits for it."""
-    return {
-        target
-        for issue in issues
-        if (rows := issue.fields.get("dependencies")) and "conditional-blocks" in repr(rows)
-        for target, kind in issue.dependencies
-        if kind == "conditional-blocks"
-    }
-
-
 def missing_blockers(issues: Mapping[str, Issue]) -> list[tuple[str, str]]:
     """Returns (issue, blocker) for each blocker that the file does not have."""
     return sorted(

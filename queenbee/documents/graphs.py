@@ -34,7 +34,9 @@ def find_cycles(graph: Graph) -> list[tuple[str, ...]]:
 
     Each begins at its smallest node, and each node in it waits for the next.
     """
-    tangled = _tangled(graph)
+    waiting = {node: _needs(graph, node) for node in graph}
+    _peel(graph, waiting)
+    tangled = {node: sorted(needs) for node, needs in waiting.items()}
     cycles: list[tuple[str, ...]] = []
     covered: set[str] = set()
     for node in sorted(tangled):
@@ -109,12 +111,6 @@ def _peel(graph: Graph, waiting: dict[str, set[str]]) -> list[str]:
             if not waiting[follower]:
                 ordered.append(follower)
     return ordered
-
-
-def _tangled(graph: Graph) -> dict[str, list[str]]:
-    waiting = {node: _needs(graph, node) for node in graph}
-    _peel(graph, waiting)
-    return {node: sorted(needs) for node, needs in waiting.items()}
 
 
 def _shortest_cycle(graph: Graph, start: str) -> tuple[str, ...] | None:

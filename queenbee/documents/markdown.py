@@ -111,6 +111,7 @@ _KINDS: dict[str, Kind] = {
     "code_block": "code",
     "hr": "rule",
     "paragraph_open": "paragraph",
+    "blockquote_open": "other",
 }
 
 
@@ -126,15 +127,13 @@ def _block(tokens: Sequence[Token], at: int, lines: list[str]) -> Block | None:
     if token.type in ("bullet_list_open", "ordered_list_open"):
         text = "\n".join(lines[first:last])
         return Block("list", text, first, last, items=_items(tokens, at, lines))
-    kind = _KINDS.get(token.type, "other")
+    kind = _KINDS.get(token.type)
+    if kind is None:
+        return None
     if kind == "paragraph":
         return Block(kind, tokens[at + 1].content, first, last)
-    if token.type in _KINDS:
-        closed = kind != "fence" or _is_closed(token, lines)
-        return Block(kind, "\n".join(lines[first:last]), first, last, closed=closed)
-    if token.type == "blockquote_open":
-        return Block("other", "\n".join(lines[first:last]), first, last)
-    return None
+    closed = kind != "fence" or _is_closed(token, lines)
+    return Block(kind, "\n".join(lines[first:last]), first, last, closed=closed)
 
 
 def _items(tokens: Sequence[Token], at: int, lines: list[str]) -> tuple[Item, ...]:

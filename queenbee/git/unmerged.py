@@ -65,6 +65,7 @@ class Status:
         """Whether a merge is under way whose conflicts are not resolved."""
         self.changed: dict[str, str] = {}
         """The files that differ from the last commit, each as `changed`, `deleted` or `added`."""
+        self.untracked: set[str] = set()
         for record in said.split(b"\0"):
             kind, _, rest = record.partition(b" ")
             if kind == b"#" and rest.startswith(b"branch.oid "):
@@ -76,6 +77,7 @@ class Status:
                 self._add(name, DELETED if b"D" in states else here)
             elif kind == b"?":
                 self._add(rest, ADDED)
+                self.untracked.add(os.fsdecode(rest))
             elif kind == b"u":
                 self.is_conflicted = True
                 self._add(rest.split(b" ", 9)[9], CHANGED)
@@ -332,6 +334,9 @@ def look(
     index, at_ns = _index(other), time.time_ns()
     said = git(*STATUS, cwd=other.path, config=config, repository={}, limit_s=limit_s)
     status = Status(said)
+    if os.path.exists(os.path.join(other.git_dir, "MERGE_HEAD")):
+        own = status.untracked | _merged_otherwise(other.path, target, config, limit_s)
+        status.changed = {path: how for path, how in status.changed.items() if path in own}
     head = other.head or status.head
     if before is not None and (before.head, before.target) == (head, target):
         committed, lines = before.committed, before.lines
@@ -347,6 +352,19 @@ def look(
         cut=max(len(status.changed), len(committed)) > _MOST_FILES,
         lines=lines,
     )
+
+
+def _merged_otherwise(
+    tree: str, target: str | None, config: Mapping[str, str], limit_s: float | None
+) -> set[str]:
+    """Returns the tracked files that a worktree has in another form than what is being merged, as
+    far as the commit `target` has that.
+    """
+    both = ("merge-base", target or "HEAD", "MERGE_HEAD")
+    base = line(*both, cwd=tree, repository={}, limit_s=limit_s) or "HEAD"
+    diff = ("diff", "--name-only", "-z", "--no-renames", "--no-relative", "--ignore-submodules=all")
+    said = git(*diff, base, "--", cwd=tree, config=config, repository={}, limit_s=limit_s)
+    return set(names_in(said))
 
 
 def _committed(tree: str, head: str | None, target: str | None, limit_s: float | None) -> set[str]:

@@ -84,10 +84,7 @@ def page(report: Report) -> str:
         ),
         element(
             "main",
-            *(
-                element("section", element("h2", name, id=key, tabindex=-1), of(report))
-                for key, name, of in sections
-            ),
+            *(_section(key, name, of(report)) for key, name, of in sections),
         ),
         element("footer", _left_out(report.left_out)),
     )
@@ -113,6 +110,12 @@ def _head(report: Report) -> Markup:
     )
 
 
+def _section(key: str, name: str, content: Markup) -> Markup:
+    is_empty = content.startswith(_EMPTY)
+    head = element("h2", name, id=key, tabindex=-1)
+    return element("section", head, content, class_="empty" if is_empty else None)
+
+
 def _figures(report: Report) -> Markup:
     counts = report.counts
     failing = sum(each.runs[-1].verdict == "failed" for each in report.checks)
@@ -124,6 +127,7 @@ def _figures(report: Report) -> Markup:
         (f"{held}", "live leases"),
         (f"{len(report.waiting)}", "droids in the queue"),
         (f"{len(report.met)}", "conflicts met"),
+        (f"{len(report.foreseen)}", "conflicts foreseen"),
         (f"{failing}", "checks failing"),
     ]
     items = [element("li", element("b", number), name) for number, name in figures]
@@ -134,7 +138,8 @@ def _plan(report: Report) -> Markup:
     columns: list[_Column[Phase]] = [
         ("Phase", lambda each: _short(each.name)),
         ("Progress", lambda each: _share(each.counts)),
-        *((word, partial(_count, state)) for state, word in STATES.items()),
+        # The headings are the legend of the bar, too.
+        *((_state(state), partial(_count, state)) for state in STATES),
         ("Gate", lambda each: joined(*(_state(gate.status) for gate in each.gates))),
     ]
     table = _table("How many issues of each phase are in which state", report.phases, columns, 5)
@@ -232,6 +237,8 @@ def _conflicts(report: Report) -> Markup:
         "Files that droids had one after the other instead of at once",
     )
     foreseen = "Worktrees whose present work would conflict in a merge"
+    if not (report.met or report.avoided or report.foreseen):
+        return _none("None were met, and none are foreseen; no files were handed over.")
     return joined(
         _part("Met", lost, report.met, _MET, "None were met."),
         _part("Avoided", had, report.avoided, _AVOIDED, "No files were handed over."),
@@ -369,6 +376,9 @@ def _some(names: Sequence[str]) -> str:
 
 def _short(text: str | None) -> str:
     return short(text or "", limits.TEXT)
+
+
+_EMPTY = '<p class="none"'
 
 
 def _none(text: str) -> Markup:

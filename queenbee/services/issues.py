@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from queenbee.services.keeping import Moment
     from queenbee.services.open_store import Store
     from queenbee.services.writing.transaction import Transaction
-    from queenbee.store.files import Mark
     from queenbee.store.questions import Cursor
 
     class Circumstances(TypedDict):
@@ -55,8 +54,6 @@ class Issues:
         self._assignments = assignments
         self._stamp: object = None
         self._tracked: dict[str, Issue] = {}
-        self._settled: dict[str, Mark] = {}
-        """Where the rows are that were not kept, by id: nothing but these issues needs them."""
         self._cursor: Cursor | None = None
         self._seen: tuple[Mapping[str, Issue], Mapping[str, Issue]] = ({}, {})
         """The rows and the documents that `_issues` was made of."""
@@ -81,34 +78,8 @@ class Issues:
     def tracked(self) -> dict[str, Issue]:
         """Returns the tracker's own issues by id, tombstones included. Raises `Unreadable`."""
         moment = self._store.keeping.moment()
-        if moment != self._stamp or self._settled:
-            self._read_all(moment)
-        return self._tracked
-
-    def _tracked_with(self, ids: Iterable[str]) -> dict[str, Issue]:
-        """Returns the tracker's own issues as `tracked` does: those that are not settled, and of
-        the settled ones at least those with these ids.
-        """
-        path = self._store.layout.issues_path
-        moment = self._store.keeping.moment()
-        if moment != self._stamp:
-            in_step = self._store.keeping.is_in_step(moment)
-            found = issues_file.read_unsettled(path) if in_step else None
-            if found is None:
-                return self._read_all(moment)
-            self._tracked = {key: Issue(row) for key, row in found.rows.items()}
-            self._settled, self.unusable_lines, self._stamp = found.settled, [], moment
-        settled = self._settled
-        wanted = {each: settled[each] for each in ids if each in settled}
-        if wanted:
-            rows = issues_file.rows_at(path, wanted)
-            if len(rows) < len(wanted):
-                return self._read_all(moment)
-            self._tracked = {**self._tracked, **beads.read_rows(rows.values())}
-            self._settled = {key: settled[key] for key in settled if key not in wanted}
-        return self._tracked
-
-    def _read_all(self, moment: Moment) -> dict[str, Issue]:
+        if moment == self._stamp:
+            return self._tracked
         found = issues_file.read(self._store.layout.issues_path)
         rows = self._mended(beads.newest(found.rows), moment)
         self._tracked = {key: Issue(row) for key, row in rows.items()}
@@ -118,7 +89,7 @@ class Issues:
             gone = [issues_file.unreadable_row(each) for _, each in missing_blockers(known)]
             self._tracked.update(beads.read_rows(gone))
         self.unusable_lines = [number for number, _ in found.unusable]
-        self._stamp, self._settled = moment, {}
+        self._stamp = moment
         return self._tracked
 
     def rows(self) -> dict[str, Fields]:
@@ -193,7 +164,7 @@ class Issues:
     def some(self, ids: Iterable[str]) -> dict[str, Issue]:
         """Returns those of these issues that the tracker has, without tombstones, by id."""
         wanted = list(ids)
-        issues = self._read(wanted)
+        issues = self._read()
         found = {each: issues[each] for each in wanted if each in issues}
         return self._completed(
             {key: issue for key, issue in found.items() if issue.status != "tombstone"}
@@ -201,7 +172,7 @@ class Issues:
 
     def row(self, issue_id: str) -> Issue | None:
         """Returns an issue as the tracker's own row says, a tombstone included, or None."""
-        return self._tracked_with([issue_id]).get(issue_id)
+        return self.tracked().get(issue_id)
 
     def exact_row(self, issue_id: str, *, ended: bool = False) -> Fields | None:
         """Returns the tracker's own row of an issue for writing back, or None: long integers keep
@@ -232,8 +203,7 @@ class Issues:
 
     def open(self) -> dict[str, Standing]:
         """Returns where each issue stands that is work for droids and not done, by id."""
-        issues = self._read_to_stand()
-        return readiness.open_standings(issues, **self._circumstances(issues))
+        return self.open_and_counts()[0]
 
     def standing(self, issue_id: str) -> Standing | None:
         """Returns where an issue stands, or None if there is none, or it is no work for droids."""
@@ -242,7 +212,7 @@ class Issues:
     def standings_of(self, ids: Iterable[str]) -> dict[str, Standing]:
         """Returns where those of these issues stand that are work for droids, by id."""
         wanted = list(ids)
-        issues = self._read_to_stand(wanted)
+        issues = self._read()
         needed = readiness.needed_for(wanted, issues)
         found = readiness.standings(needed, **self._circumstances(issues))
         return {each: found[each] for each in wanted if each in found}
@@ -251,10 +221,10 @@ class Issues:
         """Returns where the issues stand that are work for droids and not done, by id; and how many
         there are in each state, those that are done included.
         """
-        issues = self._read_to_stand()
+        issues = self._read()
         found = readiness.open_standings(issues, **self._circumstances(issues))
         done = sum(1 for each in issues.values() if each.done and readiness.is_work(each))
-        return found, readiness.counts(found.values(), done=done + len(self._settled))
+        return found, readiness.counts(found.values(), done=done)
 
     def behind(self, issue_id: str) -> list[Standing]:
         """Returns where the issues stand that wait for this one."""
@@ -285,7 +255,7 @@ class Issues:
 
     def blockers(self, issue: Issue) -> list[str]:
         """Returns the ids of the issues that this one waits for."""
-        return readiness.blockers_of(issue, self._read_to_stand())
+        return readiness.blockers_of(issue, self._read())
 
     def check_known(self, issue_id: str) -> Issue | None:
         """Returns the issue, or None if it is unknown and any id is allowed. Raises `NotFound`.
@@ -333,7 +303,7 @@ class Issues:
         """Returns the assignment by which an issue was completed here and has not been reopened
         since, or None.
         """
-        issue = self._read([issue_id]).get(issue_id)
+        issue = self._read().get(issue_id)
         if issue is not None and (not issue.done or issue.status == "tombstone"):
             return None
         return self._completions([issue_id]).get(issue_id)
@@ -397,7 +367,9 @@ class Issues:
         close = nearest(issue_id, self.ids())
         return NotFound(
             f"there is no issue {issue_id!r} in {self._store.layout.issues_path}",
-            hint=f"did you mean {close!r}?" if close else "queen issues",
+            hint=f"did you mean {close!r}? {suggested('queen show', close)}"
+            if close
+            else "queen issues",
             issue_id=issue_id,
         )
 
@@ -409,21 +381,13 @@ class Issues:
             "held_back": self._documents.held_back(issues),
         }
 
-    def _read_to_stand(self, ids: Iterable[str] = ()) -> dict[str, Issue]:
-        """Returns the issues that decide where these stand, and all that are not done."""
-        issues = self._read(ids)
-        ends = readiness.ends_that_matter(issues.values())
-        return self._read(ends) if ends else issues
-
-    def _read(self, ids: Iterable[str] | None = None) -> dict[str, Issue]:
+    def _read(self) -> dict[str, Issue]:
         """Returns the rows and the documents beside them; done in the hive is done. Which droid
         completed an issue that its row closes, `_completed` adds: few questions need it.
-
-        With `ids`, issues that are settled are left out, except for these.
         """
         beside = self._documents.issues()
         assignments = self._store.state("assignments")
-        tracked = self.tracked() if ids is None else self._tracked_with([*ids, *beside])
+        tracked = self.tracked()
         changed, self._cursor = assignments.changes(self._cursor)
         if changed == [] and self._seen[0] is tracked and self._seen[1] == beside:
             return self._issues

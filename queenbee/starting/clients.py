@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, MissingPackage
 
 if TYPE_CHECKING:
@@ -140,7 +140,11 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
     if known is None and set(command) <= _NAME:
         raise InvalidInput(
             f"{command!r} is no client that can be started: {', '.join(CLIENTS)}",
-            hint=f"a program of your own: queen start --agent './{command}'",
+            hint="a program of your own: "
+            + suggested(
+                "queen start --agent",
+                shutil.which(command, path=env.get("PATH")) or f"./{command}",
+            ),
         )
     if known is None:
         line = ["/bin/sh", "-c", command.replace("{", "{{").replace("}", "}}")]
@@ -148,7 +152,7 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
     if shutil.which(known.headless[0], path=env.get("PATH")) is None:
         raise MissingPackage(
             f"{command} is not on the PATH",
-            hint="install it, or name another agent: queen start --agent './agent.sh'",
+            hint="install it, or name another client or program: queen start --agent COMMAND",
         )
     return known
 
@@ -161,7 +165,11 @@ def refuse_missing(client: Client, tree: str) -> None:
         and not os.path.isabs(program)
         and not os.path.exists(os.path.join(tree, program))
     ):
+        whole = os.path.abspath(program)
+        name_it = suggested("queen start --agent", whole)
         raise InvalidInput(
             f"{program} is not in {tree}, where it would run",
-            hint=f"commit it, or give its whole path: {shell_word(os.path.abspath(program))}",
+            hint=f"commit it, or give its whole path: {name_it}"
+            if os.path.exists(whole)
+            else f"write it first: {program} does not exist here either",
         )

@@ -299,8 +299,8 @@ def agent_of(layout: Layout, name: str, given: str, env: Mapping[str, str]) -> s
     if len(here) != 1:
         raise InvalidInput(
             f"which client is to run is not set; installed are: {', '.join(here) or 'none'}",
-            hint=f"queen start --agent {here[0] if here else './agent.sh'}; for everybody: "
-            "queen config set team.agent NAME",
+            hint=f"queen start --agent {here[0] if here else 'COMMAND, a client or a program'}; "
+            "for everybody: queen config set team.agent NAME",
         )
     return here[0]
 

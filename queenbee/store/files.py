@@ -81,16 +81,6 @@ def read_after(
     if fd is None:
         return Chunk(b"", b"", START, restarted=mark.inode != 0)
     try:
-        return read_open(fd, path, mark, stop=stop, limit=limit)
-    finally:
-        os.close(fd)
-
-
-def read_open(
-    fd: int, path: str, mark: Mark, *, stop: int | None = None, limit: int | None = None
-) -> Chunk:
-    """As `read_after`, for a file that is open; `path` is its name, for errors."""
-    try:
         status = os.fstat(fd)
         known = status.st_ino == mark.inode and status.st_size >= mark.offset
         if known and mark.offset:
@@ -107,6 +97,8 @@ def read_open(
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     except MemoryError as error:
         raise _too_large(path) from error
+    finally:
+        os.close(fd)
     restarted = mark.inode != 0 and not known
     return Chunk(lines, rest, Mark(status.st_ino, end, checksum(tail)), restarted)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee.core.text import shell_word
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
 
@@ -64,7 +65,8 @@ def git_tree(start: str) -> GitTree | None:
                     # would be shared with nobody.
                     raise Unreadable(
                         f"{dot_git} leads to {git_dir}, which does not exist",
-                        hint="git worktree repair",
+                        hint="if the repository was moved, there: git worktree repair "
+                        + shell_word(folder),
                         path=dot_git,
                     )
                 return _git_tree(folder, git_dir)

@@ -8,25 +8,20 @@ import json
 import os
 import re
 
-from queenbee.core.beads import is_settled, newest, supersedes
-from queenbee.store.files import START, Mark, open_regular, read_after, read_open, split_lines
+from queenbee.store.files import START, read_after, split_lines
 from queenbee.store.ledger.codec import (
     CONFLICT_MARKERS,
-    MAX_DEPTH,
-    MAX_LINE_BYTES,
     Unusable,
     decode_exactly,
     decode_records,
     decoder,
     is_usable,
-    loads_for,
     lost_precision,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterator
 
     from queenbee.core.fold import Fields, Stated
 
@@ -58,87 +53,6 @@ class Read:
                 # Not done, so it blocks what waits for it: nobody knows that it is done.
                 rows.append(unreadable_row(identifier))
                 known.add(identifier)
-
-
-_PIECE_BYTES = 96 * 1024
-"""What is decoded at a time. Fresh memory for the whole file costs half as much as decoding it."""
-
-
-class Unsettled:
-    """The newest row of each issue, and where those are of which nothing but the id was kept."""
-
-    __slots__ = ("rows", "settled")
-
-    def __init__(self) -> None:
-        self.rows: dict[str, Mapping[str, object]] = {}
-        self.settled: dict[str, Mark] = {}
-        """Where the piece of the file begins that has the row, by id: see `beads.is_settled`."""
-
-
-def read_unsettled(path: str) -> Unsettled | None:
-    """Returns what the file says, without the rows that are settled: half the memory and half the
-    time. None if a line is not the row of an issue, or if the file was rewritten in between: then
-    `read` tells more. How deep a settled row is nested is not looked at. Raises `Unreadable`.
-    """
-    found = Unsettled()
-    fd = open_regular(path, os.O_RDONLY)
-    if fd is None:
-        return found
-    try:
-        status = os.fstat(fd)
-        mark, end = Mark(status.st_ino, 0, 0), -1
-        while end != mark.offset:
-            chunk = read_open(fd, path, mark, limit=_PIECE_BYTES)
-            lines = chunk.lines + chunk.rest
-            if chunk.restarted or len(lines) >= MAX_LINE_BYTES:
-                return None
-            if not _add(split_lines(lines), mark, path, status.st_size, found):
-                return None
-            # What has no newline yet is given again with each piece.
-            end, mark = chunk.end.offset if chunk.rest else mark.offset, chunk.end
-    finally:
-        os.close(fd)
-    return found
-
-
-def _add(lines: list[bytes], mark: Mark, path: str, size_bytes: int, found: Unsettled) -> bool:
-    """Adds the rows of a piece of the file, or returns False if one is not the row of an issue."""
-    # Whole pieces instead of rows: a step that Python makes for each row costs a tenth of it.
-    rows, settled = found.rows, found.settled
-    try:
-        read: list[Any] = list(map(loads_for(size_bytes), lines))
-        ids = [row["id"] for row in read]
-        by_id = dict(zip(ids, read, strict=True))
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return False
-    if "" in by_id or set(map(type, by_id)) - {str}:
-        return False
-    if len(by_id) < len(ids):
-        by_id = newest(read)
-    again = settled.keys() & by_id
-    earlier = rows_at(path, {key: settled.pop(key) for key in again})
-    rows.update(earlier)
-    for key in rows.keys() & by_id:
-        del (rows if supersedes(by_id[key], rows[key]) else by_id)[key]
-    kept = {key: row for key, row in by_id.items() if not is_settled(row)}
-    rows.update(kept)
-    settled.update(dict.fromkeys(by_id, mark))
-    for key in kept:
-        del settled[key]
-    raws = dict(zip(ids, lines, strict=True))
-    deep = any(raws[key].count(b"[") + raws[key].count(b"{") > MAX_DEPTH for key in kept)
-    return len(earlier) == len(again) and not deep
-
-
-def rows_at(path: str, places: Mapping[str, Mark]) -> dict[str, Mapping[str, object]]:
-    """Returns the rows of these settled issues, by id; fewer if the file was rewritten since."""
-    found: dict[str, Mapping[str, object]] = {}
-    for mark in {mark.offset: mark for mark in places.values()}.values():
-        chunk = read_after(path, mark, limit=_PIECE_BYTES)
-        lines = [] if chunk.restarted else split_lines(chunk.lines + chunk.rest)
-        rows = newest(row for _, row in decode_records(lines, len(chunk.lines), []))
-        found.update((key, rows[key]) for key in rows if places.get(key) is mark)
-    return found
 
 
 def read(path: str) -> Read:

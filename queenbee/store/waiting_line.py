@@ -11,7 +11,7 @@ import json
 import os
 from contextlib import suppress
 
-from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
+from queenbee.core.ids import RANDOM_BYTES, following, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import is_unfinished, sweep, unfinished
@@ -80,11 +80,12 @@ def enter(
         # 2. Behind everybody who has a name, also if the clock was set back.
         line = [each for each, _ in live(folder)]
         after_ms = max(now_ms, ulid_ms(line[-1]) + 1) if line else now_ms
-        random = os.urandom(RANDOM_BYTES)
+        name = ulid(after_ms, os.urandom(RANDOM_BYTES))
         if is_next and line:
             # Each has a time of its own: right behind the first, and before whoever is second.
-            after_ms, random = ulid_ms(line[0]), b"\xff" * 4 + random[4:]
-        name = ulid(after_ms, random)
+            name = following(line[0])
+            while name in line:  # Others came back before.
+                name = following(name)
         safe_open.replace(nameless, os.path.join(folder, name))
     except OSError as error:
         if fd >= 0:

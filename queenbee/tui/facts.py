@@ -77,12 +77,14 @@ class Reader:
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that differs once anything was written that `read` would show."""
         hive, layout = self._hive, self._hive.layout
+        landing = os.path.join(layout.state_dir, "landing")
         return (
             *(hive.state(kind).ledger.stamp() for kind in hive.kinds()),
             stamp_of(layout.issues_path),
             json_stamp(gates_dir(layout)),
             names_in(layout.queue_dir),
-            *(names_in(each) for each in self._landing_dirs()),
+            names_in(landing),
+            *(names_in(os.path.join(landing, each)) for each in names_in(landing)),
             _times_in(layout.presence_dir),
             json_stamp(roster.folder(layout)),
         )
@@ -97,10 +99,6 @@ class Reader:
             self._gates = stamp, gate_views(self._hive)
         return self._gates[1]
 
-    def _landing_dirs(self) -> list[str]:
-        top = os.path.join(self._hive.layout.state_dir, "landing")
-        return [top, *(os.path.join(top, each) for each in names_in(top))]
-
 
 def _times_in(folder: str) -> object:
     """Returns when the files of a folder were last touched."""
@@ -112,10 +110,10 @@ def _times_in(folder: str) -> object:
     return sorted((name, each.st_mtime_ns) for name, each in stats)
 
 
-_WAIT_S = 30.0
-"""Then the folders are watched anew, since one may have been made meanwhile."""
 _READ_AGAIN_S = 300.0
 """Time passes without events: a deferral ends, a clock is set right."""
+_WHILE_SOMEONE_WAITS_S = 30.0
+"""A waiter that was killed leaves no event: only a look shows that it is gone."""
 _AFTER_REFUSAL_S = 3.0
 _LEAST_S = 0.3
 _SHARE = 4
@@ -147,18 +145,12 @@ class Follower(threading.Thread):
                 self._found(facts)
                 took_s = time.monotonic() - begun_s
                 self._ended.wait(max(_LEAST_S, _SHARE * took_s))
-                # A waiter that was killed leaves no event: only a look shows that it is gone.
                 someone = facts.status.queue or facts.status.landing
-                self._rest(stamp, begun_s + (_WAIT_S if someone else _READ_AGAIN_S))
+                again_s = _WHILE_SOMEONE_WAITS_S if someone else _READ_AGAIN_S
+                self._reader.wait(self._ended, stamp, begun_s + again_s)
             except QueenError as error:
                 self._refused(error.message)
                 self._ended.wait(_AFTER_REFUSAL_S)
-
-    def _rest(self, stamp: object, until_s: float) -> None:
-        """Waits for something new, or for the time to read again in any case."""
-        while not self._ended.is_set() and time.monotonic() < until_s:
-            if self._reader.wait(self._ended, stamp, time.monotonic() + _WAIT_S):
-                return
 
     def end(self) -> None:
         """Lets the thread end, within half a second."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.events import Click, Resize
 
-    from queenbee.tui.cells import Cell, Column, Panel, Row
+    from queenbee.tui.cells import Column, Panel, Row
 
 _GAP = 2
 _MARK = 2
@@ -150,7 +150,11 @@ class Listing(ScrollView, can_focus=True):
         if here:
             plain += self.get_component_rich_style(_CURSOR, partial=True)
         cells = rows[number].cells
-        styles = [self._style(each, plain) for each in cells]
+        names = [_STYLES.get(each.state) for each in cells]
+        styles = [
+            plain + self.get_component_rich_style(name, partial=True) if name else plain
+            for name in names
+        ]
         return self._line([each.text for each in cells], styles, "▸" if here else "", plain)
 
     def _line(
@@ -162,12 +166,6 @@ class Listing(ScrollView, can_focus=True):
                 segments.append(Segment(_fitted(text, width), style))
                 segments.append(Segment(" " * _GAP, plain))
         return Strip(segments).adjust_cell_length(self.size.width, plain)
-
-    def _style(self, cell: Cell, plain: Style) -> Style:
-        name = _STYLES.get(cell.state)
-        if name is None:
-            return plain
-        return plain + self.get_component_rich_style(name, partial=True)
 
     def _title(self) -> None:
         panel = self._panel

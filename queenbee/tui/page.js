@@ -12,6 +12,9 @@ if (key) {
   document.getElementById("ended").textContent =
     "Open the whole address that queen watch printed: in a new window, it is needed again.";
 }
+// The screen is drawn on this machine, which does not know what the browser likes.
+const theme = matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark";
+document.cookie = `queen-watch-theme=${theme}; path=/; samesite=strict`;
 // The keys go to the terminal as soon as there is one, and again when the window comes back.
 const keys = () => document.querySelector(".xterm-helper-textarea");
 const waiting = new MutationObserver(() => {

@@ -15,6 +15,8 @@ from queenbee.tui.listing import Listing
 from queenbee.tui.view import PANELS, conflicts_panel, headline, timeless_panels, timely_panels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.events import DescendantFocus
@@ -23,14 +25,42 @@ if TYPE_CHECKING:
     from queenbee.tui.cells import Row
     from queenbee.tui.facts import Facts
 
+_WIDE = (PANELS[:1], PANELS[1:3], PANELS[3:5], PANELS[5:7], PANELS[7:])
+"""Which lists are beside each other where there is room for all."""
+_EMPTY = 3
+"""The lines of a list without rows: what says so, and its edges."""
+_WIDE_COLUMNS, _TALL_ROWS = 120, 38
 _READING = {name: Panel(name, name.capitalize(), (), (), "Reading …") for name in PANELS}
+
+
+def shares(needed: Sequence[int], room: int) -> list[int]:
+    """Returns how many of so many lines each list gets: what it needs, as far as that goes for all.
+    Those that have rows share what is left over.
+    """
+    given = [0] * len(needed)
+    order = sorted(range(len(needed)), key=lambda number: needed[number])
+    for place, number in enumerate(order):
+        given[number] = min(needed[number], (room - sum(given)) // (len(order) - place))
+    grown = [number for number in order if needed[number] > _EMPTY] or order
+    for place, number in enumerate(grown):
+        given[number] += (room - sum(given)) // (len(grown) - place)
+    return given
+
+
+class Lists(Container):
+    """Where the lists are."""
+
+    def on_resize(self) -> None:
+        """Shares the new height among them."""
+        assert isinstance(self.screen, Team)
+        self.screen.share_lines()
 
 
 class Team(Screen[None]):
     """All lists where the window has room for them; else the droids and one other."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual has it
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (38, "-tall")]  # noqa: RUF012
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (_WIDE_COLUMNS, "-wide")]  # noqa: RUF012 - as Textual has it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (_TALL_ROWS, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(str(number), f"panel('{name}')", name, show=False)
@@ -58,13 +88,14 @@ class Team(Screen[None]):
         """What is shown, without the filter."""
         self._filter = ""
         # Kept, not looked up: facts may still arrive while the screen is being taken down.
+        self._box = Lists(id="panels")
         self._lists = {name: Listing(_READING[name], n) for n, name in enumerate(PANELS, 1)}
         self._first_line = Static(id="headline")
 
     def compose(self) -> ComposeResult:
         """Lays out the lists, which are filled as soon as the hive has been read."""
         yield self._first_line
-        with Container(id="panels"):
+        with self._box:
             yield from self._lists.values()
         yield Static(id="tabs")
         yield Input(id="filter", placeholder="only rows with these words", compact=True)
@@ -100,6 +131,22 @@ class Team(Screen[None]):
             self._show({**self._lasting, **timely_panels(self._facts, now_ms)})
             self._headline()
 
+    def share_lines(self) -> None:
+        """Gives each list the lines that its rows need, as far as the window has them."""
+        if not self.is_mounted:
+            return
+        droids = self._lists[PANELS[0]]
+        is_wide = self.size.width >= _WIDE_COLUMNS and self.size.height >= _TALL_ROWS
+        shown = _WIDE if is_wide else (PANELS[:1], self._below)
+        needed = [_EMPTY + max(len(self._lists[name].panel.rows) for name in row) for row in shown]
+        given = shares(needed, self._box.size.height)
+        self._box.styles.grid_rows = " ".join(map(str, given)) if is_wide else None
+        droids.styles.height = "1fr" if is_wide else given[0]
+
+    @property
+    def _below(self) -> list[str]:
+        return [name for name, each in self._lists.items() if each.has_class("-below")]
+
     def refuse(self, text: str) -> None:
         """Shows why the hive cannot be read."""
         self._say(f"cannot read the hive: {text}")
@@ -110,6 +157,7 @@ class Team(Screen[None]):
             each.set_class(each.id == name, "-current")
             if name != PANELS[0]:
                 each.set_class(each.id == name, "-below")
+        self.share_lines()
         self._lists[name].focus()
         self._tabs()
 
@@ -161,6 +209,7 @@ class Team(Screen[None]):
         self._panels |= panels
         for name, panel in panels.items():
             self._lists[name].put(panel.filtered(self._filter))
+        self.share_lines()
 
     def _headline(self) -> None:
         if self._facts is None:

@@ -29,10 +29,10 @@ DROIDS = (
     Column("STATE"),
     Column("DROID"),
     Column("ISSUE"),
-    Column("TITLE", wide=True, spare=1),
-    Column("FILES", wide=True),
-    Column("SINCE", spare=2),
-    Column("SEEN"),
+    Column("TITLE", wide=True),
+    Column("FILES", wide=True, spare=2),
+    Column("SINCE", spare=3),
+    Column("SEEN", spare=1),
 )
 ISSUES = (
     Column("STATE"),

@@ -8,6 +8,7 @@ read. docs/security.md; ADR 0031.
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import secrets
 import shlex
@@ -117,6 +118,8 @@ def serve(command: Sequence[str], title: str, port: int, ready: Callable[[str], 
     `command` starts the screen, once for each window. `port` 0 is any that is free. `ready` gets
     the address. Raises `OSError` if the port is taken.
     """
+    # Whatever others send would fill the terminal with tracebacks.
+    logging.disable()
     # The socket first: the port is known before anything is said about it.
     with socket.create_server((_HOST, port)) as listening:
         gate = Gate(listening.getsockname()[1], secrets.token_urlsafe(_TOKEN_BYTES))
@@ -137,10 +140,14 @@ def serve(command: Sequence[str], title: str, port: int, ready: Callable[[str], 
         )
 
 
+def _screens(command: Sequence[str], title: str, theme: str) -> Server:
+    # It gives the line to a shell, which must not stay between us and the screen.
+    return Server(f"exec env TEXTUAL_THEME=textual-{theme} {shlex.join(command)}", title=title)
+
+
 def application(command: Sequence[str], title: str, gate: Gate) -> web.Application:
     """Returns the server of a screen behind a gate."""
-    # It gives the line to a shell, which must not stay between us and the screen.
-    served = Server(f"exec {shlex.join(command)}", title=title)
+    served = {theme: _screens(command, title, theme) for theme in ("dark", "light")}
     with open(os.path.join(_HERE, "page.html"), encoding="utf-8") as file:
         template = Template(file.read())
     open_now = 0
@@ -158,7 +165,8 @@ def application(command: Sequence[str], title: str, gate: Gate) -> web.Applicati
             return web.Response(status=503, text="queen watch: too many windows are open\n")
         open_now += 1
         try:
-            return await served.handle_websocket(request)
+            is_light = request.cookies.get("queen-watch-theme") == "light"
+            return await served["light" if is_light else "dark"].handle_websocket(request)
         finally:
             open_now -= 1
 
@@ -174,5 +182,5 @@ def application(command: Sequence[str], title: str, gate: Gate) -> web.Applicati
     app.router.add_get("/", index)
     app.router.add_get("/page.js", script)
     app.router.add_get(f"{_SCREEN}{{key}}", screen)
-    app.router.add_static("/static", served.statics_path)
+    app.router.add_static("/static", served["dark"].statics_path)
     return app

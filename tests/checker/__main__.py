@@ -49,7 +49,7 @@ def run(
         store(calls, os.path.join(folder, "history.jsonl"))
         print(f"what was noted is in {folder}", file=sys.stderr)
     else:
-        shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)  # A git that a kill left may still be at work.
     statuses = Counter(
         "killed" if each.status is None else f"status {each.status}" for each in calls
     )

@@ -56,6 +56,7 @@ TABLE = (
     Broken("services/telling/notices.py", "take",
            "_untold(told, ended, waits) if mine else []", "_untold(told, {}, waits)",
            "files", ("told",)),
+    Broken("services/telling/notices.py", "_untold", "ended[key]()", "''", "files", ("told",)),
     Broken("store/issues_write.py", "edited", "known is None", "True", "files", ("tracker",)),
     Broken("git/landing/together/checked.py", "run_check", "ran.exit_code == 0", "True",
            "files", ("landing",)),

@@ -34,16 +34,18 @@ class Processes:
         self._running: list[subprocess.Popen[str]] = []
         self.kills = self.stops = 0
 
-    def run(self, words: Sequence[str], tree: str, env: dict[str, str]) -> tuple[int, str, str]:
+    def run(
+        self, words: Sequence[str], tree: str, env: dict[str, str], given: str = ""
+    ) -> tuple[int, str, str]:
         """Runs one to its end; returns its status, negative if it was killed, and both streams."""
         process = subprocess.Popen(
             words, cwd=tree, env=env, text=True, errors="replace", start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         with self._lock:
             self._running.append(process)
         try:
-            out, err = process.communicate(timeout=_LONGEST_S)
+            out, err = process.communicate(given, timeout=_LONGEST_S)
             return process.returncode, out, err
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
@@ -129,7 +131,7 @@ class Droid(threading.Thread):
     def _act(self) -> None:
         ways = {
             self._reserve: 22, self._unreserve: 14, self._claim: 12, self._finish: 12,
-            self._send: 10, self._read: 6, self._look: 4,
+            self._send: 10, self._read: 6, self._look: 4, self._hear: 4,
         }  # fmt: skip
         if self.world.kind == "files":
             ways |= {self._new: 6, self._edit: 4, self._git: 4, self._gate: 3, self._gated: 3}
@@ -151,7 +153,7 @@ class Droid(threading.Thread):
         if self.world.kind != "remote" and self._chance.random() < 0.15:
             more["ttl_s"] = 1
             words += ["--ttl", "1s"]
-        if self.world.kind != "remote" and self._chance.random() < 0.15:
+        if self._chance.random() < 0.15:
             more |= {"force": True, "reason": f"take-{self.droid}n{len(self.calls)}"}
             words += ["--force", "--reason", str(more["reason"])]
         elif self.world.kind == "files" and self._chance.random() < 0.15:
@@ -235,11 +237,31 @@ class Droid(threading.Thread):
 
     def _look(self) -> None:
         looks = [("status",), ("reserve", "list"), ("msg", "inbox"), ("show", "ck-p1"), ("doctor",)]
-        if self.world.kind == "files":
+        if self.world.kind != "database":
             looks += [("hive", "rotate", "--older-than", "0s"), ("issues",)]
         if self.world.kind == "remote":
-            looks = [("sync",)] * 3 + looks[:3]
+            looks += [("sync",)] * 3
         self._call("look", "", *self._chance.choice(looks))
+
+    def _hear(self) -> None:
+        """What the hook of an agent tells it with a prompt, or after a tool."""
+        event = self._chance.choice(("UserPromptSubmit", "PostToolUse"))
+        told = {
+            "hook_event_name": event, "session_id": f"of-{self.droid}", "cwd": self.tree,
+            "prompt": "go on", "tool_name": "Bash", "tool_input": {"command": "ls"},
+        }  # fmt: skip
+        call = Call(self.droid, self.tree, "hear", event, time.monotonic_ns())
+        env = {**self.world.environment(self.tree), "QUEEN_DROID": self.droid}
+        hook = self.world.hook
+        status, out, err = self.world.processes.run(hook, self.tree, env, json.dumps(told))
+        call.answered, call.status = time.monotonic_ns(), KILLED if status < 0 else status
+        answer = _document(out) or {}
+        if call.done and isinstance(answer, dict):
+            lines = answer.get("hookSpecificOutput", {}).get("additionalContext", "").splitlines()
+            call.said = {"notices": [each.removeprefix("- ") for each in lines]}
+        elif call.status is not KILLED:
+            call.said = {"error": {"code": "", "message": (out + err)[-600:]}}
+        self.calls.append(call)
 
     def _gate(self) -> None:
         flag = os.path.join(self.world.main, "flag")
@@ -262,6 +284,8 @@ class Droid(threading.Thread):
             return  # It would lose work of its own.
         ways = [("stash", "-u"), ("reset", "-q", "--hard"), ("checkout", "-q", "--", "."),
                 ("clean", "-fdq")]  # fmt: skip
+        if self.tree == self.world.main:
+            ways += [("commit", "-qm", "records", "--", ".beads")] * 2
         self.world.git(self.tree, *self._chance.choice(ways))
         self.world.count("git")
 

@@ -143,17 +143,34 @@ def told(calls: list[Call], end: End) -> Iterator[str]:
     for (droid, pattern, name), times in said.items():
         if times > 1:
             yield f"{droid} was told {times} times of {name}, which took {pattern}"
-    lost = {call.droid for call in calls if call.status is None}
     for call in in_order(calls, "reserve"):
         if not (call.done and call.more.get("force")):
             continue
         taker = Hold(call.droid, call.what, call.tree, bool(call.more["exclusive"]), 0, 0)
         for hold in leases([each for each in calls if each is not call]):
             sure = hold.certain < call.asked and hold.until > call.answered
-            if sure and hold.droid not in lost and hold.droid != call.droid:
+            if sure and hold.droid != call.droid and not _got_lost(calls, call, hold.droid, _TELL):
                 name = str(call.more["reason"])
                 if _exclude(hold, taker) and not said[hold.droid, hold.what, name]:
                     yield f"{hold}, until {call}, and was not told"
+
+
+_TELL = ("reserve", "claim", "send")
+_READ = ("read", "next", "complete", "land")
+
+
+def _got_lost(calls: list[Call], since: Call, droid: str, told: tuple[str, ...]) -> bool:
+    """Whether a droid may have been told what was so `since` a call by an answer that it never got.
+
+    After an answer of the kinds that certainly tell it, no other one did.
+    """
+    after = (each for each in calls if each.droid == droid and each.answered > since.asked)
+    for call in sorted(after, key=lambda each: each.asked):
+        if call.is_open and (told is _TELL or call.kind in _READ):
+            return True
+        if call.done and call.asked > since.answered and call.kind in told:
+            return False
+    return False
 
 
 # Issues.
@@ -297,18 +314,15 @@ def mail(calls: list[Call], end: End) -> Iterator[str]:
     for (droid, message), times in shown.items():
         if times > 1:
             yield f"{message} was shown to {droid} {times} times"
-    careless = {
-        call.droid
-        for call in calls
-        if call.is_open and call.kind in ("read", "next", "complete", "land")
-    }
+    certainly = () if end.elsewhere else ("read",)  # To another clone, it may come late.
     for call in (each for each in in_order(calls, "send") if each.done):
         for message in call.answer if isinstance(call.answer, list) else [call.answer]:
             to = names - {call.droid} if message["to"] == "@all" else {str(message["to"])}
-            for droid in to & names - careless:
+            for droid in to & names:
                 key = droid, str(message["id"])
                 if not shown[key]:
-                    yield f"{call}: {droid} never got {message['id']}"
+                    if not _got_lost(calls, call, droid, certainly):
+                        yield f"{call}: {droid} never got {message['id']}"
                 elif bodies[key] != call.more["body"]:
                     yield f"{call}: {droid} got {bodies[key]!r}"
 

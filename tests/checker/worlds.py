@@ -67,6 +67,7 @@ class World:
         self.trees: dict[str, str] = {}
         """The tree of each droid."""
         self.queen = (sys.executable, "-c", "from queenbee.cli.main import main; main()")
+        self.hook = (sys.executable, "-c", "from queenbee.hook.main import main; main()")
         self.processes = Processes()
         self.counts: Counter[str] = Counter()
         self._product = product
@@ -247,7 +248,7 @@ class Files(World):
         line = self.must_git(self.main, "rev-list", "--first-parent", f"{self._since}..main")
         end.steps = [self._fingerprint(each) for each in line.split()]
         with suppress(FileNotFoundError), open(self._passed, encoding="utf-8") as file:
-            end.passed = frozenset(file.read().split())
+            end.passed = frozenset((*file.read().split(), self._fingerprint(self._since)))
         shown = self.must_git(
             self.main, "log", "--first-parent", "--diff-merges=first-parent", "--diff-filter=A",
             "--name-only", "--format=", f"{self._since}..main", "--", "*.txt",
@@ -296,7 +297,7 @@ class Remote(World):
                 self.must_git(clone, "add", "-A")
                 self.must_git(clone, "commit", "-qm", "the beginning")
                 self.must_git(clone, "push", "-q", "origin", "HEAD:main")
-            proxy = Proxy(server.port, self.chance.randrange(2**32), cuts=0.05)
+            proxy = Proxy(server.port, self.chance.randrange(2**32), cuts=0.1)
             proxy.start()
             self._stack.callback(proxy.stop)
             self._proxies.append(proxy)

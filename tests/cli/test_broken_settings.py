@@ -52,14 +52,18 @@ COMMANDS = (
     ("issues",), ("ready",), ("config", "list"), ("config", "get", "land.check"), ("prime",),
     ("where",), ("whoami",), ("prompt",), ("reserve", "a.py"), ("reserved",),
     ("renew", "--all"), ("unreserve", "a.py"), ("check", "a.py"), ("claim", "q-1"),
-    ("release", "q-1"), ("next",), ("note", "more"), ("complete", "q-1"),
+    ("release", "q-1"), ("assign", "q-1", "ann"), ("next",), ("note", "more"),
+    ("complete", "q-1"),
+    ("start", "--agent", "./agent.sh", "--size", "1", "--yolo"),
     ("assignments",), ("worktree", "list"), ("guard", "check"),
     ("issue", "new", "more"), ("stats",), ("collisions",), ("conflicts",), ("index", "status"),
     ("msg", "read"), ("msg", "sent"), ("msg", "search", "hello"),
     ("notify", "--once"), ("issue", "list"), ("issue", "edit", "q-1", "--priority", "1"),
     ("wait", "q-1"), ("bead", "list"), ("gate", "status"), ("engine", "status"),
     ("overlap", "a", "a"),
-    ("rotate", "--older-than", "1d"), ("index", "export"),
+    ("rotate", "--older-than", "1d"), ("index", "export"), ("setup", "claude", "--dry-run"),
+    ("worktree", "add", "api"), ("worktree", "remove", "api"), ("report",),
+    ("history", "q-1"), ("guard", "install"),
     ("version",), ("help",), ("completion", "bash"),
 )  # fmt: skip
 _NEED_NONE = (
@@ -69,6 +73,7 @@ _NEED_NONE = (
     "help",
     "notify",
     "prompt",
+    "setup",
     "version",
     "where",
     "whoami",
@@ -82,6 +87,8 @@ def toml(quick: QuickQueen, repo: Path) -> Path:
     path = repo / ".beads" / "queen.toml"
     path.write_text(GOOD)
     quick("msg", "send", "bob", "first", as_="ann")
+    commit_file(repo, "agent.sh", "#!/bin/sh\n")
+    (repo / "agent.sh").chmod(0o755)
     issue = {"id": "q-1", "title": "x", "status": "open"}
     write_lines(repo / ".beads" / "issues.jsonl", issue)
     assert quick("status", as_="ann").code == 0

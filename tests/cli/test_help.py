@@ -103,6 +103,8 @@ def test_what_people_type_leads_to_a_command_that_is_there(quick: QuickQueen, ty
     for meant in root.meant[typed].split("|"):
         assert re.search(f"Did you mean.* '(queen )?{meant}'", refused.error["message"])
         assert quick(*meant.split(), "--help").code == 0
+    first = root.meant[typed].split("|")[0]
+    assert refused.error["hint"] == f"queen {first} --help"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_a_mistyped_command_suggests_the_nearest(
     assert (refused.code, refused.error["code"]) == (2, "usage")
     suggestion = f" Did you mean '{meant}'?" if meant else ""
     assert refused.error["message"] == f"No such command {typed!r}.{suggestion}"
-    assert refused.error["hint"] == "queen --help"
+    assert refused.error["hint"] == f"queen {meant + ' ' if meant else ''}--help"
 
 
 @pytest.mark.parametrize(

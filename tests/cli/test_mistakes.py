@@ -41,6 +41,25 @@ MISTAKES = {
         "queen claim t-1",
         "t-1 is assigned to bo",
     ),
+    "nothing to land": (
+        f"{SHOP} && queen worktree add ui && cd ../shop-ui && queen claim t-1",
+        "queen land",
+        "nothing to land",
+    ),
+    "a typing error in an issue": (SHOP, "queen claim t-2 --as ana", "there is no issue 't-2'"),
+    "a typing error in a setting": (SHOP, "queen config set land.chek x", "no setting"),
+    "a change in the way of a landing": (
+        f"{SHOP} {WORK} && queen claim t-1 && echo c > ../shop/b",
+        "queen land",
+        "cannot be moved",
+    ),
+    "a body before the droid": (
+        f"{SHOP} && queen hive whoami --set bo",
+        "queen msg send 'is it done?' ana",
+        "is not a droid name",
+    ),
+    "a setting without a verb": (SHOP, "queen config land.check", "Did you mean 'get'"),
+    "another word of the same noun": (SHOP, "queen worktree delete ui", "Did you mean 'remove'"),
     "a leftover QUEEN_DROID": (
         f"{SHOP} {WORK} && export QUEEN_DROID=bo",
         "queen next",
@@ -50,6 +69,7 @@ MISTAKES = {
 PASTED = {
     "landing onto a detached HEAD": "; queen land",
     "landing from a detached HEAD": "; queen land",
+    "nothing to land": "; echo b > b && queen land -m b",
     "no commit yet": "; queen worktree add ui",
     "a leftover QUEEN_DROID": "; queen next",
 }
@@ -124,6 +144,9 @@ def test_a_dependency_is_confirmed(tmp_path: Path) -> None:
     [
         ("bead new", "'queen plan import' or 'queen bead schema ralph'"),
         ("hive doctor", "'queen doc"),
+        ("issue done", "'queen complete'"),
+        ("msg list", "'inbox'"),
+        ("gate create", "'new'"),
     ],
 )
 def test_a_command_of_another_noun_is_named(tmp_path: Path, typed: str, meant: str) -> None:

@@ -138,7 +138,7 @@ def test_whoever_lands_next_is_told_of_each_issue_of_the_step(
     commit_file(last, "last.txt", "x\n")
     assert [code for code, _ in team.finish(team.start(trees[:3]))] == [0] * 3
     said = queen("land", "--unchecked", as_="ui", cwd=last).out
-    both = ("came in: qb-1 by w1 with qb-2 by w2 (", "came in: qb-2 by w2 with qb-1 by w1 (")
+    both = ("came in: qb-1 by w1, qb-2 by w2 (", "came in: qb-2 by w2, qb-1 by w1 (")
     assert any(each in said for each in both), said
 
 

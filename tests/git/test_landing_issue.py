@@ -184,6 +184,17 @@ class TestWhatCameIn:
         assert "came in: qb-1" not in said
         assert said.count("came in: ") == 1
 
+    def test_is_of_other_files_if_both_only_add_to_a_change_log(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        commit_file(repo, "CHANGELOG.md", "- begun\n")
+        git(tree, "merge", "-q", "--no-edit", "main")
+        commit_file(repo, "CHANGELOG.md", "- begun\n- theirs\n")
+        commit_file(tree, "CHANGELOG.md", "- begun\n- mine\n")
+        said = quick("land", "--unchecked", as_="ui", cwd=tree).out
+        assert "“add CHANGELOG.md” by" in said
+        assert ", in other files" in said
+
     def test_is_at_most_five_lines(
         self, quick: QuickQueen, repo: Path, beads: Path, tree: Path
     ) -> None:

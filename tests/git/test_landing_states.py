@@ -376,7 +376,13 @@ class TestAConflict:
         first, second = (waiting_line.enter(folder, {"n": n}, 1000) for n in (1, 2))
         back = waiting_line.enter(folder, {"n": 3}, 1000, is_next=True)
         assert [fields["n"] for _, fields in waiting_line.live(folder)] == [1, 3, 2]
-        for each in (first, second, back):
+        # The same where the first came back itself: else two would land at once.
+        more = [waiting_line.enter(folder, {"n": n}, 1000, is_next=True) for n in range(4, 20)]
+        first.leave()
+        more += [waiting_line.enter(folder, {"n": n}, 1000, is_next=True) for n in range(20, 40)]
+        order = [fields["n"] for _, fields in waiting_line.live(folder)]
+        assert order == [*range(3, 40), 2]
+        for each in (second, back, *more):
             each.leave()
 
     def test_of_a_rebase_with_the_other_backend_goes_on(self, repo: Path, tmp_path: Path) -> None:

@@ -101,6 +101,9 @@ def test_whoever_comes_back_is_told_and_cannot_land(team: Callable[[str], Path])
     assert refused.code == 5
     assert "qb-1 is no longer yours: amber has it now" in refused.err
     assert Queen(amber)("next", "--json").json["issue_id"] == "qb-1"
+    Queen(amber)("complete", "qb-1")
+    refused = Queen(fern)("land", "--check", "true")
+    assert "qb-1 is no longer yours: amber has completed it" in refused.err
 
 
 def test_whoever_gave_an_issue_back_lands_other_work(team: Callable[[str], Path]) -> None:

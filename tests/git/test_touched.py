@@ -413,6 +413,27 @@ def test_the_functions_and_sections_are_named(repo: Path, mine: Path, worktree: 
     assert "api changed shop.py line 4 in tax (" in found["shop.py"].sentence()
 
 
+def test_what_a_merge_under_way_brings_in_is_nobodys_work(
+    repo: Path, mine: Path, worktree: Worktree
+) -> None:
+    tree, third = worktree("other", "api"), worktree("third", "db")
+    edit(tree, 4)
+    git(tree, "commit", "-qam", "ours")
+    edit(repo, 4)
+    (repo / "ten.txt").write_text((repo / "ten.txt").read_text().replace("4 changed", "four"))
+    commit_file(repo, "theirs.txt")
+    git(repo, "commit", "-qam", "theirs")
+    subprocess.run(["git", "merge", "-q", "main"], cwd=tree, capture_output=True, check=False)
+    commit_file(repo, "theirs.txt", "later\n")
+    (tree / "own.txt").write_text("x\n")
+    paths = ("theirs.txt", "own.txt", "ten.txt")
+    assert [each.path for each in seen(mine, *paths).touches] == ["own.txt", "ten.txt"]
+    git(tree, "merge", "--abort")
+    commit_file(third, "third.txt")
+    git(tree, "merge", "-q", "--no-commit", "--no-ff", "topic/third")
+    assert {each.droid for each in seen(mine, "third.txt").touches} == {"api", "db"}
+
+
 def test_a_change_log_concerns_nobody_else(repo: Path, mine: Path, worktree: Worktree) -> None:
     tree = worktree("other", "api")
     for name in ("CHANGELOG.md", "index.md"):
@@ -442,6 +463,16 @@ def test_next_offers_the_check_that_the_files_name(
     assert "for all: queen config set land.check COMMAND\n" in quick("next", cwd=mine).out
     (mine / "Makefile").write_text("test:\n\ttrue\n")
     assert "for all: queen config set land.check 'make test'\n" in quick("next", cwd=mine).out
+
+
+def test_next_says_to_land_what_was_assigned_from_the_main_worktree(
+    quick: QuickQueen, repo: Path, beads: Path, mine: Path
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    assert quick("assign", "qb-1", "ui", "--new", as_="boss", cwd=repo).code == 0
+    said = quick("next", cwd=mine).out
+    assert "when it is done: queen land" in said
+    assert "no check is set yet" in said
 
 
 def test_next_says_what_the_branch_lacks(

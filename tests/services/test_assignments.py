@@ -105,7 +105,7 @@ def test_an_issue_that_the_tracker_does_not_have_is_refused_with_what_was_meant(
     before = snapshot(beads)
     with pytest.raises(NotFound, match="there is no issue 'qb-124'") as refusal:
         hive.assignments.claim("qb-124")
-    assert refusal.value.hint == "did you mean 'qb-142'?"
+    assert refusal.value.hint == "did you mean 'qb-142'? queen show qb-142"
     assert refusal.value.issue_id == "qb-124"
     assert snapshot(beads) == before
 

@@ -139,6 +139,17 @@ class TestWorkIdentification:
         }
         assert teams == {"ui": ["bd-1", "bd-2"], "api": ["bd-3"]}
 
+    @pytest.mark.differs(
+        "one session works on all beads of a team",
+        "`queen start` does; `queen next` offers every ready bead",
+        "who starts agents by hand decides",
+    )
+    def test_next_offers_every_ready_bead(self, quick: QuickQueen, beads: Path) -> None:
+        rows = (sprint_row(f"bd-{n}", team_name="ui", dependencies=[]) for n in (1, 2))
+        write_lines(beads / "issues.jsonl", *rows)
+        taken = [quick("next", "--json", as_=droid).json for droid in ("ui", "tester")]
+        assert [each["issue"]["id"] for each in taken] == ["bd-1", "bd-2"]
+
 
 class TestPlanTracking:
     """Plan Tracking (Bi-directional)"""

@@ -15,12 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee import Hive
-from queenbee.core.beads import Issue, read_rows
-from queenbee.core.readiness import ends_that_matter, is_work, open_standings
+from queenbee.core.beads import read_rows
 from queenbee.core.row_edits import Edit
 from queenbee.errors import Busy, InvalidInput, Unreadable, Unwritable
-from queenbee.store import issues_file, safe_open
-from queenbee.store.issues_file import read, read_rows_exactly, read_unsettled, rows_at
+from queenbee.store import safe_open
+from queenbee.store.issues_file import read, read_rows_exactly
 from queenbee.store.issues_write import edited, replace_rows
 from queenbee.store.whole_files import unfinished
 
@@ -323,84 +322,3 @@ class TestATransaction:
         with pytest.raises(InvalidInput, match="a line holds at most"), hive.transaction() as tx:
             tx.put_issue({**ROW, "description": "x" * 2**20})
         assert not (beads / "issues.jsonl").exists()
-
-
-IDS = st.sampled_from(["qb-1", "qb-2", "qb-3", "qb-wisp-4"])
-DEPENDENCY = st.fixed_dictionaries(
-    {
-        "depends_on_id": IDS,
-        "type": st.sampled_from(["blocks", "conditional-blocks", "waits-for", "parent-child"]),
-    }
-)
-TRACKED = st.fixed_dictionaries(
-    {"id": IDS, "status": st.sampled_from(["open", "closed", "tombstone", "deferred"])},
-    optional={
-        "updated_at": st.sampled_from(["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "?"]),
-        "issue_type": st.sampled_from(["task", "gate", ["task"], "ours"]),
-        "close_reason": st.sampled_from(["it failed", "Completed"]),
-        "defer_until": st.just("2999-01-01T00:00:00Z"),
-        "is_template": st.booleans(),
-        "dependencies": st.lists(DEPENDENCY, max_size=2),
-        "metadata": st.sampled_from([{"status": "open", "id": "qb-1"}, {}]),
-    },
-)
-
-
-class TestReadingWhatIsNotSettled:
-    @given(st.lists(TRACKED, max_size=12), st.integers(1, 400), st.booleans())
-    def test_answers_as_reading_everything_does(
-        self, rows: list[dict[str, object]], piece_bytes: int, torn: bool
-    ) -> None:
-        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(issues_file, "_PIECE_BYTES", piece_bytes)
-            path = os.path.join(folder, "issues.jsonl")
-            text = "".join(f"{json.dumps(row)}\n" for row in rows)
-            Path(path).write_text(text.removesuffix("\n") if torn else text, encoding="utf-8")
-            everything = read_rows(read(path).rows)
-            found = read_unsettled(path)
-            assert found is not None
-            settled = rows_at(path, found.settled)
-            assert {**found.rows, **settled} == {k: one.fields for k, one in everything.items()}
-            assert all(map(is_work, read_rows(settled.values()).values()))
-            some = {key: Issue(row) for key, row in found.rows.items()}
-            ends = ends_that_matter(some.values()) & settled.keys()
-            some.update((key, Issue(settled[key])) for key in ends)
-            assert _standings(some) == _standings(everything)
-
-    @pytest.mark.parametrize(
-        "line",
-        [b"{", b"[]", b'"id"', b"{}", b'{"id":5}', b'{"id":""}', b'{"id":["x"]}', b"<<<<<<< a"],
-    )
-    def test_leaves_a_line_that_is_no_issue_to_reading_everything(
-        self, path: str, line: bytes
-    ) -> None:
-        Path(path).write_bytes(b'{"id":"qb-1","status":"closed"}\n' + line + b"\n")
-        assert read_unsettled(path) is None
-
-    def test_leaves_a_row_that_is_too_deep_or_too_long_to_reading_everything(
-        self, path: str
-    ) -> None:
-        for value in ("[" * 128 + "]" * 128, f'"{"x" * 1024 * 1024}"'):
-            Path(path).write_text(f'{{"id":"qb-1","x":{value}}}\n', encoding="utf-8")
-            assert read_unsettled(path) is None
-
-    def test_notices_that_the_file_was_replaced(self, path: str) -> None:
-        Path(path).write_bytes(b'{"id":"qb-1","status":"closed"}\n')
-        found = read_unsettled(path)
-        assert found is not None
-        os.rename(path, f"{path}.old")
-        Path(path).write_bytes(b'{"id":"qb-1","status":"open"}\n')
-        assert rows_at(path, found.settled) == {}
-
-
-def _standings(issues: dict[str, Issue]) -> dict[str, dict[str, object]]:
-    found = open_standings(issues, holders={}, now_ms=0, held_back={}, everything=True)
-    # Of two parents that are blocked, the first row names what their child waits for.
-    return {
-        key: {
-            **each.to_dict(),
-            "waits_for": bool(each.waits_for),
-            "parent": each.has_open_children,
-        }
-        for key, each in found.items()
-    }

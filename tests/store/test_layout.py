@@ -298,7 +298,7 @@ class TestABrokenRepository:
         (tmp_path / ".git").write_text("gitdir: gone/.git/worktrees/x\n")
         with pytest.raises(Unreadable) as refused:
             found(tmp_path)
-        assert refused.value.hint == "git worktree repair"
+        assert str(refused.value.hint).endswith(f"there: git worktree repair {tmp_path}")
         assert not (tmp_path / "gone").exists()
 
     @pytest.mark.parametrize("text", ["", "no gitdir\n", "\udcff\n"])

@@ -20,6 +20,7 @@ from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
 from queenbee.tui.listing import Listing
+from queenbee.tui.team import shares
 
 pytestmark = pytest.mark.slow
 
@@ -128,9 +129,26 @@ def luminance(color: Color) -> float:
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
+@pytest.mark.parametrize(
+    ("needed", "room", "given"),
+    [
+        ([8, 8, 3, 3, 6], 28, [8, 8, 3, 3, 6]),
+        ([8, 40, 3, 3, 6], 28, [8, 8, 3, 3, 6]),
+        ([4, 5, 3, 3, 3], 24, [7, 8, 3, 3, 3]),
+        ([3, 3], 10, [5, 5]),
+    ],
+)
+def test_each_list_gets_the_lines_that_it_needs_and_an_empty_one_no_more(
+    needed: list[int], room: int, given: list[int]
+) -> None:
+    assert shares(needed, room) == given
+
+
+@pytest.mark.parametrize("theme", ["dark", "light"])
 @pytest.mark.parametrize("number", range(1, 9))
-def test_the_selected_row_can_be_read(team: Hive, number: int) -> None:
+def test_the_selected_row_can_be_read(team: Hive, number: int, theme: str) -> None:
     async def steps(pilot: Pilot[None]) -> None:
+        pilot.app.theme = f"textual-{theme}"
         await pilot.press(str(number))
         board = pilot.app
         panel = board.screen.focused

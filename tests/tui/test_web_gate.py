@@ -166,8 +166,9 @@ web.serve(["true"], "title", 0, lambda address: print(address, flush=True))
 
 
 @pytest.mark.slow
-def test_a_connection_that_never_ends_its_header_is_closed() -> None:
-    served = subprocess.Popen([sys.executable, "-c", SERVED], stdout=subprocess.PIPE, text=True)
+def test_a_connection_that_ends_no_header_or_a_large_one_is_closed_and_nothing_is_printed() -> None:
+    pipe = subprocess.PIPE
+    served = subprocess.Popen([sys.executable, "-c", SERVED], stdout=pipe, stderr=pipe, text=True)
     try:
         assert served.stdout is not None
         address = served.stdout.readline()
@@ -175,6 +176,10 @@ def test_a_connection_that_never_ends_its_header_is_closed() -> None:
         with socket.create_connection(("127.0.0.1", port), timeout=60) as slow:
             slow.sendall(b"GET / HTTP/1.1\r\nHost: ")
             assert slow.recv(1) == b""
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as large:
+            large.sendall(b"GET / HTTP/1.1\r\nHost: " + b"x" * 9_000 + b"\r\n\r\n")
+            assert b"400 Bad Request" in large.recv(100)
     finally:
         served.kill()
-        served.communicate()
+        _, said = served.communicate()
+    assert said == ""

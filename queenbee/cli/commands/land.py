@@ -42,6 +42,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     if landing.commit is None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
         block(landing.output, most=40)
+        say("when it is mended: queen land -m 'WHAT YOU DID'")
         return
     end = "" if landing.checked else ", unchecked"
     if landing.landed_with:

@@ -179,6 +179,8 @@ def send(
     try:
         return sending.send(hive, names, body_or_stdin(body), ack_within_s=within_s, **headers)
     except (UnknownDroid, InvalidInput) as error:
+        if len(to) == 1 and body in hive.droids.known():
+            error.hint = f"the droid comes first: {suggested('queen msg send', body, names)}"
         if len(to) > 1:
             error.hint = f"put quotes around text that contains spaces; {error.hint or ''}"
         raise

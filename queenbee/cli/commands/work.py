@@ -85,7 +85,7 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
     _show_branch(begin)
-    if begin.assignment.worktree is not None:
+    if begin.lands:
         paragraph("when it is done: queen land -m 'WHAT YOU DID' --next")
     else:
         paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")

@@ -216,7 +216,11 @@ def add_results(
             hint="queen gate status",
         )
     kept = results_of(gate)
-    kept += [{**_not_before(result, kept), "attempt": attempt} for result in results]
+    for result in results:
+        # The latest of its rule, even if the clock was set back.
+        earlier = [made_ms(one) for one in kept if one["rule_id"] == result["rule_id"]]
+        at = format_ms(max([made_ms(result), *earlier]))
+        kept.append({**result, "validated_at": at, "attempt": attempt})
     ran = {result["rule_id"]: result for result in results}
     status["errors"] = [one for one in status.get("errors", []) if _rule_of(one) not in ran]
     status["errors"] += [
@@ -281,12 +285,6 @@ def _attempt_record(gate: Document) -> Document:
         **counters(gate),
         "errors": deepcopy(status.get("errors", [])),
     }
-
-
-def _not_before(result: Document, kept: list[Document]) -> Document:
-    """Returns the result as the latest of its rule, even if the clock was set back."""
-    earlier = [made_ms(one) for one in kept if one["rule_id"] == result["rule_id"]]
-    return {**result, "validated_at": format_ms(max([made_ms(result), *earlier]))}
 
 
 def _trim(gate: Document, most: int) -> None:

@@ -166,7 +166,10 @@ def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullconte
     """
     metadata = document["metadata"]
     workflow_id, phase_id = metadata["workflow_id"], metadata["phase_id"]
-    path = os.path.join(folder, _file_name(workflow_id, phase_id))
+    name = f"{_stem(workflow_id, phase_id)}.json"
+    if len(name.encode()) > _NAME_MAX_BYTES:
+        raise InvalidInput(f"{name[:80]}… is too long for a file name")
+    path = os.path.join(folder, name)
     with lock():
         try:
             existing = find_gate(folder, workflow_id, phase_id).path
@@ -239,10 +242,3 @@ def _keys_left_in(path: str) -> frozenset[tuple[str, str]]:
 
 def _stem(workflow_id: str, phase_id: str) -> str:
     return f"{_PREFIX}{workflow_id}_{phase_id}"
-
-
-def _file_name(workflow_id: str, phase_id: str) -> str:
-    name = f"{_stem(workflow_id, phase_id)}.json"
-    if len(name.encode()) > _NAME_MAX_BYTES:
-        raise InvalidInput(f"{name[:80]}… is too long for a file name")
-    return name

@@ -86,7 +86,7 @@ _ITS_NUMBER = (
     r"[*_~`\])]{0,6}(?:\([^()]{0,200}\))?\s{0,9}([:–—|-]|\Z)?"
 )
 NAMED = {
-    "a sprint": re.compile(rf"(?<![^\W_])(sprints?){_ITS_NUMBER}", re.IGNORECASE),
+    "a sprint": re.compile(rf"(?<![^\W_])(sprints?|спринты?){_ITS_NUMBER}", re.IGNORECASE),
     "a phase": re.compile(rf"(?<![^\W_])(phase){_ITS_NUMBER}", re.IGNORECASE),
 }
 """A sprint or a phase anywhere in a line: the word, the number, and what separates the title."""
@@ -102,7 +102,12 @@ OTHER_WORD = re.compile(r"(?:[^\W\d_]+[ \t]+|S)?([0-9]+[a-z]*\.[0-9]+[a-z]*)[ \t
 
 # Possessive, so that a line of a thousand stars costs no more than any other.
 _LABEL = r"[\s>|*_`+-]*+(?:[0-9]{1,9}[.)]\s++)?(?:\[[ xX]\]\s++)?[*_`]*+"
-_COLON = r"(?:[ \t]*+\([^()\n]{0,30}\))?[*_`]*+(?:[ \t]*+[:|]|(?<=\*\*))"
+_COLON = (
+    r"(?:[ \t]*+\([^()\n]{0,30}\))?[*_`]*+"
+    r"(?:[ \t]*+(?::|\|(?=[^|\n]*+\|?[ \t]*+\Z))|(?<=\*\*))"
+)
+"""A row of more than two cells names nothing: it is the head of a table."""
+_STATUS = "(?:status|statut|estado|stato|статус|状态|状態)"
 _REFERENCE = rf"(?:sprints?[ \t]+)?{NUMBER}"
 IN_SECTIONS = {
     kind: re.compile(pattern, re.IGNORECASE)
@@ -114,16 +119,22 @@ IN_SECTIONS = {
             rf"(?P<word>sprints?[ \t]+)?[*_`]{{0,3}}(?P<number>{NUMBER})(?!\w)"
         ),
         "a status": (
-            rf"{_LABEL}(?:status\b[*_`]*+[ \t]*+[:|].*?(?:{CHECK}|\b(?:{STATE})\b)"
-            rf"|(?<=\*\*)status[ \t]*+(?:[*_`]++[ \t]*+[:|]|:[*_`]++)(?!{OPEN.pattern})[^\w\n]*+\w"
+            rf"{_LABEL}(?:{_STATUS}\b[*_`]*+[ \t]*+[:|].*?(?:{CHECK}|\b(?:{STATE})\b)"
+            rf"|(?<=\*\*){_STATUS}[ \t]*+(?:[*_`]++[ \t]*+[:|]|:[*_`]++)(?!{OPEN.pattern})"
+            r"[^\w\n]*+\w"
             rf"|(?-i:Status|STATUS):(?!{OPEN.pattern})[^\w\n]*+\w"
             rf"|(?:{DONE}){_COLON}"
             rf"|(?:{DONE})[*_]*+[ \t]++(?:on[ \t]++|in[ \t]++)?\(?[0-9]{{1,4}}[-./])"
-            rf"|[*_ \t]*+(?:(?:{STATE})[*_ \t]*+(?:{CHECK})?|{CHECK}[*_ \t]*+[^\W_]+)[*_ \t.!]*+\Z"
+            rf"|\((?-i:{STATE.upper()})\b[^()]*+\)\Z"
+            rf"|[*_ \t(]*+(?:(?:{STATE})[*_ \t]*+(?:{CHECK})?|{CHECK}[*_ \t]*+[^\W_]+)"
+            r"[*_ \t.!)]*+\Z"
         ),
         "an agent": rf"{_LABEL}(?:(?:dev|qa|lead|assigned)[ _-])?agents?{_COLON}",
         "a team": rf"{_LABEL}team(?:[ _-]name)?{_COLON}",
-        "a field": rf"[ \t]*+>[\s>]*+\*\*(?:{'|'.join(FIELDS)})\b[*: \t]*:",
+        "a field": (
+            rf"[ \t]*+>[\s>]*+\*\*(?:{'|'.join(FIELDS)})\b[*: \t]*:"
+            rf"|{_LABEL}(?-i:(?:Source )?Branch|Worktree){_COLON}[*_` \t]*+[^\s*_`]"
+        ),
     }.items()
 }
 """How a line under the heading of a sprint or a phase names something that is no field of it."""
@@ -138,6 +149,31 @@ SAID_DONE = re.compile(
     re.IGNORECASE,
 )
 """How a line about a sprint says that it is done or skipped."""
+IS_DONE = re.compile(
+    rf"[*_`]*+\s*+(?:(?:is|status)\b[*_`:\s]*+)?[*_`]*+(?:{CHECK}|\b(?:{STATE})\b)",
+    re.IGNORECASE,
+)
+"""What follows a number without a title; "[x] Phase 1 report written" says something else."""
+WAITS = re.compile(
+    r"depend(?:s|ent|ing|enc(?:y|ies))?(?: on)?|requires?|prerequisites?|needs|waits(?: for)?|after"
+    "|blocked by",
+    re.IGNORECASE,
+)
+SAID_WAITING = re.compile(
+    rf"{_LABEL}(?:sprint[ \t]+)?(?P<number>{NUMBER})(?!\w)(?P<title>.*?)\b(?:{WAITS.pattern})\b",
+    re.IGNORECASE,
+)
+"""How a line elsewhere begins that says what a sprint waits for."""
+WAITS_FOR = re.compile(
+    rf"\b(?:{WAITS.pattern})\b[^|\n]{{0,60}}?\bsprint[ \t]+({NUMBER})(?!\w)", re.IGNORECASE
+)
+"""How a sentence under a sprint says it."""
+ARROW = re.compile(
+    rf"(?<![\w.])({NUMBER})[)*_` \t]*+(?:→|⟶|►|[-=]{{1,2}}>)[(*_` \t]*+(?:sprint[ \t]+)?"
+    rf"(?=({NUMBER})(?!\w|\.\w))",
+    re.IGNORECASE,
+)
+MENTION = re.compile(rf"(?<![\w.])({NUMBER})(?!\w|\.\w)")
 IN_TITLES = re.compile(rf"{CHECK}|\b(?:{STATE.upper()})\b")
 """A state in the title of a heading: "Get it done" is a title, "Login **DONE**" names one."""
 BEAD_NAMED = re.compile(r"^[ \t>]*<!--\s*beads?[-_ ]?ralph\b", re.IGNORECASE | re.MULTILINE)

@@ -26,8 +26,10 @@ from queenbee.documents.plans.unread import (
     named_in_heading,
     named_in_line,
     said_done,
+    said_waiting,
     visible_lines,
 )
+from queenbee.documents.sprints.numbers import is_sprint, phase_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -89,8 +91,9 @@ class Section:
 class Outline:
     """The phases, each with the blocks above its first sprint, and the sections of a plan.
 
-    `left_out` are lines of sprints that are not read, `said_done` those that say that a sprint of
-    the plan is done or skipped, each with its number.
+    `left_out` are lines of sprints that are not read, `said_done` those that say that a sprint or
+    a phase of the plan is done or skipped, each with its path, and `said_waiting` those that say
+    that a sprint waits for another.
     """
 
     phases: tuple[tuple[Phase, Sequence[Block]], ...]
@@ -98,6 +101,7 @@ class Outline:
     findings: tuple[Finding, ...] = ()
     left_out: tuple[int, ...] = ()
     said_done: tuple[tuple[str, Line], ...] = ()
+    said_waiting: tuple[tuple[str, str, Line], ...] = ()
 
 
 def read_outline(text: str) -> Outline:
@@ -119,15 +123,24 @@ def read_outline(text: str) -> Outline:
             phase = None
     sections = _with_records(sections)
     known = {section.heading.number for section in sections}
-    findings, left_out = _unread(blocks, known)
-    said = tuple(
-        (number, line)
+    used = {section.phase.number for section in sections if section.phase is not None}
+    findings, left_out = _unread(blocks, known, {*_numbered(blocks, used)})
+    paths = {path for each in known for path in (f"sprints[{each}]", f"phases[{phase_of(each)}]")}
+    lines = [
+        line
         for block in blocks
         if block.kind != "heading" and not _is_verbatim(block)
         for line in visible_lines(block)
-        if (number := said_done(line.text, known)) is not None
+    ]
+    done = ((said_done(line.text, paths), line) for line in lines)
+    return Outline(
+        tuple(phases),
+        tuple(sections),
+        tuple(findings),
+        tuple(left_out),
+        tuple((where, line) for where, line in done if where is not None),
+        tuple((*pair, line) for line in lines for pair in said_waiting(line.text, known)),
     )
-    return Outline(tuple(phases), tuple(sections), tuple(findings), tuple(left_out), said)
 
 
 def read_heading(text: str, level: int) -> Heading | None:
@@ -196,7 +209,21 @@ def _with_records(sections: list[Section]) -> list[Section]:
     ]
 
 
-def _unread(blocks: Sequence[Block], known: Collection[str]) -> tuple[list[Finding], list[int]]:
+def _numbered(blocks: Sequence[Block], used: Collection[str]) -> Iterator[int]:
+    """Yields the lines of headings such as `### 1.2 Login` in phases that have no sprints."""
+    phase = None
+    for block in filter(_ends_section, blocks):
+        heading = read_heading(block.text, block.level)
+        if block.level < SPRINT_LEVEL:
+            phase = heading.number if heading is not None and heading.number not in used else None
+        number = read_marks(block.text)[0].partition(" ")[0]
+        if heading is None and is_sprint(number) and phase_of(number) == phase:
+            yield block.first + 1
+
+
+def _unread(
+    blocks: Sequence[Block], known: Collection[str], numbered: Collection[int]
+) -> tuple[list[Finding], list[int]]:
     """Returns what the blocks hide or name, and the lines with sprints that the plan lacks."""
     findings: dict[int, Finding] = {}
     left_out = []
@@ -216,6 +243,10 @@ def _unread(blocks: Sequence[Block], known: Collection[str]) -> tuple[list[Findi
             findings.setdefault(finding.line, finding)
             if number is not None and number not in known:
                 left_out.append(finding.line)
+        if is_heading and block.first + 1 in numbered:
+            at = block.first + 1
+            findings.setdefault(at, unread("a sprint", block.text, at, "warning"))
+            left_out.append(at)
     return list(findings.values()), sorted(set(left_out))
 
 

@@ -15,12 +15,12 @@ from queenbee.documents.plans.outline import Phase as Phase
 from queenbee.documents.plans.outline import read_outline
 from queenbee.documents.plans.sprint_fields import AgentRef, gather_fields
 from queenbee.documents.plans.unread import named_in_section
+from queenbee.documents.sprints.numbers import is_before, phase_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Literal
 
-    from queenbee.documents.markdown import Block
     from queenbee.documents.plans.marks import Mark
     from queenbee.documents.plans.outline import Outline, Section
 
@@ -117,16 +117,13 @@ def parse_plan(text: str) -> Plan:
         found = list(named_in_section(blocks, (), known, f"phases[{phase.number}]"))
         findings += [replace(each, severity="warning") for each in found]
     findings += _notes(outline, skipped)
-    marked = {each.number for each in (*sprints, *skipped) if each.mark is not None}
-    findings += [
-        unread("a status", line.source, line.number, "warning", f"sprints[{number}]")
-        for number, line in outline.said_done
-        if number not in marked
-    ]
+    findings += _said(outline, {each.number: each for each in sprints if each.mark is None})
     numbered = {phase.number: phase for phase, _ in outline.phases}
-    sprints = [
-        _with_unread_status(each, numbered.get(each.phase or ""), findings) for each in sprints
-    ]
+    told: dict[str | int | None, list[int | None]] = {}
+    for each in findings:
+        if isinstance(each, Unread) and each.kind == "a status":
+            told.setdefault(each.path or each.line, []).append(each.line)
+    sprints = [_with_unread_status(one, numbered.get(one.phase or ""), told) for one in sprints]
     findings.sort(key=lambda finding: finding.line or 0)
     phases = tuple(phase for phase, _ in outline.phases)
     return Plan(phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
@@ -148,6 +145,24 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
         yield sprint.finding(message, severity="warning")
 
 
+def _said(outline: Outline, unfinished: Mapping[str, Sprint]) -> Iterator[Finding]:
+    """Yields each line elsewhere that says that a sprint is done, or waits for another, that is
+    not so.
+    """
+    paths = {path for n in unfinished for path in (f"sprints[{n}]", f"phases[{phase_of(n)}]")}
+    for where, line in outline.said_done:
+        if where in paths:
+            yield unread("a status", line.source, line.number, "warning", where)
+    told = set()
+    for number, need, line in outline.said_waiting:
+        if line.number in told or not unfinished.keys() >= {number, need}:
+            continue
+        if need not in unfinished[number].depends_on and not is_before(need, number):
+            told.add(line.number)
+            where = f"sprints[{number}]"
+            yield unread("a dependency", line.source, line.number, "warning", where)
+
+
 def _sprint(
     section: Section, done: Mapping[str, int], known: Collection[str]
 ) -> tuple[Sprint, list[Finding]]:
@@ -155,6 +170,7 @@ def _sprint(
     heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"
     fields = gather_fields(section.blocks, where, line)
+    annotated = (ANNOTATION.fullmatch(each.text) for each in section.blocks if each.kind == "html")
     mark, why = _state(section, fields.status(), done)
     sprint = Sprint(
         number=heading.number,
@@ -173,12 +189,14 @@ def _sprint(
         acceptance=tuple(fields.values.get("acceptance", ())),
         depends_on=fields.needs(),
         prose=fields.text(),
-        bead_ids=_annotated(section.blocks),
+        bead_ids=tuple(dict.fromkeys(match[1] for match in annotated if match)),
         mark=mark,
         why=why,
         metadata=fields.metadata(),
     )
-    return sprint, [*fields.findings, *named_in_section(section.blocks, fields.read, known, where)]
+    under = (sprint.number, *sprint.depends_on)
+    named = named_in_section(section.blocks, fields.read, known, where, under)
+    return sprint, [*fields.findings, *named]
 
 
 def _state(
@@ -197,21 +215,12 @@ def _state(
     return None, ""
 
 
-def _with_unread_status(sprint: Sprint, phase: Phase | None, findings: Iterable[Finding]) -> Sprint:
+def _with_unread_status(
+    sprint: Sprint, phase: Phase | None, told: Mapping[str | int | None, list[int | None]]
+) -> Sprint:
     """Returns an open sprint with the lines about its state that were not read."""
-    where = {f"sprints[{sprint.number}]", f"phases[{sprint.phase}]"}
-    at = {sprint.line, phase.line if phase is not None else None}
-    lines = [
-        str(each.line)
-        for each in findings
-        if isinstance(each, Unread) and each.kind == "a status"
-        if each.path in where or each.line in at
-    ]
-    told = f"not read: line {', '.join(lines)}" if lines and sprint.mark is None else ""
-    return replace(sprint, why=told or sprint.why)
-
-
-def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
-    """Returns the beads that the annotations in a section name, each once."""
-    found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
-    return tuple(dict.fromkeys(match[1] for match in found if match))
+    of_sprint, of_phase = f"sprints[{sprint.number}]", f"phases[{phase_of(sprint.number)}]"
+    keys = (of_sprint, of_phase, sprint.line, phase.line if phase is not None else None)
+    lines = ", ".join(str(line) for key in keys for line in told.get(key, ()))
+    why = f"not read: line {lines}" if lines and sprint.mark is None else sprint.why
+    return replace(sprint, why=why)

@@ -23,7 +23,7 @@ from queenbee.documents.issue_rows import (
 )
 from queenbee.documents.plans.plan_check import check_plan, default_prefix
 from queenbee.documents.plans.plan_graph import merges, plan_dependencies
-from queenbee.documents.plans.rows import SprintContext, Taken, Worksite, begun_as, sprint_row
+from queenbee.documents.plans.rows import Taken, Worksite, begun_as, sprint_row
 from queenbee.documents.reconcile import Item, Source, match_rows, reconcile
 from queenbee.documents.sprints.numbers import is_sprint, without_zeros
 from queenbee.errors import InvalidInput
@@ -125,8 +125,8 @@ def _items(plan: Plan, sites: Mapping[str, Worksite], setting: PlanSetting) -> I
     joined = merges(dependencies)
     for sprint in plan.sprints:
         merged = tuple(sites[other].branch for other in joined.get(sprint.number, ()))
-        context = SprintContext(sprint, sites[sprint.number], merged, setting)
-        needs, row = dependencies[sprint.number], partial(sprint_row, context)
+        site = replace(sites[sprint.number], merged=merged)
+        needs, row = dependencies[sprint.number], partial(sprint_row, sprint, site, setting)
         yield Item(sprint.number, needs, row, names=sprint.bead_id)
 
 
@@ -181,7 +181,13 @@ def match_beads(
     }
     moved = {row["id"] for row in annotated.values()}
     rest = {key: row for key, row in known.items() if key not in moved}
-    numbered = match_rows(rest, lambda row: _number_in(row, setting.plan_file))
+
+    def number_in(row: Row) -> str | None:
+        file, number = plan_and_sprint(row)
+        is_ours = file == setting.plan_file and isinstance(number, str)
+        return without_zeros(str(number)) if is_ours else None
+
+    numbered = match_rows(rest, number_in)
     found: dict[str, Row] = {}
     for sprint in plan.sprints:
         row = annotated.get(sprint.number)
@@ -191,12 +197,6 @@ def match_beads(
             found[sprint.number] = row
             matching.check_done(sprint, row)
     return found, matching.findings
-
-
-def _number_in(row: Row, plan_file: str) -> str | None:
-    """Returns the sprint of a plan that a bead was made from, or None for another plan's bead."""
-    file, sprint = plan_and_sprint(row)
-    return without_zeros(sprint) if file == plan_file and isinstance(sprint, str) else None
 
 
 class _Matching:

@@ -87,12 +87,13 @@ class PlanSetting:
 
 @dataclass(frozen=True)
 class Worksite:
-    """Where the work of a sprint happens."""
+    """Where the work of a sprint happens, and the branches that it merges."""
 
     source_branch: str
     branch: str
     worktree: str
     team: str
+    merged: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -138,27 +139,23 @@ class Taken:
         return cls(branches, worktrees, teams)
 
 
-@dataclass(frozen=True)
-class SprintContext:
-    """A sprint, where its work happens, and the branches that it merges."""
-
-    sprint: Sprint
-    site: Worksite
-    merged: tuple[str, ...]
-    setting: PlanSetting
-
-
-def sprint_row(context: SprintContext, old: Row | None, identifier: str, now_ms: int) -> Row:
+def sprint_row(
+    sprint: Sprint,
+    site: Worksite,
+    setting: PlanSetting,
+    old: Row | None,
+    identifier: str,
+    now_ms: int,
+) -> Row:
     """Returns the whole row of a sprint's bead, its dependencies unchanged.
 
     `old` is its current row, which is not changed.
     """
-    sprint, merged, now = context.sprint, bool(context.merged), format_ms(now_ms)
-    actor = context.setting.actor
+    merged, now = bool(site.merged), format_ms(now_ms)
     row = (
         deepcopy(old)
         if old
-        else new_row(identifier, actor, now, issue_type="", assignee=SCRUM_MASTER)
+        else new_row(identifier, setting.actor, now, issue_type="", assignee=SCRUM_MASTER)
     )
     row["title"] = sprint.title
     row["description"] = _description(sprint)
@@ -169,9 +166,9 @@ def sprint_row(context: SprintContext, old: Row | None, identifier: str, now_ms:
     row["issue_type"] = MERGE if merged else WORK
     row["labels"] = _labels(sprint, row.get("labels"), merge=merged)
     row["updated_at"] = now
-    if sprint.mark == "done" and begun_as(row, context.setting.claimed) is None:
+    if sprint.mark == "done" and begun_as(row, setting.claimed) is None:
         row["status"], row["closed_at"] = "closed", now
-    row["metadata"] = _metadata(context, metadata_of(row))
+    row["metadata"] = _metadata(sprint, site, setting, metadata_of(row))
     return row
 
 
@@ -185,31 +182,32 @@ def begun_as(row: Row, claimed: Collection[str]) -> str | None:
     return "has run" if any(metadata_of(row).get(name) for name in _RAN) else None
 
 
-def _metadata(context: SprintContext, had: dict[str, Any]) -> dict[str, Any]:
+def _metadata(
+    sprint: Sprint, site: Worksite, setting: PlanSetting, had: dict[str, Any]
+) -> dict[str, Any]:
     """Returns the metadata in the order of the document; unknown keys come last."""
-    sprint, site, merged = context.sprint, context.site, context.merged
     dev = sprint.dev_agents[0] if sprint.dev_agents else None
     dev_path = had.get("dev_agent_path")
     had_path = dev_path if isinstance(dev_path, str) and dev_path else DEFAULT_AGENT
     stated: dict[str, Any] = {
-        "rig": had.get("rig") or context.setting.rig,
+        "rig": had.get("rig") or setting.rig,
         "worktree_path": site.worktree,
         "branch": site.branch,
         "source_branch": site.source_branch,
         "phase": phase_of(sprint.number),
         "sprint": sprint.number,
         "team_name": site.team,
-        "plan_file": context.setting.plan_file,
+        "plan_file": setting.plan_file,
         "plan_section": sprint.section,
         "plan_sprint_id": sprint.number,
     }
-    if merged or "branches_to_merge" in had:
-        stated["branches_to_merge"] = list(merged) or None
+    if site.merged or "branches_to_merge" in had:
+        stated["branches_to_merge"] = list(site.merged) or None
     stated |= {
         "dev_agent_path": agent_path(dev.name) if dev else had_path,
         "dev_model": (dev and dev.model) or had.get("dev_model") or DEFAULT_MODEL,
-        "dev_prompts": _prompts(context),
-        "agent_type": _agent_type(had, merge=bool(merged)),
+        "dev_prompts": _prompts(sprint, site),
+        "agent_type": _agent_type(had, merge=bool(site.merged)),
         "qa_agents": _qa_agents(sprint, had.get("qa_agents")),
     }
     if len(sprint.dev_agents) > 1 or "other_dev_agents" in had:
@@ -242,12 +240,11 @@ def _description(sprint: Sprint) -> str:
     return "\n\n".join(parts) or sprint.title
 
 
-def _prompts(context: SprintContext) -> list[str]:
-    sprint, merged = context.sprint, context.merged
+def _prompts(sprint: Sprint, site: Worksite) -> list[str]:
     prompts = []
-    if merged:
-        joined = f"{', '.join(merged[:-1])} and {merged[-1]}"
-        prompts.append(f"Merge branches {joined} into {context.site.branch}")
+    if site.merged:
+        joined = f"{', '.join(site.merged[:-1])} and {site.merged[-1]}"
+        prompts.append(f"Merge branches {joined} into {site.branch}")
     prompts += sprint.open_tasks or [sprint.prose or sprint.title]
     if sprint.acceptance:
         prompts.append(_criteria(sprint))

@@ -12,21 +12,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.documents.plans.grammar import (
     ANNOTATION,
+    ARROW,
     BEAD_NAMED,
     BEFORE,
     IN_SECTIONS,
+    IS_DONE,
+    MENTION,
     NAMED,
+    NUMBER,
     OTHER_WORD,
     PHASE_LEVEL,
     RELATION,
     SAID_DONE,
+    SAID_WAITING,
     SPRINT_LEVEL,
+    WAITS,
+    WAITS_FOR,
     unread,
 )
-from queenbee.documents.sprints.numbers import is_sprint
+from queenbee.documents.sprints.numbers import is_before, is_sprint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Literal
 
     from queenbee.documents.findings import Finding
@@ -34,7 +41,15 @@ if TYPE_CHECKING:
 
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 _FENCE = re.compile(r"[\s>*+-]*(?:[0-9]{1,9}[.)]\s+)?(```+|~~~+)")
-_COLUMN = re.compile(r"sprints?(?:\s*(?:#|no\.?|number|id))?", re.IGNORECASE)
+_COLUMNS = {
+    "Sprint": re.compile(r"sprints?(?:\s*(?:#|no\.?|number|id))?", re.IGNORECASE),
+    "Phase": re.compile(r"phases?", re.IGNORECASE),
+    "needs": WAITS,
+}
+_CELLS = {
+    "Sprint": re.compile(rf"(?:sprint\s+)?({NUMBER})(?!\w)", re.IGNORECASE),
+    "Phase": re.compile(r"([0-9]+[a-z]*)\Z", re.IGNORECASE),
+}
 _HEADING = re.compile(r"[\s>|~*_+-]*(?:[0-9]{1,9}[.)]\s+)?[\s~*_]*(?:\[[ xX]\]\s+)?#")
 
 
@@ -108,9 +123,16 @@ def named_in_line(text: str, known: Collection[str]) -> Naming | None:
 
 
 def named_in_section(
-    blocks: Sequence[Block], read: Collection[int], known: Collection[str], path: str
+    blocks: Sequence[Block],
+    read: Collection[int],
+    known: Collection[str],
+    path: str,
+    under: Sequence[str] = (),
 ) -> Iterator[Finding]:
-    """Yields what the lines under a sprint or phase name, except those that were `read`."""
+    """Yields what the lines under a sprint or phase name, except those that were `read`.
+
+    `under` are the sprint, and those that it depends on.
+    """
     for block in blocks:
         for line in visible_lines(block):
             kind = None if line.number in read else _kind_in_section(line.text, known)
@@ -118,7 +140,7 @@ def named_in_section(
                 is_lost = kind == "a dependency" and block.kind != "other"
                 severity: Literal["error", "warning"] = "error" if is_lost else "warning"
                 yield unread(kind, line.source, line.number, severity, path)
-            elif line.number not in read and _is_relation(line.text, known):
+            elif line.number not in read and _is_relation(line.text, known, under):
                 yield unread("a dependency", line.source, line.number, "warning", path)
         if block.kind in ("fence", "code") or ANNOTATION.fullmatch(block.text):
             continue
@@ -130,9 +152,9 @@ def named_in_section(
 def visible_lines(block: Block) -> Iterator[Line]:
     """Yields the lines of a block, except those in code fences.
 
-    In a table whose first column has the numbers of sprints, such a number is a sprint's.
+    The rows of a table with a column for sprints, phases or what they wait for are sentences.
     """
-    fence, in_column = "", False
+    fence, columns = "", dict[str, int]()
     for at, row in enumerate(block.text.split("\n"), start=block.first + 1):
         mark = _FENCE.match(row) if block.kind in ("list", "other") else None
         if mark and (not fence or mark[1].startswith(fence)):
@@ -140,12 +162,37 @@ def visible_lines(block: Block) -> Iterator[Line]:
         if mark or fence or block.kind in ("fence", "code", "rule"):
             continue
         text = common_characters(row)
-        first, bar, rest = text.strip(" \t>").removeprefix("|").partition("|")
-        name = first.strip(" \t*_~`")
-        in_column = bool(bar) and (in_column or _COLUMN.fullmatch(name) is not None)
-        if in_column and is_sprint(name.lower()):
-            text = f"| Sprint {name}: {rest}"
+        cells = text.strip(" \t>").removeprefix("|").split("|")
+        names = [cell.strip(" \t*_~`") for cell in cells]
+        if len(cells) == 1 or not columns:
+            columns = _columns(names) if len(cells) > 1 else {}
+        else:
+            text = _sentence(names, columns) or text
         yield Line(at, text, row)
+
+
+def _columns(names: Sequence[str]) -> dict[str, int]:
+    """Returns where the head of a table has the columns that name something."""
+    return {
+        kind: at
+        for kind, pattern in _COLUMNS.items()
+        for at, name in enumerate(names)
+        if pattern.fullmatch(name)
+    }
+
+
+def _sentence(names: Sequence[str], columns: Mapping[str, int]) -> str | None:
+    """Returns a row as a sentence about its sprint or phase, None if it has none."""
+    for kind, pattern in _CELLS.items():
+        at = columns.get(kind, len(names))
+        found = pattern.match(names[at]) if at < len(names) else None
+        if found is not None:
+            needs = columns.get("needs", len(names))
+            rest = (name for n, name in enumerate(names) if n not in (at, needs))
+            after = f" | after {names[needs]}" if needs < len(names) else ""
+            title = names[at][found.end() :]
+            return f"| {kind} {found[1]}: {' | '.join((title, *rest))}{after}"
+    return None
 
 
 def common_characters(text: str) -> str:
@@ -154,16 +201,41 @@ def common_characters(text: str) -> str:
 
 
 def said_done(text: str, known: Collection[str]) -> str | None:
-    """Returns the sprint of the plan that a line outside headings says is done or skipped."""
-    found = NAMED["a sprint"].search(text)
-    if found is None or not _begins(found) or found[2].lower() not in known:
-        return None
-    return found[2].lower() if SAID_DONE.search(text) else None
+    """Returns the sprint or phase that a line outside headings says is done or skipped, as the path
+    of a finding; `known` are those of the plan.
+    """
+    for kind, path in (("a sprint", "sprints"), ("a phase", "phases")):
+        found = NAMED[kind].search(text)
+        if found is not None and _begins(found):
+            where = f"{path}[{found[2].lower()}]"
+            is_about_it = found[3] is not None or IS_DONE.match(text, found.end())
+            return where if where in known and is_about_it and SAID_DONE.search(text) else None
+    return None
 
 
-def _is_relation(text: str, known: Collection[str]) -> bool:
+def said_waiting(text: str, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yields each sprint that a line outside headings begins with, or has before an arrow, and
+    another that it waits for; `known` are those of the plan.
+    """
+    pairs = [(found[2], found[1]) for found in ARROW.finditer(text)]
+    if (found := SAID_WAITING.match(text)) is not None:
+        pairs += [(found["number"], need) for need in MENTION.findall(text, found.end())]
+    for sprint, need in pairs:
+        if sprint != need and sprint in known and need in known:
+            yield sprint, need
+
+
+def _is_relation(text: str, known: Collection[str], under: Sequence[str]) -> bool:
     found = RELATION.match(text)
-    return found is not None and found["first"].lower().split()[-1] in known
+    if found is not None and found["first"].lower().split()[-1] in known:
+        return True
+    # "Removed again after Sprint 2.1" is no dependency of an earlier sprint.
+    return bool(under) and any(
+        need in known
+        and need not in under
+        and not (is_before(need, under[0]) or is_before(under[0], need))
+        for need in WAITS_FOR.findall(text)
+    )
 
 
 def _begins(found: re.Match[str]) -> bool:

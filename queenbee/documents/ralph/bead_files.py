@@ -87,8 +87,11 @@ def find_bead(folders: BeadFolders, bead_id: str) -> BeadFile:
     beads, problems = list_beads(folders)
     same = [bead for bead in beads if bead.bead_id == bead_id]
     if not same:
+        unread = ""
+        if problems:
+            unread = f" ({len(problems)} files there cannot be read, such as {problems[0].path})"
         raise NotFound(
-            f"no bead {bead_id!r} in {', '.join(folders.all())}" + _unread(problems),
+            f"no bead {bead_id!r} in {', '.join(folders.all())}{unread}",
             hint="queen bead list",
             bead_id=bead_id,
         )
@@ -220,12 +223,6 @@ def _id_of(document: dict[str, Any], path: str) -> str:
 
 def _names_itself(bead: BeadFile) -> bool:
     return bead.document.get("id") == bead.bead_id
-
-
-def _unread(problems: list[Finding]) -> str:
-    if not problems:
-        return ""
-    return f" ({len(problems)} files there cannot be read, such as {problems[0].path})"
 
 
 def bead_in_row(row: Mapping[str, object], path: str) -> BeadFile | None:

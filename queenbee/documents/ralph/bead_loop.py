@@ -191,18 +191,15 @@ class _Loop:
 
     def _spent(self, wait_s: float) -> tuple[Why, str] | None:
         """Returns which limit leaves no time for an attempt after the wait, or None."""
-        if self._attempts >= self._limits.max_iterations:
-            return "max_iterations", f"not verified after {self._attempts} attempts"
-        for why, left_s in self._left_s().items():
-            if left_s <= wait_s:
-                return why, self._out_of_time(why)
+        limits, after = self._limits, f"not verified after {self._attempts} attempts"
+        if self._attempts >= limits.max_iterations:
+            return "max_iterations", after
+        why = next((why for why, left_s in self._left_s().items() if left_s <= wait_s), None)
+        if why == "deadline" and limits.deadline_ms is not None:
+            return why, f"{after}: no time is left before {format_ms(limits.deadline_ms)}"
+        if why is not None:
+            return why, f"{after}: the time budget of {limits.time_budget_s or 0} s is used up"
         return None
-
-    def _out_of_time(self, why: Why) -> str:
-        after = f"not verified after {self._attempts} attempts"
-        if why == "deadline" and self._limits.deadline_ms is not None:
-            return f"{after}: no time is left before {format_ms(self._limits.deadline_ms)}"
-        return f"{after}: the time budget of {self._limits.time_budget_s or 0} s is used up"
 
     def _left_s(self) -> dict[Why, float]:
         left: dict[Why, float] = {}

@@ -50,7 +50,13 @@ def import_session(
     """
     _refuse_graph(session)
     known = current_rows(existing)
-    found = match_rows(known, lambda row: _task_of(row, session.session_id))
+
+    def task_of(row: Row) -> str | None:
+        had = metadata_of(row)
+        is_ours = had.get("session_id") == session.session_id
+        return task if is_ours and isinstance(task := had.get("session_task"), str) else None
+
+    found = match_rows(known, task_of)
     return reconcile(
         [
             Item(task.name, task.depends_on, partial(_row, task, session, actor))
@@ -87,19 +93,16 @@ def _refuse_graph(session: Session) -> None:
         )
 
 
-def _task_of(row: Row, session_id: str) -> str | None:
-    metadata = metadata_of(row)
-    task = metadata.get("session_task")
-    return task if metadata.get("session_id") == session_id and isinstance(task, str) else None
-
-
 def _row(task: Task, session: Session, actor: str, old: Row | None, bead: str, now_ms: int) -> Row:
     now = format_ms(now_ms)
     row = deepcopy(old) if old else new_row(bead, actor, now, issue_type="task")
     role = next((role for role in session.roles if role.name == task.role), None)
     row["title"] = _title(task, session)
     row["description"] = _description(task, role, session)
-    row["labels"] = _labels(task, row.get("labels"))
+    own = ["session", *([f"role-{task.role}"] if task.role else [])]
+    labels = row.get("labels")
+    others = labels if isinstance(labels, list) else []
+    row["labels"] = [*own, *(each for each in others if each not in own)]
     row["updated_at"] = now
     had = metadata_of(row)
     # A session has a different path in each worktree; the path of the first import is kept.
@@ -139,9 +142,3 @@ def _metadata(task: Task, role: Role | None, session: Session) -> dict[str, obje
         "role_spec": f"role-specs/{role.name}.md" if role else None,
         "inner_loop": role.inner_loop if role else False,
     }
-
-
-def _labels(task: Task, had: object) -> list[str]:
-    own = ["session"] + ([f"role-{task.role}"] if task.role else [])
-    labels = had if isinstance(had, list) else []
-    return [*own, *(label for label in labels if label not in own)]

@@ -6,6 +6,7 @@ Pure. What happened to a bead is not edited but recorded: `executions`.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from copy import deepcopy
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -55,7 +56,10 @@ def edit_metadata(bead: Row, changes: Mapping[str, str], *, now_ms: int) -> Row:
 
 def _set(bead: Row, name: str, text: str) -> Row:
     found: list[Finding] = []
-    for value in reversed(_values(text)):
+    values: list[Any] = [text]
+    with suppress(ValueError):
+        values.insert(0, json.loads(text))
+    for value in values:
         changed = deepcopy(bead)
         changed["metadata"] = {**metadata_of(changed), name: value}
         before = check_bead(bead)
@@ -64,14 +68,6 @@ def _set(bead: Row, name: str, text: str) -> Row:
             return changed
     message = f"{bead.get('id')} would not be valid: {in_short(found)}"
     raise InvalidInput(message, hint="queen bead schema sprint", findings=found)
-
-
-def _values(text: str) -> list[Any]:
-    """Returns what a text can mean, the likeliest last."""
-    try:
-        return [text, json.loads(text)]
-    except ValueError:
-        return [text]
 
 
 def _refuse_name(bead_id: str, name: str, had: Mapping[str, Any]) -> None:

@@ -72,6 +72,16 @@ def phase_of(sprint: str) -> str:
     return sprint.partition(".")[0]
 
 
+def is_before(need: str, sprint: str) -> bool:
+    """Returns whether a sprint waits for another, if only in the end, by their numbers alone."""
+    one, other = parse_sprint(need), parse_sprint(sprint)
+    if one.track.phase != other.track.phase:
+        return one.track.phase < other.track.phase
+    if one.track != other.track:
+        return other.track.letters.startswith(one.track.letters)
+    return one.group < other.group
+
+
 def sort_sprints(sprints: Iterable[str]) -> list[str]:
     """Returns sprint numbers in the plan's order: `1.2` before `1.10`, `3a.1` before `3b.1`."""
     return sorted(sprints, key=lambda text: (parse_sprint(text), text))

@@ -223,16 +223,16 @@ def is_sprint_bead(row: Mapping[str, Any]) -> bool:
 
 def group_by_team(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """Returns the beads of each team in the order of their sprints, the earliest team first."""
+
+    def place(row: Mapping[str, Any]) -> tuple[SprintNumber, str]:
+        sprint = metadata_of(row).get("sprint")
+        known = isinstance(sprint, str) and is_sprint(sprint)
+        return (parse_sprint(str(sprint)) if known else _LAST, str(row.get("id")))
+
     teams: dict[str, list[Mapping[str, Any]]] = {}
-    for row in sorted(rows, key=_order):
+    for row in sorted(rows, key=place):
         teams.setdefault(team_of(row), []).append(row)
     return teams
-
-
-def _order(row: Mapping[str, Any]) -> tuple[SprintNumber, str]:
-    sprint = metadata_of(row).get("sprint")
-    known = isinstance(sprint, str) and is_sprint(sprint)
-    return (parse_sprint(str(sprint)) if known else _LAST, str(row.get("id")))
 
 
 def check_bead(
@@ -251,7 +251,9 @@ def check_bead(
     if isinstance(metadata, dict):
         found += _number_rules(metadata)
         found += _merge_rules(bead, metadata)
-        found += _schema_rules(metadata)
+        for path, agent in _objects(metadata, "qa_agents"):
+            if isinstance(agent.get("output_schema"), dict):
+                found += schema_rules(agent["output_schema"], f"{path}.output_schema")
         found += _history_rules(metadata)
         if agents is not None:
             found += _agent_rules(metadata, agents)
@@ -286,12 +288,6 @@ def _merge_rules(bead: dict[str, Any], metadata: dict[str, Any]) -> Iterator[Fin
     if bead.get("issue_type") == WORK and branches:
         message = "only merge beads have branches to merge"
         yield Finding("metadata.branches_to_merge", message, "warning")
-
-
-def _schema_rules(metadata: dict[str, Any]) -> Iterator[Finding]:
-    for path, agent in _objects(metadata, "qa_agents"):
-        if isinstance(agent.get("output_schema"), dict):
-            yield from schema_rules(agent["output_schema"], f"{path}.output_schema")
 
 
 def _history_rules(metadata: dict[str, Any]) -> Iterator[Finding]:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
 from queenbee.git.landing.commands import git, is_commit
-from queenbee.git.run import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +52,7 @@ class Arrival:
         """Returns it in words; all names in it are safe to show to an agent."""
         if self.issue_id is not None and self.droid is not None:
             landed = ((self.issue_id, self.droid), *self.beside)
-            whose = " with ".join(f"{_safe(issue)} by {_safe(droid)}" for issue, droid in landed)
+            whose = ", ".join(f"{_safe(issue)} by {_safe(droid)}" for issue, droid in landed)
             whose += f" ({self.commit[:10]})"
         else:
             subject = quotation(one_line(self.subject, _MOST_CHARS))
@@ -72,12 +71,10 @@ class Incoming:
         self._place = place
         self._own = _own_head(place)
 
-    def arrivals(
-        self, tip: str, whose: Whose, changed: Sequence[str] | None = None
-    ) -> list[Arrival]:
+    def arrivals(self, tip: str, whose: Whose, changed: Sequence[str]) -> list[Arrival]:
         """Returns what the target got since then, up to `tip`, the newest first.
 
-        `changed` are the files of the branch, as far as that is known.
+        `changed` are the files of the branch that count.
         """
         tree = self._place.tree
         listed = log(tree, self._own, tip)
@@ -86,8 +83,6 @@ class Incoming:
         commits = [each[0] for each in listed]
         records = whose(commits)
         ends = {*_reflog(self._place), *records} & {*commits} or {*commits}
-        if changed is None:
-            changed = names_in(git(*_DIFF, f"{tip}...{self._own}", "--", cwd=tree))
         mine = set(changed)
         found: list[Arrival] = []
         for commit, author, subject, files in listed:
@@ -101,7 +96,6 @@ class Incoming:
         return found
 
 
-_DIFF = ("diff", "--name-only", "--no-renames", "-z")
 _LOG = (
     *("log", "--first-parent", "--diff-merges=first-parent", "--name-only", "--no-renames"),
     *("-z", "--no-color", "--format=%x01%H%x00%an%x00%s%x00"),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Program, run_process
 from queenbee.git import run
-from queenbee.git.run import environment_of_user
+from queenbee.git.run import environment_of_user, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,12 @@ git = partial(run.git, repository={})
 """Asks about the repository of a folder, whatever one a calling hook or alias names."""
 line = partial(run.line, repository={})
 """The same for one line, or None."""
+
+
+def differing(tree: str, before: str, after: str) -> list[str]:
+    """Returns the files that differ between two commits."""
+    how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after, "--")
+    return names_in(git(*how, cwd=tree))
 
 
 def is_commit(said: object) -> bool:

@@ -49,11 +49,15 @@ class Joins:
         self.is_checked = False
         """Whether a check runs on the result: some rules count only then."""
 
+    def keeps_both(self, path: str) -> bool:
+        """Returns whether both additions to a file are kept."""
+        return everybody_appends_to(path, self._which, self._union)
+
     def rules_for(self, path: str) -> Mapping[str, Rule]:
         """Returns the rules that count for a file; those of the hive have their own."""
         if self._which == OFF or path.startswith(".beads/"):
             return {}
-        if everybody_appends_to(path, self._which, self._union):
+        if self.keeps_both(path):
             return APPENDED
         if not self.is_checked:
             return SURE

@@ -280,7 +280,7 @@ def _restore(
 ) -> None:
     if _commit(tree) == before and (left := restore(commands, tree, before, after, carried)):
         tell(
-            f"a landing was killed in {tree}, and these files were changed since: "
+            f"these files of {tree} were changed meanwhile, and left alone by the landing: "
             f"{named(left, SHOWN)}"
         )
 

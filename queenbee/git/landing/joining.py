@@ -103,7 +103,7 @@ class Joining:
             commits = listed.decode().split()
             if commits:
                 message = self._by_hook(self._squashed(commits, subject, self.joined[known:]))
-                commit = self.commit("HEAD", [before], message, _author(place.tree, commits[0]))
+                commit = self.commit("HEAD", [before], message, self.top(commits[0]).author)
                 how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", commit)
                 return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
         return True
@@ -249,7 +249,7 @@ class Joining:
         if not commits or top.parents == [target]:
             return
         message = self._by_hook(self._squashed(commits, self._subject, self.joined))
-        self._commit(top.commit, [target], message, _author(tree, commits[0]))
+        self._commit(top.commit, [target], message, self.top(commits[0]).author)
 
     def _squashed(
         self, commits: Sequence[str], subject: str | None, joined: Sequence[Joined]
@@ -338,10 +338,6 @@ class Top:
         )
         who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"@{date}"}
         return cls(top, parents.split(), who, message)
-
-
-def _author(tree: str, commit: str) -> Author:
-    return Top.of(tree, commit).author
 
 
 def _is_one_step(target: str, top: Top) -> bool:

@@ -361,19 +361,24 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
 
 
 def _refuse_lost(hive: Hive) -> None:
-    """Raises `NotYours` if the last issue that the actor had in this worktree was taken from it."""
+    """Raises `NotYours` if the last issue that the actor had in this worktree was taken from it,
+    and another has it or has completed it.
+    """
     here = hive.layout.worktree
     had = [
         each
         for each in hive.assignments.find(droid=hive.actor, status="all")
         if each.worktree == here
     ]
-    holder = hive.assignments.active(had[-1].issue_id) if had else None
-    if holder is not None and ended_by(had[-1]) is not None and had[-1].status != "completed":
+    if not had or ended_by(had[-1]) is None or had[-1].status == "completed":
+        return
+    *_, holder = hive.assignments.find(issue_id=had[-1].issue_id, status="all")
+    how = {"active": "has it now", "completed": "has completed it"}.get(holder.status)
+    if how is not None:
         issue_id, ask = holder.issue_id, f"what I have of {holder.issue_id}"
         tell = suggested("queen msg send", holder.droid, ask, issue=issue_id)
         raise NotYours(
-            f"{issue_id} is no longer yours: {holder.droid} has it now",
+            f"{issue_id} is no longer yours: {holder.droid} {how}",
             hint=f"{tell}, or go on with another issue: queen next",
             owner=holder.droid,
             assignment=holder.to_dict(),

@@ -260,7 +260,8 @@ class _One:
             self._tell(f"landed on {target}; run queen land again for what failed now:")
             raise
         self.promised.end()
-        came_in = self._came_in(self._tip, done.changed) if self._tip else []
+        mine = [each for each in done.changed if not self.joining.joins.keeps_both(each)]
+        came_in = self._came_in(self._tip, mine) if self._tip else []
         return replace(done, untracked=self.place.untracked, came_in=came_in)
 
     def land(self, turn: LandingTurn) -> Landing:
@@ -357,10 +358,10 @@ class _One:
     def _join(self) -> str:
         try:
             return self.joining.join()
-        except Unresolved:
+        except Unresolved as error:
             self._tell_joined()
             with suppress(QueenError):  # The conflict is what must be said.
-                self._tell_whom_to_ask()
+                self._tell_whom_to_ask(error.files)
             raise
         finally:  # Also where another file is left in conflict.
             self._tell_joined()
@@ -404,7 +405,7 @@ class _One:
             hint=f"git -C {shell_word(place.main_tree)} status",
         )
 
-    def _came_in(self, tip: str, changed: Sequence[str] | None = None) -> list[Arrival]:
+    def _came_in(self, tip: str, changed: Sequence[str]) -> list[Arrival]:
         if self.incoming is None:
             return []
         try:
@@ -413,9 +414,9 @@ class _One:
             self._tell(f"could not list what landed meanwhile: {error.message}")
             return []
 
-    def _tell_whom_to_ask(self) -> None:
-        """Names the landings that changed the same files, where the merge is left in conflict."""
-        arrived = [each for each in self._came_in(self.place.tip()) if each.files]
+    def _tell_whom_to_ask(self, files: Sequence[str]) -> None:
+        """Names the landings that changed the files in which the merge is left in conflict."""
+        arrived = [each for each in self._came_in(self.place.tip(), files) if each.files]
         for each in arrived[:SHOWN]:
             self._tell(f"came in: {each.sentence()}")
 

@@ -207,7 +207,8 @@ class Place:
         if not changed and self.has(self.head()):
             raise NotLanded(
                 f"nothing to land: {self.target} has all commits of this worktree",
-                hint="git commit your work; if there is nothing to commit: queen complete ISSUE",
+                hint="if you have not committed your work: queen land -m 'WHAT YOU DID'; "
+                "if there is nothing to commit: queen complete ISSUE",
             )
         return changed
 

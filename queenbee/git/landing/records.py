@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from queenbee.errors import QueenError
 from queenbee.git.hive_files import is_record
 from queenbee.git.landed import is_tracked, uncommitted
-from queenbee.git.landing.commands import git
+from queenbee.git.landing.commands import differing, git
 from queenbee.git.landing.healing import put_in_index
-from queenbee.git.run import names_in
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def _with_records(
     store: Store, place: Place, joining: Joining, commit: str, changed: Collection[str]
 ) -> tuple[str, Sequence[str]]:
     target, tip, tree = joining.target, place.tip(), place.tree
-    since = _changed(tree, target, tip) if tip != target else []
+    since = differing(tree, target, tip) if tip != target else []
     left = uncommitted(_HIVE, place.main_tree, which="all")
     paths = [each for each in left if is_record(each)]
     if not (paths or since):
@@ -77,8 +76,3 @@ def _with_records(
             safe_open.unlink(index)
     joining.target = tip
     return joining.again(commit, files, target, tip if since else target), paths
-
-
-def _changed(tree: str, before: str, after: str) -> list[str]:
-    how = ("--name-only", "-r", "-z", "--no-renames", "--no-commit-id")
-    return names_in(git("diff-tree", *how, before, after, "--", cwd=tree))

@@ -19,6 +19,7 @@ class NotLanded(Conflict):
 
     def __init__(self, message: str, *, files: Sequence[str] = (), **more: Any) -> None:
         super().__init__(message, files=list(files), **more)
+        self.files = files
 
 
 class Unresolved(NotLanded):

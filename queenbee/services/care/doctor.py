@@ -69,13 +69,7 @@ def examine(hive: Services) -> list[Diagnosis]:
         found.append(Diagnosis(error.code, path, error.message, hint=error.hint))
     for kind in hive.kinds():
         try:
-            for path in _tracked_files(hive, kind):
-                found += _tracked_file(path)
-            found += _long_lines(hive, kind)
-            found += _size(hive, kind)
-            found += _two_files(hive, kind)
-            found += _records(hive, kind) if kind != KIND else ()
-            found += _index(hive, kind)
+            found += _of_kind(hive, kind)
         except QueenError as error:
             path = hive.layout.ledger_path(kind)
             found.append(Diagnosis(error.code, path, error.message, hint=error.hint))
@@ -91,6 +85,18 @@ def examine(hive: Services) -> list[Diagnosis]:
     except QueenError as error:
         found.append(Diagnosis(error.code, hive.layout.issues_path, error.message, hint=error.hint))
     return found
+
+
+def _of_kind(hive: Services, kind: str) -> Iterator[Diagnosis]:
+    for path in _tracked_files(hive, kind):
+        yield from _tracked_file(path)
+        if kind_of(kind).everywhere and path == hive.layout.ledger_path(kind):
+            yield from _long_lines(path)
+    yield from _size(hive, kind)
+    yield from _two_files(hive, kind)
+    if kind != KIND:
+        yield from _records(hive, kind)
+    yield from _index(hive, kind)
 
 
 def repair(hive: Services) -> list[Diagnosis]:
@@ -249,11 +255,8 @@ def _tracked_file(path: str) -> Iterator[Diagnosis]:
             yield Diagnosis("migration", path, text, line=number, severity="note")
 
 
-def _long_lines(hive: Services, kind: str) -> Iterator[Diagnosis]:
+def _long_lines(path: str) -> Iterator[Diagnosis]:
     """Returns the lines that make the Go tool give up on a ledger which it also reads."""
-    path = hive.layout.ledger_path(kind)
-    if not kind_of(kind).everywhere or not os.path.exists(path):
-        return
     chunk = read_after(path, START)
     lines = (chunk.lines + chunk.rest).split(b"\n")
     # A line that QueenBee cannot use either is reported as such.

@@ -1,4 +1,6 @@
-"""`queen hive index`: the disposable indexes, and the one that the records document describes."""
+"""`queen hive index` and `queen hive stats`: the disposable indexes, the ones that the records
+document describes, and how large the ledgers are and how fast they grow.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import kind_of
+from queenbee.core.timestamps import instant_ms
 from queenbee.errors import NotFound
 from queenbee.store.engines.opening import INDEX_FROM_BYTES
 from queenbee.store.files import START, read_after, size_of, split_lines, stamp_of, wait_for_change
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _IGNORED = "queen_*.idx.json"
+_WEEK_MS = 7 * 86_400_000
 
 
 def status(store: Store) -> list[dict[str, object]]:
@@ -124,3 +128,31 @@ def _line_numbers(path: str) -> dict[str, int]:
             if not is_migration(fields):
                 numbers[str(fields["id"])] = number
     return numbers
+
+
+def statistics(store: Store) -> list[dict[str, object]]:
+    """Returns for each ledger: `kind`, `records`, `size_bytes` of the tracked file, of its
+    `journal_bytes`, of its `index_bytes` and of its `archive_bytes`, the number of `segments` in
+    its archive, `last_week` (records created in it), `unusable`
+    lines, and whether it is `indexed`.
+    """
+    return [_of_kind(store, kind) for kind in store.kinds()]
+
+
+def _of_kind(store: Store, kind: str) -> dict[str, object]:
+    state = store.state(kind)
+    created = [instant_ms(value) or 0 for (value,) in state.project(("created_at",), {})]
+    segments = state.ledger.archive.listing()
+    since_ms = store.now_ms() - _WEEK_MS
+    return {
+        "kind": kind,
+        "records": len(created),
+        "last_week": sum(1 for instant in created if instant >= since_ms),
+        "size_bytes": size_of(state.ledger.path),
+        "journal_bytes": size_of(state.ledger.journal_path),
+        "index_bytes": size_of(store.layout.index_path(kind)),
+        "archive_bytes": sum(size for _, size, _ in segments.values()),
+        "segments": len(segments),
+        "indexed": state.ledger.size_bytes() >= INDEX_FROM_BYTES,
+        "unusable": state.unusable,
+    }

@@ -64,6 +64,9 @@ class Begin(_Answer):
     work.
     """
 
+    relief: Relief | None = None
+    """From whom it was taken over, who showed no sign of life; None if it was not."""
+
     def __init__(
         self, hive: Services, assignment: Assignment, leases: list[Reservation], *, again: bool
     ) -> None:
@@ -83,8 +86,6 @@ class Begin(_Answer):
         """The files of this issue that others are in, by droid."""
         self.given_back = _given_back(hive, assignment.issue_id)
         """The last one of it that ended without it being done, if somebody said why."""
-        self.relief: Relief | None = None
-        """From whom it was taken over, who showed no sign of life; None if it was not."""
         self.touched_by: Sequence[Any] = ()
         """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
         self.changing: Sequence[Any] = ()
@@ -95,7 +96,9 @@ class Begin(_Answer):
         """How many commits of the main branch came into the worktree, after a landing."""
         self.behind = 0
         """How many commits of the main branch the worktree lacks, which `git.touched` adds too."""
-        self.lacks_check = bool(assignment.worktree and not hive.layout.settings.land_check)
+        self.lands = bool(assignment.worktree or hive.layout.worktree)
+        """Whether the work is to be landed: also if somebody assigned it from the main worktree."""
+        self.lacks_check = self.lands and not hive.layout.settings.land_check
         """Whether nothing tests what lands, unless the landing says what."""
 
     def settle(self, given: Sequence[Assignment | Reservation]) -> None:

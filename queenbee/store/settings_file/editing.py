@@ -78,7 +78,7 @@ def setting_named(name: str) -> Setting:
     if found is not None:
         return found
     close = nearest(name, [each.name for each in SETTINGS])
-    hint = f"did you mean {close!r}?" if close else "queen config list"
+    hint = f"did you mean {close!r}? queen config list" if close else "queen config list"
     raise InvalidInput(f"there is no setting {name!r}", hint=hint)
 
 

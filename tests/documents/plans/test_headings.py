@@ -79,6 +79,7 @@ LOST = {
     "other words before": "### Login flow, Sprint 1.2: Login",
     "Chinese word": "### 冲刺 1.2: Login",
     "German word": "### Aufgabe 1.2: Login",
+    "Russian word": "### 🏃 Спринт 1.2 — Login",
     "no word": "### 1.2: Login",
     "no word, with a dash": "### 1.2 - Login",
     "plain line": "Sprint 1.2: Login",
@@ -194,6 +195,10 @@ class TestMarks:
             "Status: fertig",
             "*Completed on 2025-12-09*",
             "| **Status** | Gemacht |",
+            "(COMPLETED July 2025)",
+            "(Done ✅)",
+            "**Estado:** Completado",
+            "**状态**：已完成",
         ],
     )
     def test_a_line_that_names_a_status_and_is_not_read_is_told(self, line: str) -> None:
@@ -208,9 +213,20 @@ class TestMarks:
     def test_a_status_that_leaves_a_sprint_open_is_not(self, line: str) -> None:
         assert parse_plan(f"### Sprint 1.1: A\n{line}\n\n- a\n").findings == ()
 
-    @pytest.mark.parametrize("row", ["- [x] Sprint 1.1: Setup", "| 1.1 | Setup | ✅ Done |"])
-    def test_a_line_elsewhere_that_says_that_an_open_sprint_is_done_is_told(self, row: str) -> None:
-        table = "| Sprint | Title | Status |\n|---|---|---|\n" if row[0] == "|" else ""
+    @pytest.mark.parametrize(
+        ("table", "row"),
+        [
+            ("", "- [x] Sprint 1.1: Setup"),
+            ("", "- ✅ Phase 1 complete"),
+            ("", "**Sprint 1.1 Status**: ✅ COMPLETE (2025-11-10)"),
+            ("| Sprint | Title | Status |\n|---|---|---|\n", "| 1.1 | Setup | ✅ Done |"),
+            ("| Phase | Sprint | Status |\n|---|---|---|\n", "| 1 | **1.1** | ✅ Done |"),
+            ("| Phase | Status |\n|---|---|\n", "| 1 | Done |"),
+        ],
+    )
+    def test_a_line_elsewhere_that_says_that_an_open_sprint_is_done_is_told(
+        self, table: str, row: str
+    ) -> None:
         plan = parse_plan(f"### Sprint 1.1: A\n- a\n\n## Progress\n\n{table}{row}\n")
         (finding,) = plan.findings
         assert finding.message == f"{row!r} names a status, not read"
@@ -340,10 +356,22 @@ class TestLostSprints:
             "| Sprint | Days |\n|---|---|\n| 1.1 | 3 |",
             "### 1.1 - Setup",
             "Sprint 1.2 - 1.4 are for later",
+            "- [x] Phase 1 planning complete",
+            "- [x] Sprint 1.1 report written",
         ],
     )
     def test_prose_about_sprints_is_none(self, line: str) -> None:
         assert plan_with(line).findings == ()
+
+    @pytest.mark.parametrize("mark", ["", "✅ "])
+    def test_a_number_alone_is_a_sprint_in_a_phase_that_has_none(self, mark: str) -> None:
+        plan = plan_with(
+            f"### 1.2 Overview\n\n## Phase 2: More\n\n### {mark}2.1 Login\n\n### 3.1 Files"
+        )
+
+        assert [(each.line, each.severity) for each in plan.findings] == [(11, "warning")]
+        assert plan.findings[0].message == f"{mark + '2.1 Login'!r} names a sprint, not read"
+        assert plan.left_out == (11,)
 
     @pytest.mark.parametrize("opening", ["<!-- not yet", "<pre>", "<style>", "<?php", "<![CDATA["])
     def test_html_that_is_never_closed_hides_none(self, opening: str) -> None:

@@ -461,13 +461,19 @@ class TestFields:
         (finding,) = plan.findings
         assert finding.hint == "did you mean **Acceptance Criteria:**?"
 
-    @pytest.mark.parametrize("line", ["Team: auth", "Dev Agents: `a`", "**Team** auth"])
+    @pytest.mark.parametrize(
+        "line", ["Team: auth", "Dev Agents: `a`", "**Team** auth", "Branch: a"]
+    )
     def test_a_line_that_names_a_field_in_another_way_is_told(self, line: str) -> None:
         (finding,) = parse_plan(f"{SPRINT}{line}\n").findings
 
-        kind = "a team" if "Team" in line else "an agent"
+        kind = {"Team": "a team", "Dev Agents": "an agent", "Branch": "a field"}
+        word = line.strip("*").partition(":")[0].removesuffix("** auth")
         assert (finding.line, finding.severity) == (3, "warning")
-        assert finding.message == f"{line!r} names {kind}, not read"
+        assert finding.message == f"{line!r} names {kind[word]}, not read"
+
+    def test_the_head_of_a_table_names_none(self) -> None:
+        assert parse_plan(f"{SPRINT}| Agent | File | Lines |\n|---|---|---|\n").findings == ()
 
     def test_fields_made_a_heading_by_dashes_are_an_error(self) -> None:
         plan = parse_plan(f"{SPRINT}**Branch:** a\n---\n")
@@ -818,6 +824,72 @@ class TestFiles:
 
         with pytest.raises(Unreadable, match="larger than"):
             read_markdown(str(tmp_path / "a.md"))
+
+
+class TestDependenciesElsewhere:
+    PLAN = f"{SPRINT}- a\n### Sprint 1.2a: A\n### Sprint 1.2b: B\n### Sprint 2.1: C\n## Order\n\n"
+    TABLE = "| Sprint | Depends on | Days |\n|---|---|---|\n"
+    OTHER = "| Phase | Sprint | Dependencies |\n|---|---|---|\n"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            f"{TABLE}| 1.2b | 1.2a | 3 |",
+            f"{TABLE}| 1.1 | - | 1 |\n| Sprint 1.2b: B | Sprint 1.1, Sprint 1.2a | 3 |",
+            f"{OTHER}| **1** | 1.2b | Sprint 1.2a |",
+            "- Sprint 1.2b (B) depends on Sprint 1.2a",
+            "1.2b requires 1.1 and 1.2a",
+            "Critical path: 1.1 → 1.2a → 1.2b → 2.1",
+        ],
+    )
+    def test_are_told_if_the_sprint_would_not_wait(self, text: str) -> None:
+        plan = parse_plan(self.PLAN + text)
+
+        (finding,) = plan.findings
+        assert finding.line == (self.PLAN + text).count("\n") + 1
+        assert (finding.path, finding.severity) == ("sprints[1.2b]", "warning")
+        assert finding.message.endswith("names a dependency, not read")
+        read = self.PLAN.replace("1.2b: B", "1.2b: B\n**Depends On:** 1.2a")
+        assert parse_plan(read + text).findings == ()
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            f"{TABLE}| 1.1 | None | 1 |\n| 1.2b | 1.1 | 2 |\n| 2.1 | 1.1, 1.2a | 3 |",
+            "| Version | Requires |\n|---|---|\n| 1.2b | 1.2a |",
+            "1.1 → 1.2a → 2.1",
+            "Release 1.2b needs 1.2a of the library",
+            "```\n1.2a -> 1.2b\n```",
+        ],
+    )
+    def test_are_not_told_if_it_waits_or_is_none(self, text: str) -> None:
+        assert parse_plan(self.PLAN + text).findings == ()
+
+    @pytest.mark.parametrize(
+        ("line", "told"),
+        [
+            ("Starts after Sprint 1.2a.", True),
+            ("- Requires the API of Sprint 1.2a", True),
+            ("**Depends On:** 1.2a\n- requires the API of Sprint 1.2a", False),
+            ("- Requires the API of Sprint 1.1", False),
+            ("- Removed again after Sprint 2.1", False),
+            ("- Like Sprint 1.2a", False),
+        ],
+    )
+    def test_are_told_in_a_sentence_under_the_sprint(self, line: str, told: bool) -> None:
+        plan = parse_plan(self.PLAN.replace("1.2b: B\n", f"1.2b: B\n{line}\n"))
+
+        found = [(each.line, each.severity, each.path) for each in plan.findings]
+        assert found == ([(6, "warning", "sprints[1.2b]")] if told else [])
+
+    def test_are_told_between_tracks(self) -> None:
+        text = "### Sprint 3a.1: A\n### Sprint 3ab.1: B\n### Sprint 3b.1: C\n## Order\n"
+        plan = parse_plan(f"{text}- 3ab.1 needs 3a.1\n- 3b.1 needs 3a.1\n")
+        assert [each.line for each in plan.findings] == [6]
+
+    @pytest.mark.parametrize("text", ["1.2b → " * 20_000, "1.2b needs " + "1.2a, " * 20_000])
+    def test_hostile_lines_end(self, text: str) -> None:
+        assert len(parse_plan(self.PLAN + text + "1." + "1" * 100_000).findings) <= 1
 
 
 class TestDependenciesThatAreNoField:

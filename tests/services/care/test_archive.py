@@ -123,7 +123,7 @@ class TestAfterwards:
     def test_numbers_in_the_statistics_stay(
         self, hive: Hive, message: str, open_as: Callable[[str], Hive]
     ) -> None:
-        from queenbee.services.care.statistics import statistics
+        from queenbee.services.care.indexes import statistics
 
         [row] = [each for each in statistics(open_as("x")) if each["kind"] == "messages"]
         assert (row["records"], row["segments"], row["size_bytes"]) == (1, 1, 0)

@@ -151,7 +151,7 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
 @command("stats", show=_show_stats, example="queen hive stats")
 def stats(hive: Hive) -> list[dict[str, object]]:
     """Show how many records there are, and how they grow"""
-    from queenbee.services.care.statistics import statistics  # noqa: PLC0415 - start-up
+    from queenbee.services.care.indexes import statistics  # noqa: PLC0415 - start-up
 
     return statistics(hive)
 

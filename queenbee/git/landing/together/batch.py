@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.git.landing.commands import git
+from queenbee.git.landing.commands import differing
 from queenbee.git.landing.healing import go_back
 from queenbee.git.landing.refusals import NotLanded
-from queenbee.git.run import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,8 +111,7 @@ class Batch:
         self._tried.add(offer.entry)
         changed: list[str] = []
         if self._joining.add(before, offer.head, offer.branch, offer.subject):
-            asked = ("diff", "--name-only", "--no-renames", "-z", before, "HEAD", "--")
-            changed = names_in(git(*asked, cwd=place.tree))
+            changed = differing(place.tree, before, "HEAD")
         own = any(each.startswith(".beads/") for each in changed)
         if not changed or own or is_held(offer, changed):
             self._back_to(before)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import quotation
 from queenbee.errors import ExternalFailure
 from queenbee.git.hive_files import is_record
-from queenbee.git.landing.commands import git
+from queenbee.git.landing.commands import differing
 from queenbee.git.landing.together.batch import Batch
 from queenbee.git.landing.together.checked import Copies, check_of, run_check
 from queenbee.git.landing.together.pace import Pace
 from queenbee.git.landing.work import offers
-from queenbee.git.run import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,9 +110,8 @@ class Trial:
 
     def _is_at(self, commit: str) -> bool:
         """Returns whether this worktree has the files of a commit, but for records."""
-        how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", commit, "HEAD", "--")
         try:
-            return all(map(is_record, names_in(git(*how, cwd=self._place.tree))))
+            return all(map(is_record, differing(self._place.tree, commit, "HEAD")))
         except ExternalFailure:  # Git has removed it.
             return False
 
