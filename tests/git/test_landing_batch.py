@@ -368,6 +368,26 @@ def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
         assert git(tree, "status", "--porcelain") == ""
 
 
+def test_a_leader_that_is_killed_between_two_squashed_branches_lands_again(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    team.queen("config", "set", "land.strategy", "squash")
+    hold = team.go.with_name("hold")
+    hook = repo / ".git" / "hooks" / "commit-msg"
+    hook.write_text(
+        '#!/bin/sh\ncase $(git log -1 --format=%s) in "add ${PWD##*/}.txt") ;; "add w"*)\n'
+        f"    git symbolic-ref -q HEAD || [ -e {hold} ] ||\n"
+        f"        {{ touch {hold}; kill -9 $(ps -o ppid= -p $PPID); }} ;;\nesac\nexit 0\n"
+    )
+    hook.chmod(0o755)
+    done = team.finish(team.start(trees))
+    assert sorted(code for code, _ in done) == [-9, 0, 0, 0, 0], done
+    (killed,) = (tree for tree, (code, _) in zip(trees, done, strict=True) if code)
+    again = team.queen("land", "--check", "true", cwd=killed, as_=killed.name)
+    assert again.code == 0, again
+    assert (repo / f"{killed.name}.txt").exists()
+
+
 @pytest.mark.parametrize("strategy", ["merge", "squash"])
 def test_what_somebody_commits_where_a_leader_was_killed_is_not_left_behind(
     team: Team, repo: Path, trees: list[Path], strategy: str

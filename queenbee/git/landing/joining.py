@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.git.landing import arrivals, settings_merge
-from queenbee.git.landing.commands import git, line
+from queenbee.git.landing.commands import ACTION, git, line
 from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.landing.work import REBASE, SQUASH
@@ -104,7 +104,7 @@ class Joining:
             if commits:
                 message = self._by_hook(self._squashed(commits, subject, self.joined[known:]))
                 commit = self.commit("HEAD", [before], message, self.top(commits[0]).author)
-                how = ("update-ref", "--no-deref", "HEAD", commit)
+                how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", commit)
                 return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
         return True
 
@@ -286,7 +286,7 @@ class Joining:
         commit = self.commit(head, parents, message, author)
         # The files are the same, so that only the branch moves; and only from where it was.
         ref = f"refs/heads/{self._place.branch}"
-        how = ("update-ref", "-m", "queen land", ref, commit, head)
+        how = ("update-ref", "-m", ACTION, ref, commit, head)
         done = self._commands(*how, cwd=self._place.tree)
         if done.status != 0:
             raise _refused(f"{self._place.branch} cannot be moved", done)
