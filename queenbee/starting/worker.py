@@ -42,6 +42,7 @@ _MOST_STARTS = 10
 """So many ends on one issue in any case."""
 _REST_S, _MOST_REST_S = 0.5, 30.0
 _LOOK_AGAIN_S = 1.0
+_NO_ROOM = "waits for memory or load"
 _TAIL_BYTES = 3_000
 _COST = re.compile(rb'"total_cost_usd"\s*:\s*([0-9]+(?:\.[0-9]+)?)')
 
@@ -178,7 +179,9 @@ class Worker:
 
     def _begin(self) -> None:
         if not self.has_room():
-            self.rest("waits for memory or load", 5.0)
+            if self.entry.state != _NO_ROOM:
+                self.tell(f"{self.name} {_NO_ROOM}: the machine is short of memory, or overloaded")
+            self.rest(_NO_ROOM, 5.0)
             return
         here = git_tree(self.entry.path)
         if here is not None and current_branch(here.git_dir) is None:

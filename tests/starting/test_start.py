@@ -7,6 +7,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -72,6 +73,21 @@ class TestATeam:
         report = team.queen("report", "--format", "md", as_="lead")
         assert ": ui 1`" in report.out
         assert "ui (agent)" not in report.out
+
+    def test_says_why_an_agent_does_not_begin(self, team: Team) -> None:
+        team.issues(2)
+        program = "from queenbee.starting import team; team._MOST_LOAD = -1.0; "
+        program += "from queenbee.cli.main import main; main()"
+        words = ("start", "ui", "api", "--as", "lead", "--agent", team.agent(WORKS))
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words],
+            cwd=team.repo, env=team.queen.environment(None, None), check=False,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done
+        waits = "api waits for memory or load: the machine is short of memory, or overloaded"
+        assert done.stdout.count(waits) == 1
+        assert sorted(team.done()) == ["x-1", "x-2"]
 
     def test_only_one_runs_at_a_time(self, team: Team) -> None:
         team.issues(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
@@ -102,7 +102,7 @@ _LOG = (
 )
 
 
-@cache
+@lru_cache(maxsize=16)
 def log(tree: str, own: str, tip: str) -> list[tuple[str, str, str, set[str]]]:
     """Returns the commits that only the target has, on its first-parent line, the newest first,
     with their author, their subject and their files.
