@@ -146,10 +146,10 @@ def _changed(hive: Services, place: Worktree) -> list[str]:
 
 
 def _changed_ms(hive: Services, place: Worktree) -> int:
-    """Returns when a worktree last changed, as far as can be told: its commits, its index and the
-    files that are not committed.
+    """Returns when a worktree last changed, as far as can be told: its commits, and the files that
+    are not committed. Its index also changes when somebody else runs `git status` there.
     """
-    paths = [os.path.join(place.git_dir, name) for name in ("HEAD", "index", "logs/HEAD")]
+    paths = [os.path.join(place.git_dir, name) for name in ("HEAD", "logs/HEAD")]
     try:
         changed = [os.path.join(place.path, each) for each in _changed(hive, place)]
     except QueenError:

@@ -284,5 +284,10 @@ def test_numbers_are_true_and_a_list_says_how_many_it_left_out(
     assert "131 older ones are not shown: --limit 151" in listed.err
     assert "not shown" not in quick("msg", "inbox", "--limit", "154", as_="ui-engineer").err
     assert "not shown" not in quick("msg", "inbox", "--json", as_="ui-engineer").err
+    sender = str(MESSAGE["from"])
+    assert "more are not shown: --limit 40" in quick("msg", "sent", as_=sender).err
+    assert "not shown" not in quick("msg", "sent", "--limit", "155", as_=sender).err
+    searched = quick("msg", "search", "x", "--limit", "5", as_="ui-engineer")
+    assert "more are not shown: --limit 10" in searched.err
     taken = quick("next", "--json", as_="ui-engineer").json
     assert taken["unread"] == 151 - len(taken["messages"])

@@ -106,6 +106,18 @@ def test_whoever_comes_back_is_told_and_cannot_land(team: Callable[[str], Path])
     assert "qb-1 is no longer yours: amber has completed it" in refused.err
 
 
+def test_git_that_others_run_in_its_worktree_is_no_sign_of_life(
+    team: Callable[[str], Path],
+) -> None:
+    fern, amber = team("fern"), team("amber")
+    assert Queen(fern)("next").code == 0
+    waiting = next_of(amber, "15s")
+    while waiting.poll() is None:  # As `git status` does that somebody runs to see what is there.
+        git(fern, "update-index", "--force-write-index")
+        time.sleep(0.2)
+    assert answer_of(waiting)[0] == 0
+
+
 def test_whoever_gave_an_issue_back_lands_other_work(team: Callable[[str], Path]) -> None:
     fern, amber = team("fern"), team("amber")
     Queen(fern)("next")

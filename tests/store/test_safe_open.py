@@ -60,6 +60,7 @@ ELSEWHERE = {
     ("report/page.py", "open"): "reads a file of this package",
     ("tui/web.py", "open"): "reads files of this package",
     ("services/waiting/landing_steps.py", "os.rename"): "sets aside what is no file there",
+    ("services/waiting/landing_steps.py", "os.rmdir"): "removes folders that are empty",
     ("services/writing/credentials.py", "open"): "reads a file of this package",
     ("store/whole_files.py", "os.link"): "by the handle of the folder",
     (
@@ -69,6 +70,7 @@ ELSEWHERE = {
     ("store/whole_files.py", "os.replace"): "by the handle of the folder",
     ("workflows/imports.py", "open"): "reads the branches in the git directory",
     ("store/git_trees.py", "open"): "reads in the git directory, and pointers of git and Beads",
+    ("starting/child.py", "open"): "reads /proc",
     ("store/droids/liveness.py", "open"): "reads /proc",
 }
 """What is not opened by the one module, and why."""

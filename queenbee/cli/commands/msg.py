@@ -22,10 +22,13 @@ from queenbee.services.telling.sending import Broadcast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeVar
 
     from queenbee.core.records import Message
     from queenbee.services.messages import Hit
     from queenbee.workflows.hive import Hive
+
+    T = TypeVar("T")
 
 
 _ACK_WITHIN_S = 3600
@@ -262,7 +265,14 @@ def thread(hive: Hive, identifier: str) -> list[Message]:
 @_limit
 def sent(hive: Hive, limit: int) -> list[Message]:
     """List the messages that you sent, newest first"""
-    return hive.messages.sent(limit=limit)
+    return _first(hive.messages.sent(limit=limit + 1), limit)
+
+
+def _first(found: list[T], limit: int) -> list[T]:
+    """Returns no more than the limit, and tells a person that there are more."""
+    if len(found) > limit and not invocation().json:
+        tell(f"more are not shown: --limit {2 * limit}")
+    return found[:limit]
 
 
 def _show_deleted(message: Message) -> None:
@@ -313,13 +323,13 @@ def _show_hits(hits: Sequence[Hit]) -> None:
 @_from
 @_since
 @_limit
-def search(hive: Hive, query: str, **filters: Any) -> list[Hit]:
+def search(hive: Hive, query: str, limit: int, **filters: Any) -> list[Hit]:
     """Find messages by the words in them, best first
 
     A message must contain all the words. A word may end in *; double quotes mark a phrase.
     """
     filters["issue_id"] = _about_what(hive, filters["issue_id"])
-    return hive.messages.search(query, **filters)
+    return _first(hive.messages.search(query, limit=limit + 1, **filters), limit)
 
 
 @command("wait", show=show_list, example="queen msg wait --wait 10m --from reviewer")
