@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -322,3 +323,15 @@ class TestRead:
     def test_it_writes_as_well(self, world: World, reading: QuickQueen) -> None:
         reading("claim", "shop-1", "--new")
         assert "shop-1" in there(world)
+
+
+def test_a_repository_that_was_removed_ends_the_look_at_its_remote(
+    hive: Hive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_gone(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(alongside, "take_in", is_gone)
+    told: list[str] = []
+    alongside._follow(hive, told.append, threading.Event())  # It returns.
+    assert told == []

@@ -99,6 +99,8 @@ def _follow(hive: Services, tell: Callable[[str], None], ended: threading.Event)
             # It will not get better, and whoever waits for files goes on with what is here.
             tell(f"no longer looking at the remote: {error.message}")
             return
+        except OSError:  # The repository was removed meanwhile; whoever waits there is told so.
+            return
         else:
             pauses.took(time.monotonic() - begun_s)
 
