@@ -20,18 +20,28 @@ NEWS = f"{EDITS}|run_shell_command"
 _TIMEOUT_MS = 10_000
 
 
+def handled(run: str) -> Group:
+    """Returns the hook of an event; also in Qwen Code, which was made from Gemini CLI."""
+    command = {"name": "queenbee", "type": "command", "command": guarded(run)}
+    return {"hooks": [{**command, "timeout": _TIMEOUT_MS}]}
+
+
+def hooks_and_server(place: Place, settings: str, hooks: dict[str, Group]) -> list[Part]:
+    """Returns what the settings get, in both."""
+    program, *arguments = place.mcp
+    server: dict[str, object] = {"command": program, "args": arguments}
+    return [
+        HookEntries(settings, hooks, comments=True),
+        JsonMember(settings, "mcpServers", server, comments=True),
+    ]
+
+
 def groups(run: str) -> dict[str, Group]:
     """Returns the hooks by event."""
-    handler = {
-        "name": "queenbee",
-        "type": "command",
-        "command": guarded(run),
-        "timeout": _TIMEOUT_MS,
-    }
-    every: Group = {"hooks": [handler]}
+    every = handled(run)
     return {
-        "BeforeTool": {"matcher": EDITS, "hooks": [handler]},
-        "AfterTool": {"matcher": NEWS, "hooks": [handler]},
+        "BeforeTool": {"matcher": EDITS, **every},
+        "AfterTool": {"matcher": NEWS, **every},
         "BeforeAgent": every,
         "AfterAgent": every,
         "SessionStart": every,
@@ -42,10 +52,7 @@ def groups(run: str) -> dict[str, Group]:
 def parts(place: Place) -> list[Part]:
     """Returns what Gemini CLI's files get."""
     settings = place.at(".gemini/settings.json", ".gemini/settings.json")
-    found: list[Part] = [HookEntries(settings, groups(place.hook), comments=True)]
-    program, *arguments = place.mcp
-    server: dict[str, object] = {"command": program, "args": arguments}
-    found.append(JsonMember(settings, "mcpServers", server, comments=True))
+    found = hooks_and_server(place, settings, groups(place.hook))
     return [*found, *instructions(place, "GEMINI.md"), *skill(place, ".agents/skills")]
 
 

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
-from queenbee.agents.files.hook_entries import HookEntries
-from queenbee.agents.files.json_member import JsonMember
-from queenbee.agents.launch import guarded
+from queenbee.agents.gemini import handled, hooks_and_server
 
 if TYPE_CHECKING:
     from queenbee.agents.files.file_edits import Part
@@ -18,7 +16,6 @@ EDITS = "edit|write_file|notebook_edit"
 NEWS = f"{EDITS}|run_shell_command|agent"
 """The tools after which an agent hears what is new: those that take longer than the hook."""
 _SETTINGS = ".qwen/settings.json"
-_TIMEOUT_MS = 10_000
 _OTHERS = (
     *("UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"),
     *("SubagentStart", "SubagentStop"),
@@ -27,16 +24,10 @@ _OTHERS = (
 
 def groups(run: str) -> dict[str, Group]:
     """Returns the hooks by event."""
-    handler = {
-        "name": "queenbee",
-        "type": "command",
-        "command": guarded(run),
-        "timeout": _TIMEOUT_MS,
-    }
-    every: Group = {"hooks": [handler]}
+    every = handled(run)
     return {
-        "PreToolUse": {"matcher": EDITS, "hooks": [handler]},
-        "PostToolUse": {"matcher": NEWS, "hooks": [handler]},
+        "PreToolUse": {"matcher": EDITS, **every},
+        "PostToolUse": {"matcher": NEWS, **every},
         **dict.fromkeys(_OTHERS, every),
     }
 
@@ -44,10 +35,7 @@ def groups(run: str) -> dict[str, Group]:
 def parts(place: Place) -> list[Part]:
     """Returns what Qwen Code's files get."""
     settings = place.at(_SETTINGS, _SETTINGS)
-    found: list[Part] = [HookEntries(settings, groups(place.hook), comments=True)]
-    program, *arguments = place.mcp
-    server: dict[str, object] = {"command": program, "args": arguments}
-    found.append(JsonMember(settings, "mcpServers", server, comments=True))
+    found = hooks_and_server(place, settings, groups(place.hook))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".qwen/skills")]
 
 
