@@ -147,7 +147,8 @@ def told(calls: list[Call], end: End) -> Iterator[str]:
         if not (call.done and call.more.get("force")):
             continue
         taker = Hold(call.droid, call.what, call.tree, bool(call.more["exclusive"]), 0, 0)
-        for hold in leases([each for each in calls if each is not call]):
+        near = [each for each in calls if abs(each.asked - call.asked) < _NEAR]
+        for hold in leases([each for each in near if each is not call]):
             sure = hold.certain < call.asked and hold.until > call.answered
             if sure and hold.droid != call.droid and not _got_lost(calls, call, hold.droid, _TELL):
                 name = str(call.more["reason"])
@@ -155,6 +156,8 @@ def told(calls: list[Call], end: End) -> Iterator[str]:
                     yield f"{hold}, until {call}, and was not told"
 
 
+_NEAR = 30 * SECOND
+"""What was held for longer when it was taken over is not looked at: a long run would never end."""
 _TELL = ("reserve", "claim", "send")
 _READ = ("read", "next", "complete", "land")
 
@@ -164,8 +167,8 @@ def _got_lost(calls: list[Call], since: Call, droid: str, told: tuple[str, ...])
 
     After an answer of the kinds that certainly tell it, no other one did.
     """
-    after = (each for each in calls if each.droid == droid and each.answered > since.asked)
-    for call in sorted(after, key=lambda each: each.asked):
+    # The calls of one droid are in order.
+    for call in (each for each in calls if each.droid == droid and each.answered > since.asked):
         if call.is_open and (told is _TELL or call.kind in _READ):
             return True
         if call.done and call.asked > since.answered and call.kind in told:
