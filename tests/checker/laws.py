@@ -16,7 +16,8 @@ from glob_reference import share_a_path
 from tests.checker.history import NEVER, Call, Hold, for_nothing, in_order, together
 
 SECOND = 10**9
-_TAKEN_OVER = re.compile(r"^your lease on (\S+) was taken over by \S+ \((take-[\w-]+)\)")
+_TAKEN_OVER = re.compile(r"^your lease on (\S+) was taken over by \S+ [(“](take-[\w-]+)[)”]")
+"""A command puts the reason into parentheses, the hook into quotation marks."""
 
 
 @dataclass
