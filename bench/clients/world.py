@@ -197,9 +197,9 @@ class World:
         """Starts `queen start` with agents of this client, against a model that plays."""
         start = self._begun(play, "", lands=True)
         options = shlex.join(each for each in self.client.command(start) if each not in _OURS)
-        command = ["queen", "start", *names, "--agent", self.client.name, f"--args={options}"]
-        program = shutil.which("queen", path=self.env["PATH"]) or "queen"
-        return self._run(play, start, [program, *command[1:]], None)
+        queen = shutil.which("queen", path=self.env["PATH"]) or "queen"
+        command = [queen, "start", *names, "--agent", self.client.name, f"--args={options}"]
+        return self._run(play, start, command, None)
 
     def _begun(self, play: Play, prompt: str, **more: bool) -> Start:
         self._runs += 1

@@ -226,10 +226,7 @@ class Files(World):
         self.landers = tuple(f"droid-{number}" for number in (1, 2, 3))
 
     def environment(self, tree: str) -> dict[str, str]:
-        return {
-            **super().environment(tree),
-            "CHECKER_PASSED": os.path.join(self.folder, "passed"),
-        }
+        return {**super().environment(tree), "CHECKER_PASSED": self._passed}
 
     def settled(self) -> End:
         for name in self.landers:

@@ -10,7 +10,7 @@ from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.hive_files import refuse_unreadable
-from queenbee.git.landing.commands import git, is_commit, line
+from queenbee.git.landing.commands import ACTION, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.run import names_in, user_git
@@ -265,8 +265,8 @@ class Place:
     def take_branch_to(self, commit: str, before: str) -> None:
         """Moves the branch to the commit that this worktree has without it."""
         ref = f"refs/heads/{self.branch}"
-        for how in (("update-ref", "-m", "queen land", ref, commit, before),
-                    ("symbolic-ref", "-m", "queen land", "HEAD", ref)):  # fmt: skip
+        for how in (("update-ref", "-m", ACTION, ref, commit, before),
+                    ("symbolic-ref", "-m", ACTION, "HEAD", ref)):  # fmt: skip
             if self.commands(*how, cwd=self.tree, to_the_end=True).status != 0:
                 return go_back(self.commands, self.commands.step, self.own)
         return self.commands.step.end()

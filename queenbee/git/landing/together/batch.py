@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.git.landing.commands import differing
+from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.healing import go_back
 from queenbee.git.landing.refusals import NotLanded
 
@@ -131,7 +131,7 @@ class Batch:
                 )
 
     def _move(self, commit: str, before: str) -> None:
-        how = ("update-ref", "--no-deref", "-m", "queen land", "HEAD", commit, before)
+        how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", commit, before)
         done = self._commands(*how, cwd=self._place.tree, to_the_end=True)
         if done.status != 0:
             raise NotLanded(f"git cannot move to {commit[:10]}: {done.said}", hint="queen land")
