@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import printable, quotation, shortened
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import QueenError
 from queenbee.git.run import line
@@ -283,6 +283,8 @@ class Worker:
             self._land(held.issue_id)
         else:
             why = f"what it made did not land{self._refusal()}" if was_landing else ended
+            if ended and not was_landing and (said := self._tail().splitlines()):
+                why += f", after {quotation(said[-1], 160)}"
             self._fail(why or "it ended without landing it", held, is_landing=was_landing)
 
     def _land(self, issue_id: str) -> None:
