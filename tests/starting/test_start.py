@@ -344,6 +344,14 @@ class TestAClient:
         assert not any("dangerous" in each for each in words)
         assert "0.25 USD" in ran.out
 
+    def test_that_lands_several_issues_is_told_with_all_of_them(self, team: Team) -> None:
+        team.issues(2)
+        second = 'echo 2 > 2.txt; queen land -m "the second" --next\n'
+        team.program("claude", CLIENT + second)
+        ran = team.start("ui", "--agent", "claude")
+        assert ran.code == 0, ran
+        assert "ui landed x-1, x-2; issues so far: 2" in ran.out
+
     def test_gets_what_the_user_says(self, team: Team) -> None:
         team.issues(1)
         team.program("claude", CLIENT)
