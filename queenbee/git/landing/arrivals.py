@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import mentioned, one_line, quotation
+from queenbee.core.text import mentioned, one_line, quotation, some
 from queenbee.git.landing.commands import git, is_commit
 
 if TYPE_CHECKING:
@@ -59,9 +59,8 @@ class Arrival:
             whose = f"{self.commit[:10]} {subject} by {_safe(self.author)}"
         if not self.files:
             return f"{whose}, in other files"
-        named = ", ".join(_safe(each) for each in self.files[:_SHOWN])
-        more = f" and {len(self.files) - _SHOWN} more" if len(self.files) > _SHOWN else ""
-        return f"{whose}, which changes {named}{more} too"
+        changed = some([_safe(each) for each in self.files], _SHOWN)
+        return f"{whose}, which changes {changed} too"
 
 
 class Incoming:
