@@ -72,6 +72,8 @@ TABLE = (
            "remote", ("reservations", "agreement", "mail", "kept")),
     Broken("services/messages.py", "Messages.read_unread", "{READ: tx.now}", "{}",
            "database", ("mail",)),
+    Broken("mcp/tools.py", "_inbox", "messages.read_unread(limit=given['limit'])",
+           "messages.inbox(unread=True)", "files", ("mail",)),
 )  # fmt: skip
 
 

@@ -9,10 +9,11 @@ import signal
 import subprocess
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tests.checker.history import KILLED, Call
+from tests.checker.tools import HUNG, LONGEST_S, Client, tool_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from tests.checker.worlds import World
 
 PATTERNS = ("a/x.py", "a/*", "b/**", "**/y.py", "c/[xy].py", "c/y*")
-_LONGEST_S = 180
-"""No call may take longer: a law counts it as an answer that never came."""
-_HUNG = 124
 _OPEN_ISSUES = 5
 
 
@@ -42,14 +40,21 @@ class Processes:
             words, cwd=tree, env=env, text=True, errors="replace", start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
+        with self.known(process):
+            try:
+                out, err = process.communicate(given, timeout=LONGEST_S)
+                return process.returncode, out, err
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return HUNG, *process.communicate()
+
+    @contextmanager
+    def known(self, process: subprocess.Popen[str]) -> Iterator[None]:
+        """Within it, a process may be killed or stopped."""
         with self._lock:
             self._running.append(process)
         try:
-            out, err = process.communicate(given, timeout=_LONGEST_S)
-            return process.returncode, out, err
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            return _HUNG, *process.communicate()
+            yield
         finally:
             with self._lock:
                 self._running.remove(process)
@@ -113,6 +118,10 @@ class Droid(threading.Thread):
         self._made: list[str] = []
         self._files: list[str] = []
         self._count = 0
+        self._client: Client | None = None
+        if name in world.by_tools:
+            env = {**world.environment(tree), "QUEEN_DROID": name}
+            self._client = Client((*world.queen, "mcp"), tree, env, world.processes.known)
 
     def run(self) -> None:
         try:
@@ -127,6 +136,8 @@ class Droid(threading.Thread):
         self._recover()
         while self._call("read", "", "msg", "read").status != 0:
             pass
+        if self._client is not None:
+            self._client.end()
 
     def _act(self) -> None:
         ways = {
@@ -338,10 +349,14 @@ class Droid(threading.Thread):
         self, kind: str, what: str, *words: str, more: dict[str, Any] | None = None, at: str = ""
     ) -> Call:
         call = Call(self.droid, self.tree, kind, what, time.monotonic_ns(), more=dict(more or {}))
-        status, out, err = self.world.processes.run(
-            (*self.world.queen, *words, "--json", "--as", self.droid),
-            at or self.tree, self.world.environment(self.tree),
-        )  # fmt: skip
+        if self._client is not None and (asked := tool_of(words)):
+            status, out, err = self._client.call(*asked)
+            self.world.count("by tools")
+        else:
+            status, out, err = self.world.processes.run(
+                (*self.world.queen, *words, "--json", "--as", self.droid),
+                at or self.tree, self.world.environment(self.tree),
+            )  # fmt: skip
         call.answered = time.monotonic_ns()
         call.status = KILLED if status < 0 else status
         if call.status is not KILLED:

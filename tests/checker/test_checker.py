@@ -11,6 +11,7 @@ from tests.checker.__main__ import run
 from tests.checker.broken import TABLE
 from tests.checker.history import Call
 from tests.checker.laws import LAWS, End
+from tests.checker.tools import tool_of
 
 
 class Story:
@@ -163,6 +164,14 @@ def test_steps_that_nobody_checked_and_landings_that_are_not_there_are_noticed(
 def test_a_traceback_is_noticed(story: Story) -> None:
     story("a", "look", status=70, code="bug")
     assert story.broken("answers")
+
+
+def test_what_a_command_asks_is_asked_of_the_tool_that_does_it() -> None:
+    words = ["reserve", "a/*", "--shared", "--ttl", "1s"]
+    assert tool_of(words) == ("reserve", {"patterns": ["a/*"], "shared": True, "ttl": "1s"})
+    assert tool_of(["claim", "i", "--confirm"]) is None
+    assert tool_of(["reserve", "release", "--id", "q"]) is None
+    assert tool_of(["msg", "read"]) == ("inbox", {"read": True})
 
 
 @pytest.mark.slow

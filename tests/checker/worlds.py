@@ -55,6 +55,8 @@ class World:
     kind = ""
     landing_trees: tuple[str, ...] = ()
     landers: tuple[str, ...] = ()
+    by_tools: tuple[str, ...] = ("droid-4", "droid-5")
+    """Whose client calls the tools of `queen mcp`, where there is one for what is asked."""
     confirm: tuple[str, ...] = ()
     prepared_issues: tuple[str, ...] = ()
     gated_issue = ""

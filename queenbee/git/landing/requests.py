@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 WAIT = "10m"
 """How long a landing waits for its turn, if nothing else is said."""
 _MOST_BYTES = 2**16
+STOPPED = "queenbee-land-stopped"
+"""The file, in the git directory of a worktree, that lists what a landing was stopped for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class Request:
         return replace(self, **before)
 
 
+_KEPT_IN = "queenbee-land"
 _KEPT = {
     "issue_id": str, "check": str, "reason": str, "wait": str, "confirm": bool, "unchecked": bool,
     "take_next": bool, "alone": bool,
@@ -86,10 +90,9 @@ _KEPT = {
 
 def forget(layout: Layout) -> None:
     """Removes what was kept: the landing is done, or was taken back. Never fails."""
-    try:
-        safe_open.unlink(_path(layout))
-    except (OSError, QueenError):
-        return
+    for name in (_KEPT_IN, STOPPED):
+        with suppress(OSError, QueenError):
+            safe_open.unlink(_path(layout, name))
 
 
 def whole_check(rules_check: str | None, asked: Request) -> str | None:
@@ -121,8 +124,8 @@ def no_check(tree: str) -> InvalidInput:
     )
 
 
-def _path(layout: Layout) -> str:
-    return os.path.join(layout.git_dir or layout.state_dir, "queenbee-land")
+def _path(layout: Layout, name: str = _KEPT_IN) -> str:
+    return os.path.join(layout.git_dir or layout.state_dir, name)
 
 
 def _shown(said: dict[str, str | bool]) -> str:
