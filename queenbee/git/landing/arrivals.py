@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import mentioned, one_line, quotation
+from queenbee.core.text import mentioned, one_line, quotation, some
 from queenbee.git.landing.commands import RAW, git, is_commit
 from queenbee.git.run import names_in
 
@@ -79,8 +79,7 @@ class Arrival:
         return f"{self.commit[:10]} {subject} by {_safe(self.author)}"
 
     def _files(self) -> str:
-        named = ", ".join(_safe(each) for each in self.files[:_SHOWN])
-        return f"{named} and {len(self.files) - _SHOWN} more" if self.files[_SHOWN:] else named
+        return some([_safe(each) for each in self.files], _SHOWN)
 
 
 class Incoming:

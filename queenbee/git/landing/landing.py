@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.processes import Interrupts
-from queenbee.core.text import quotation, shell_word
+from queenbee.core.text import quotation, shell_word, some
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
 from queenbee.git.landing import healing
@@ -461,7 +461,7 @@ class _One:
 def _refuse_held(files: Sequence[str]) -> None:
     if files:
         raise NotLanded(
-            f"held by others: {', '.join(files[:SHOWN])}",
+            f"held by others: {some(files, SHOWN)}",
             hint="queen reserve list; or ask the holder",
             files=files,
         )
