@@ -91,7 +91,8 @@ class Invocation:
         """Prints a notice to standard error, or keeps it under `--json`."""
         self.bar.pause()
         if self.json:
-            self.notices.append(text)
+            if text not in self.notices:  # Who waits is told the same every ten seconds.
+                self.notices.append(text)
         elif self.in_order:
             say(f"queen: {printable(text)}")
             sys.stdout.flush()

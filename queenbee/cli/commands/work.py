@@ -19,7 +19,7 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.services import work
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from queenbee.core.beads import Issue
@@ -131,17 +131,20 @@ def _how_done(issue: Issue) -> str:
 
 
 def _show_members(begin: Begin) -> None:
+    same = []
     for member in begin.others[:_SHOWN]:
         _show_member(member)
         if files := _shared(begin, member):
-            same = [f"{printable(path)}{_doing(begin, member, path)}" for path in files]
-            paragraph(f"    has the same files as you: {some(same, _SHOWN)}")
+            shared = [f"{path}{_doing(begin, member, path)}" for path in files]
+            same.append(f"{member.droid} in {some(shared, _SHOWN)}")
         changes = [each for each in begin.changing if each.droid == member.droid]
         if changes := [each for each in changes if each.path not in files]:
             doing = "; ".join(f"{printable(each.path)} ({each.what()})" for each in changes)
             paragraph(f"    works in {doing}")
     if len(begin.others) > _SHOWN:
         paragraph(f"… {len(begin.others) - _SHOWN} more droids: queen status --json")
+    if same:
+        paragraph(printable(f"the same files as you: {'; '.join(same)}"))
 
 
 def _shared(begin: Begin, member: Member) -> Sequence[str]:
@@ -268,8 +271,8 @@ def next_(
     output says why. Exit 6: --wait timed out.
     """
     asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
-    with waiting_for("an issue", wait):
-        taken = asked.take_next(patterns=patterns, wait_s=wait or 0)
+    with waiting_for("an issue", wait) as tell_again:
+        taken = asked.take_next(patterns=patterns, wait_s=wait or 0, on_progress=tell_again)
     return Answer(taken, yes=isinstance(taken, work.Begin) or taken.is_end)
 
 
@@ -333,8 +336,10 @@ def complete(
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
-def waiting_for(what: str, wait_s: int | None) -> AbstractContextManager[None]:
-    """Returns what shows on a terminal that the command waits, if it does."""
+def waiting_for(
+    what: str, wait_s: int | None
+) -> AbstractContextManager[Callable[[float], None] | None]:
+    """Returns what shows that the command waits, if it does."""
     if not wait_s:
         return nullcontext()
     from queenbee.cli import progress  # noqa: PLC0415 - start-up

@@ -61,11 +61,7 @@ class Request:
         keep(_path(layout), said)  # Without it, going on is refused if no check is given anew.
 
     def resumed(self, layout: Layout, tell: Callable[[str], None]) -> Request:
-        """Returns it with what was asked before the conflict and is not asked anew. Raises
-        `InvalidInput` for a message: going on commits the merge by itself.
-        """
-        if self.message is not None:
-            raise InvalidInput("--continue commits by itself", hint="queen land --continue")
+        """Returns it with what was asked before the conflict and is not asked anew."""
         kept = recall(_path(layout), _MOST_BYTES)
         kept = kept if isinstance(kept, dict) else {}
         before = {
