@@ -42,6 +42,16 @@ _FENCE = re.compile(r"^( {0,3}```.*?^ {0,3}```[^\n]*$)", re.MULTILINE | re.DOTAL
 _EXAMPLE = re.compile(r'<div class="highlight">(.*?)</div>', re.DOTALL)
 _PROMPT = '<span class="gp">'
 _PRINTED = re.compile(r'<span class="g[op]">.*?</span>|<[^>]+>', re.DOTALL)
+_MENDED = {
+    'data-md-component="source"': "",
+    'data-md-component="search" role="dialog"': (
+        'data-md-component="search" role="dialog" aria-label="Search"'
+    ),
+    "<pre><span></span><code>": '<pre><span></span><code tabindex="0">',
+    "<table>": '<div class="wide" tabindex="0"><table>',
+    "</table>": "</table></div>",
+}
+"""Text of the theme's pages, and what stands there instead."""
 _PART = re.compile(r"^## ", re.MULTILINE)
 
 
@@ -83,8 +93,12 @@ def _copying_commands(block: re.Match[str]) -> str:
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Keeps the theme from asking the code host for stars and forks."""
-    return output.replace('data-md-component="source"', "")
+    """Keeps the theme from asking the code host for stars and forks; names its search, and lets
+    the keyboard scroll a wide example or table.
+    """
+    for theirs, ours in _MENDED.items():
+        output = output.replace(theirs, ours)
+    return output
 
 
 def _readme() -> tuple[str, str]:

@@ -30,12 +30,15 @@ from queenbee.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from typing import TypeVar
 
     from click.shell_completion import CompletionItem
 
     from queenbee.core.records import Record
     from queenbee.store.layout import Layout
     from queenbee.workflows.hive import Hive
+
+    T = TypeVar("T")
 
 
 class Answer:
@@ -88,7 +91,8 @@ class Invocation:
         """Prints a notice to standard error, or keeps it under `--json`."""
         self.bar.pause()
         if self.json:
-            self.notices.append(text)
+            if text not in self.notices:  # Who waits is told the same every ten seconds.
+                self.notices.append(text)
         elif self.in_order:
             say(f"queen: {printable(text)}")
             sys.stdout.flush()
@@ -174,6 +178,15 @@ def tell(text: str) -> None:
     invocation().tell(text)
 
 
+def first(found: list[T], limit: int, count: Callable[[], int] | None = None) -> list[T]:
+    """Returns no more than the limit, and tells a person what is left out, by `count` of all."""
+    if len(found) > limit and not invocation().json:
+        whole = count() if count is not None else 0
+        how_many = f"{whole - limit} more" if whole else "more"
+        tell(f"{how_many} are not shown: --limit {whole or 2 * limit}")
+    return found[:limit]
+
+
 def short_ids(kind: str, shown: Sequence[Record]) -> dict[str, str]:
     """Returns the id of each record as a list shows it: the shortest end that names it."""
     return invocation().hive.short_ids(kind, [each.id for each in shown])
@@ -182,6 +195,13 @@ def short_ids(kind: str, shown: Sequence[Record]) -> dict[str, str]:
 def is_mine(droid: str | None) -> bool:
     """Returns whether the droid is the one that runs this command."""
     return droid is not None and droid == invocation().hive.actor_or_none
+
+
+_SAME = (
+    ("--wait", "--timeout"),
+    ("--force", "--unchecked", "--no-verify", "--anyway", "--reassign", "--again"),
+)
+"""What options of one meaning are called, here and elsewhere."""
 
 
 class QueenCommand(click.Command):
@@ -210,6 +230,13 @@ class QueenCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            same = next((each for each in _SAME if error.option_name in each), ())
+            known = [name for each in self.params for name in each.opts[:1] if name in same]
+            if not known:
+                raise
+            what = f"No such option {error.option_name!r}. Did you mean {known[0]!r}?"
+            raise click.UsageError(what, ctx) from error
         except click.UsageError as error:
             # When an option lacks its argument, click does not name the command.
             error.ctx = error.ctx or ctx

@@ -73,6 +73,7 @@ _MEANT = {
     "take": "next", "pick": "next", "begin": "next", "ls": "issues", "ps": "status",
     "mine": "show", "open": "show", "logs": "start", "ask": "msg send", "abort": "release",
     "cancel": "release", "pull": "sync", "fetch": "sync", "branch": "worktree",
+    "msg show": "msg read", "msg open": "msg read",
     "bead new": "plan import|bead schema ralph",
     "bead create": "plan import|bead schema ralph",
 }  # fmt: skip

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.attempts import Progress as Waiting
 
 _COLUMNS = 60
+_SHOWN = 5
 _WORTH_TELLING_S = 3.0
 _LINE_EVERY_S = 10
 """Progress comes about once a second."""
@@ -45,22 +46,39 @@ def waiting() -> Callable[[Waiting | None], None] | None:
 
 
 @contextmanager
-def waiting_for(what: str, wait_s: float) -> Iterator[None]:
-    """Shows on a terminal what is waited for, and for how long at most, until the block ends."""
+def waiting_for(what: str, wait_s: float) -> Iterator[Callable[[float], None]]:
+    """Shows on a terminal what is waited for, and for how long at most, until the block ends.
+
+    The block gets what says elsewhere, every ten seconds, who has an issue, given the seconds.
+    """
     begun_s, is_json = time.monotonic(), invocation().json
     shown = bool(wait_s) and sys.stderr.isatty() and not is_json
     if shown:
         columns = shutil.get_terminal_size().columns
         text = f"waiting for {what}, {format_duration(wait_s)} at most"
         aside(printable(shortened(text, max(20, columns - 1))), end="")
+    again_s = _LINE_EVERY_S
+
+    def say_again(waited_s: float) -> None:
+        nonlocal again_s
+        if waited_s >= again_s and not (shown or is_json):
+            again_s += _LINE_EVERY_S
+            tell(f"waiting for {what}, {format_duration(waited_s)} so far{_at_work()}")
+
     try:
-        yield
+        yield say_again
     finally:
         waited_s = time.monotonic() - begun_s
         if shown:
             aside("\r\x1b[K", end="")
         elif waited_s >= _WORTH_TELLING_S and not is_json:
             tell(f"waited {format_duration(waited_s)} for {what}")
+
+
+def _at_work() -> str:
+    hive = invocation().hive
+    had = [f"{each.droid} has {each.issue_id}" for each in hive.assignments.find()]
+    return f": {', '.join(had[:_SHOWN])}" if had else ""
 
 
 def _wait_on_terminal(progress: Waiting | None) -> None:

@@ -84,10 +84,8 @@ def joined(name: str, separator: str, part: str) -> str:
 
 def checked_issue_id(issue_id: str) -> str:
     """Returns the id unchanged. Raises `InvalidInput` if no tracker would print it."""
-    if not issue_id or len(issue_id) > MAX_ISSUE_ID_LENGTH or not visible(issue_id):
-        raise InvalidInput(
-            f"{issue_id!r} is not an issue id", hint="an id is one word, such as qb-42"
-        )
-    if any(char.isspace() for char in issue_id):
-        raise InvalidInput(f"{issue_id!r} is not an issue id: it contains a space")
+    is_word = visible(issue_id) and not any(char.isspace() for char in issue_id)
+    if not 0 < len(issue_id) <= MAX_ISSUE_ID_LENGTH or not is_word:
+        hint = "queen issues; an id is one word, such as qb-42"
+        raise InvalidInput(f"{issue_id!r} is not an issue id", hint=hint)
     return issue_id

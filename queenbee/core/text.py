@@ -119,9 +119,15 @@ def mentioned(name: str, most: int | None = None) -> str:
     return name if plain else quotation(name)
 
 
+def some(texts: Sequence[str], most: int, between: str = ", ") -> str:
+    """Returns the first texts for a sentence, and how many more there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return between.join(texts[:most]) + more
+
+
 def named(paths: Sequence[str], most: int = 5) -> str:
     """Returns files or branches for a sentence; none of them can be taken for a part of it."""
-    return ", ".join(mentioned(each, 200) for each in paths[:most])
+    return some([mentioned(each, 200) for each in paths], most)
 
 
 def bracketed(text: str) -> str:

@@ -13,7 +13,7 @@ from queenbee._light import cached_property
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.glob.pattern import matches
 from queenbee.core.records import Reservation
-from queenbee.core.text import mentioned, one_line
+from queenbee.core.text import mentioned, one_line, some
 from queenbee.errors import ExternalFailure, NoHive, QueenError, Unreadable
 from queenbee.git.lines import CHANGES, hunks, overlaps
 from queenbee.git.run import user_git
@@ -171,9 +171,8 @@ class Seen:
         """Tells the user which worktrees are missing in the answer."""
         if not self.unlooked:
             return
-        named = ", ".join(_safe(each) for each in self.unlooked[:3])
-        more = f" and {len(self.unlooked) - 3} more" if len(self.unlooked) > 3 else ""
-        tell(f"not looked at in time for unmerged work: {named}{more}; ask again")
+        what = some([_safe(each) for each in self.unlooked], 3)
+        tell(f"not looked at in time for unmerged work: {what}; ask again")
 
 
 class Owner:

@@ -146,6 +146,7 @@ def _complete(call: Call) -> object:
 
 def _reserve(call: Call) -> object:
     given, reservations = call.given, call.hive.reservations
+    call.hive.refuse_two_names()
     issue = given["issue"]
     issue_id = call.hive.issue_id(issue) if issue is not None else None
     call.notices += [each.note for each in reservations.resolve(given["patterns"]) if each.note]

@@ -10,6 +10,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import some
 from queenbee.core.timestamps import format_duration
 from queenbee.report.words import (
     GENERATOR,
@@ -92,7 +93,7 @@ def _sections(report: Report) -> list[tuple[str, str]]:
     return [
         ("Plan", _plan(report)),
         ("At work", _at_work(report)),
-        ("Agents", "\n".join(f"- {code(each)}" for each in report.started[:_NAMES])),
+        ("Agents", some([f"- {code(each)}" for each in report.started], _ROWS, "\n")),
         ("Checks and gates", _checks(report)),
         ("Conflicts", _conflicts(report)),
         ("Waiting times", _waits(report)),
@@ -105,7 +106,7 @@ def _plan(report: Report) -> str:
         report.phases,
         ("Phase", lambda each: code(each.name)),
         *((word, partial(_count, state)) for state, word in STATES.items()),
-        ("Gate", lambda each: ", ".join(code(gate.status) for gate in each.gates[:_NAMES])),
+        ("Gate", lambda each: _names([gate.status for gate in each.gates])),
     )
 
 
@@ -195,8 +196,7 @@ def _parts(*parts: str) -> str:
 
 
 def _names(texts: Sequence[str]) -> str:
-    more = [f"{len(texts) - _NAMES} more"] if len(texts) > _NAMES else []
-    return ", ".join([*map(code, texts[:_NAMES]), *more])
+    return some([*map(code, texts)], _NAMES)
 
 
 def _table(values: Sequence[T], *columns: _Column[T]) -> str:

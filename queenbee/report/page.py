@@ -8,7 +8,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shortened
+from queenbee.core.text import some
 from queenbee.core.timestamps import format_duration
 from queenbee.report import limits
 from queenbee.report.drawing import graph_drawing, timeline_drawing
@@ -288,7 +288,6 @@ def _thread(thread: Thread) -> Markup:
     about = f" ({_short(thread.issue_id)})" if thread.issue_id else ""
     count = len(thread.messages) + thread.earlier
     title = f"{_short(thread.subject) or 'Without a subject'}{about}"
-    who = shortened(", ".join(thread.droids[: limits.WORDS]), limits.TEXT)
     parts: list[Markup] = []
     if thread.earlier:
         parts.append(_none(f"{many(thread.earlier, 'earlier message')} not shown."))
@@ -297,7 +296,7 @@ def _thread(thread: Thread) -> Markup:
         parts.append(element("p", when, class_="soft"))
         body = each.body or ("" if each.cut else each.subject)
         parts.append(element("pre", body, " […]" if each.cut else None))
-    return _details(f"{title} · {many(count, 'message')} · {who}", *parts)
+    return _details(f"{title} · {many(count, 'message')} · {_some(thread.droids)}", *parts)
 
 
 def _left_out(sentences: Sequence[str]) -> Markup:
@@ -369,9 +368,7 @@ def _lines(texts: Sequence[str], most: int = limits.WORDS) -> Markup:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = len(names) - limits.WORDS
-    shown = ", ".join(_short(each) for each in names[: limits.WORDS])
-    return f"{shown} and {more} more" if more > 0 else shown
+    return some([_short(each) for each in names], limits.WORDS)
 
 
 def _short(text: str | None) -> str:

@@ -6,7 +6,7 @@ from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
 from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
-from queenbee.core.text import mentioned, suggested
+from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken
 from queenbee.services.keeping import KIND as ISSUES
@@ -326,8 +326,8 @@ class Assignments:
         take_over = suggested("queen issue assign", issue_id, droid, force=True)
         refusal.hint = self._nudges().next_step(current.droid, take_over) or refusal.hint
         if ahead:
-            named = ", ".join(mentioned(each.droid) for each in ahead[:_NAMED])
-            refusal.message += f"; in line before you: {named}"
+            before = some([mentioned(each.droid) for each in ahead], _NAMED)
+            refusal.message += f"; in line before you: {before}"
             refusal.details["ahead"] = [each.to_dict() for each in ahead]
         raise refusal
 

@@ -6,7 +6,7 @@ A nudge is a message, so that its recipient reads it, and everybody can see late
 from __future__ import annotations
 
 from queenbee.core.records import Message
-from queenbee.core.text import suggested
+from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Conflict, NotFound
 from queenbee.services.messages import stage
@@ -112,12 +112,11 @@ class Nudges:
             suggested("queen issue assign", each, self._store.actor, force=True) for each in issues
         ]
         commands += [suggested("queen reserve", each, force=True) for each in patterns]
-        return commands[:_SHOWN] or ["queen status"]
+        return commands[:_SHOWN] + ["queen status"] * (not 0 < len(commands) <= _SHOWN)
 
     def _question(self, droid: str, actor: str, quiet: str) -> str:
         held = [each for some in self._holdings(droid) for each in some]
-        more = f" and {len(held) - _SHOWN} more" if len(held) > _SHOWN else ""
-        what = f" You have {', '.join(held[:_SHOWN])}{more}." if held else ""
+        what = f" You have {some(held, _SHOWN)}." if held else ""
         return (
             f"{actor} needs what you have, and has seen no sign of you for {quiet}.{what} Any "
             "queen command is an answer. If you are done, give it back: queen release ISSUE, "

@@ -156,12 +156,16 @@ class Store:
 
     @property
     def own_actor(self) -> str:
-        """Who is acting, for what changes whose an issue is. Raises as `actor`, and `InvalidInput`
-        if the environment says another name than the worktree.
+        """Who is acting, for what changes whose an issue is. Raises as `actor`, and as
+        `refuse_two_names`.
         """
+        self.refuse_two_names()
+        return self.actor
+
+    def refuse_two_names(self) -> None:
+        """Raises `InvalidInput` if the environment says another name than the worktree."""
         if self._contradiction is not None:
             raise self._contradiction
-        return self.actor
 
     @property
     def actor_or_none(self) -> str | None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts
+from queenbee.core.text import some
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, InvalidInput, QueenError
 from queenbee.git.landed import commit_records
+from queenbee.git.worktrees.worktree_care import remove
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.starting.bead_worker import BeadWorker
 from queenbee.starting.child import Child
@@ -26,6 +28,7 @@ from queenbee.store.lock import LongLock
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.git.worktrees.worktree_making import Made
     from queenbee.starting.clients import Client
     from queenbee.store.layout import Layout
     from queenbee.workflows.hive import Hive
@@ -123,7 +126,8 @@ class Team:
                 team = "a team is already at work here"
                 raise Busy(team, hint="queen status, or Ctrl-C there") from error
             interrupts = stack.enter_context(Interrupts())
-            self.workers = [self._worker(name) for name in self._names()]
+            clients = {name: client_of(self._agent(name), self._env) for name in self._names()}
+            self.workers = [self._worker(name, client) for name, client in clients.items()]
             return self._ended(self._look_after(interrupts, on_tick))
 
     def open(self) -> None:
@@ -132,8 +136,8 @@ class Team:
         if not self._wanted.names and not self._wanted.size:
             names = names[:1]
         for name in names:
-            made = add(self._hive, name, path=_path_of(self._hive, name))
             client = client_of(self._agent(name), self._env)
+            made = self._made(name, client)
             prompt = LOOP.format(name=name, alone="")
             clients[name] = (made.path, client.opened(prompt, self._options(client)))
         open_clients(clients, self._env, path_of(self._env))
@@ -253,16 +257,29 @@ class Team:
         size = self._wanted.size or len(left) or settings.team_size
         return list(dict.fromkeys([*filter(None, names), *_NAMES]))[:size]
 
-    def _worker(self, name: str) -> BeadWorker:
+    def _made(self, name: str, client: Client) -> Made:
+        """Returns an agent's worktree. Raises `InvalidInput`, and makes none, if its program would
+        not be there.
+        """
+        known = _path_of(self._hive, name)
+        made = add(self._hive, name, path=known)
+        try:
+            refuse_missing(client, made.path)
+        except InvalidInput:
+            if known is None:
+                with suppress(QueenError):
+                    remove(self._hive, made.path)
+            raise
+        return made
+
+    def _worker(self, name: str, client: Client) -> BeadWorker:
         layout = self._hive.layout
-        made = add(self._hive, name, path=_path_of(self._hive, name))
+        made = self._made(name, client)
         before = roster.read(layout, name)
         goes_on = before is not None and (before.is_alive or before.state == "working")
         if not goes_on:  # What a run that was killed left ends, even what it had not noted.
             Child(before.process if before else "", log=roster.log_path(layout, name)).end()
         entry = roster.Entry(name, before.to_dict() if before and goes_on else None)
-        client = client_of(self._agent(name), self._env)
-        refuse_missing(client, made.path)
         entry.client, entry.is_ending = client.name, False
         entry.path = entry.path if entry.is_alive else made.path
         entry.supervisor = described(os.getpid())
@@ -338,5 +355,5 @@ def sentences(ended: Ended) -> list[str]:
     if ended.why:
         found.append(f"it ended before everything was done: {ended.why}")
     if ended.left:
-        found.append(f"left: {', '.join(ended.left[:20])}; see: queen issues")
+        found.append(f"left: {some(ended.left, 20)}; see: queen issues")
     return found

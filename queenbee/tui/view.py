@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.leases import as_of, is_live
 from queenbee.core.names import EVERYONE
+from queenbee.core.text import some
 from queenbee.core.timestamps import instant_ms
 from queenbee.tui.cells import Cell, Column, Panel, Row, Target, age, bar, cell, left, marked
 
@@ -160,8 +161,7 @@ def _without_issue(state: Cell, droid: str, about: Cell, *, seen: str) -> Row:
 
 
 def _files(leases: Sequence[Reservation]) -> Cell:
-    more = f" and {len(leases) - _FILES} more" if len(leases) > _FILES else ""
-    return cell(", ".join(each.pattern for each in leases[:_FILES]) + more)
+    return cell(some([each.pattern for each in leases], _FILES))
 
 
 def _issues(facts: Facts) -> Panel:
@@ -333,7 +333,7 @@ def conflicts_panel(found: Collisions | None, problem: str) -> Panel:
                 marked("conflict", ""),
                 cell(pair.a.droid or pair.a.name),
                 cell(pair.b.droid or pair.b.name),
-                cell(", ".join(each.path for each in pair.files[:_FILES])),
+                cell(some([each.path for each in pair.files], _FILES)),
             ),
             Target(droid=pair.a.droid or pair.b.droid),
         )

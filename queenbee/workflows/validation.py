@@ -92,7 +92,7 @@ def validate_target(
         is_rows = name.endswith(".jsonl")
         return [*_rows(data, name, rules)] if is_rows else validate_data(data, name, rules)
     if os.sep in name or name.endswith((".json", ".jsonl")):
-        raise NotFound(f"{name} does not exist", path=name)
+        raise NotFound(f"{name} does not exist", hint="queen bead list", path=name)
     return [_known(hive(), name, rules)]
 
 

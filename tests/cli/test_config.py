@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,6 +46,19 @@ def test_a_list_keeps_what_it_has_with_add(quick: QuickQueen, repo: Path, toml: 
         last = quick("config", "set", "--add", "land.union", name, "--json", cwd=repo).json
     assert (last["value"], last["changed"]) == (["CHANGELOG.md", "NEWS.md"], False)
     assert quick("config", "set", "--add", "ttl", "2h", cwd=repo).code == 2
+
+
+def test_what_is_set_says_how_it_is_committed(quick: QuickQueen, repo: Path, toml: Path) -> None:
+    git(repo, "add", ".beads/queen.toml")
+    git(repo, "commit", "-qm", "settings")
+    (repo / "own.txt").write_text("x\n")
+    git(repo, "add", "own.txt")
+    shown, said = quick("config", "set", "ttl", "2h", cwd=repo).out.splitlines()
+    before, _, command = said.partition(": ")
+    assert (shown, before) == ('ttl = "2h"', "other clones get it once it is committed")
+    subprocess.run(command, shell=True, check=True, capture_output=True)
+    assert git(repo, "status", "--porcelain", "--", ".beads/queen.toml") == ""
+    assert git(repo, "diff", "--cached", "--name-only") == "own.txt\n"
 
 
 def test_what_is_set_already_says_so_and_by_whom(quick: QuickQueen, repo: Path, toml: Path) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-SHOP = """git init -q -b trunk . && echo a > a && git add -A && git commit -qm a && queen init
+BARE = "git init -q -b trunk . && echo a > a && git add -A && git commit -qm a"
+SHOP = f"""{BARE} && queen init
 queen config set land.check true && queen --as ana issue new First --id t-1"""
 WORK = "&& queen worktree add ui && cd ../shop-ui && echo b > b && git add b && git commit -qm b"
+NAME = "queen hive whoami --set ana"
 MISTAKES = {
     "a bare repository": ("git init -q --bare .", "queen init", "is a bare git repository"),
     "no commit yet": ("git init -q . && queen init", "queen worktree add ui", "is no commit"),
@@ -60,6 +62,70 @@ MISTAKES = {
     ),
     "a setting without a verb": (SHOP, "queen config land.check", "Did you mean 'get'"),
     "another word of the same noun": (SHOP, "queen worktree delete ui", "Did you mean 'remove'"),
+    "a repository without a hive": ("git init -q .", "queen next", "there is no hive here"),
+    "an issue that nobody described": (
+        f"{BARE} && queen init && {NAME}",
+        "queen claim fix-the-login",
+        "nobody has described",
+    ),
+    "a worktree for an issue that nobody described": (
+        f"{BARE} && queen init && {NAME}",
+        "queen worktree add api em-9",
+        "nobody has described",
+    ),
+    "an issue of two words": (SHOP, "queen claim 'a b' --as ana", "is not an issue id"),
+    "an issue that another has": (
+        f"{SHOP} && queen --as bo claim t-1 && {NAME}",
+        "queen assign t-1 ana",
+        "t-1 is assigned to bo",
+    ),
+    "an issue twice": (SHOP, "queen issue new First --id t-1 --as ana", "an issue t-1 already"),
+    "completing nothing": (f"{SHOP} && {NAME}", "queen complete", "you have no issue"),
+    "completing what another has": (
+        f"{SHOP} && queen --as bo claim t-1 && {NAME}",
+        "queen complete t-1",
+        "not to ana",
+    ),
+    "claiming what is done": (
+        f"{SHOP} && {NAME} && queen claim t-1 && queen complete t-1",
+        "queen claim t-1",
+        "was completed by ana",
+    ),
+    "an issue that waits for itself": (SHOP, "queen issue dep t-1 t-1", "cannot wait for itself"),
+    "a broken queen.toml": (
+        f"{SHOP} && printf '[land]\\njobs = 2\\n' >> .beads/queen.toml",
+        "queen config set land.check x",
+        "is not TOML",
+    ),
+    "a plan that is not there": (SHOP, "queen plan import nope.md", "nope.md does not exist"),
+    "a plan that is empty": (
+        f"{SHOP} && echo hi > p.md",
+        "queen plan import p.md --as ana",
+        "the plan has errors",
+    ),
+    "a bead that is not there": (SHOP, "queen bead verify nope.json", "nope.json"),
+    "a path outside the repository": (SHOP, "queen reserve /etc/passwd --as ana", "is outside"),
+    "a path above the repository": (SHOP, "queen reserve '../x*' --as ana", ".. leads out"),
+    "releasing what nobody has": (SHOP, "queen release t-1 --as ana", "nobody is assigned"),
+    "a worktree that is not there": (SHOP, "queen worktree remove nope", "there is no worktree"),
+    "a message that is not there": (f"{SHOP} && {NAME}", "queen msg read 1", "no message '1'"),
+    "waiting in vain": (SHOP, "queen wait --mail --timeout 1s --as ana", "timed out after 1s"),
+    "an override under another name": (
+        f"{SHOP} {WORK}",
+        "queen land --no-verify",
+        "Did you mean '--unchecked'",
+    ),
+    "forcing a landing": (f"{SHOP} {WORK}", "queen land --force", "Did you mean '--unchecked'"),
+    "a check as a flag": (SHOP, "queen land --check", "requires an argument"),
+    "a wait under another name": (SHOP, "queen next --timeout 3s", "Did you mean '--wait'"),
+    "skipping checks without a reason": (
+        f"{SHOP} && {NAME} && queen claim t-1",
+        "queen complete t-1 --no-verify",
+        "needs a reason",
+    ),
+    "agents without a check": (f"{BARE} && queen init", "queen start ui --agent true", "no check"),
+    "agents that are not there": (SHOP, "queen start --logs zed", "no agent called zed"),
+    "the board without a terminal": (SHOP, "queen watch", "needs a terminal"),
     "a leftover QUEEN_DROID": (
         f"{SHOP} {WORK} && export QUEEN_DROID=bo",
         "queen next",
@@ -67,6 +133,9 @@ MISTAKES = {
     ),
 }
 PASTED = {
+    "an issue that nobody described": "; queen claim fix-the-login",
+    "a worktree for an issue that nobody described": "; queen worktree add api em-9",
+    "a plan that is empty": "; true",
     "landing onto a detached HEAD": "; queen land",
     "landing from a detached HEAD": "; queen land",
     "nothing to land": "; echo b > b && queen land -m b",
@@ -92,6 +161,21 @@ def shell(text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+def test_starting_a_program_that_is_not_there_makes_no_worktree(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    shell(f"{SHOP} && touch later.sh", shop)
+    for program, why in {
+        "./typo": "not exist here",
+        "./later.sh": "commit it",
+        "typo": "no client",
+    }.items():
+        refused = shell(f"queen start ui --agent {program}", shop)
+        assert (refused.returncode, why in refused.stderr) == (2, True), refused.stderr
+        assert shell("git branch", shop).stdout == "* trunk\n"
+        assert not (tmp_path / "shop-ui").exists()
+
+
 def suggested_in(said: str) -> str:
     """Returns the command that a refusal suggests, without the words before it."""
     hint = said.rpartition("  try: ")[2].strip()
@@ -111,7 +195,7 @@ def test_the_command_that_is_suggested_after_a_mistake_works_when_pasted(
     place = shop if "shop-ui" not in before.split("&& rm")[0] else tmp_path / "shop-ui"
     export = "export QUEEN_DROID=bo; " if "export" in before else ""
     refused = shell(export + typed, place)
-    assert refused.returncode in (1, 2, 4, 5)
+    assert refused.returncode in (1, 2, 4, 5, 6, 7)
     assert reason in refused.stderr
     pasted = shell(export + suggested_in(refused.stderr) + PASTED.get(mistake, ""), place)
     assert pasted.returncode == 0, (refused.stderr, pasted.stderr)

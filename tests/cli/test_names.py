@@ -22,7 +22,8 @@ LEFTOVER = {"QUEEN_DROID": "ui"}
 
 
 @pytest.mark.parametrize(
-    "command", [("next",), ("claim", "e-1"), ("land", "--unchecked"), ("complete", "e-1")]
+    "command",
+    [("next",), ("claim", "e-1"), ("land", "--unchecked"), ("complete", "e-1"), ("reserve", "x")],
 )
 def test_a_name_that_is_left_over_takes_and_ends_nothing(
     quick: QuickQueen, repo: Path, tree: Path, command: tuple[str, ...]
@@ -35,6 +36,7 @@ def test_a_name_that_is_left_over_takes_and_ends_nothing(
     assert "unset QUEEN_DROID, to be api; or add --as ui" in refused.err
     assert git(repo, "rev-parse", "main") == before
     assert [each["droid"] for each in quick("assignments", "--json").json] == ["ui"]
+    assert quick("reserved", "--json").json == []
 
 
 def test_either_way_out_works(quick: QuickQueen, tree: Path) -> None:

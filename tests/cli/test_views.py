@@ -281,7 +281,7 @@ def test_numbers_are_true_and_a_list_says_how_many_it_left_out(
     assert "151 unread: queen msg read" in shown.out
     assert "at least 97 more unread messages" in shown.err
     listed = quick("msg", "inbox", "--unread", as_="ui-engineer")
-    assert "131 older ones are not shown: --limit 151" in listed.err
+    assert "131 more are not shown: --limit 151" in listed.err
     assert "not shown" not in quick("msg", "inbox", "--limit", "154", as_="ui-engineer").err
     assert "not shown" not in quick("msg", "inbox", "--json", as_="ui-engineer").err
     sender = str(MESSAGE["from"])
@@ -289,5 +289,18 @@ def test_numbers_are_true_and_a_list_says_how_many_it_left_out(
     assert "not shown" not in quick("msg", "sent", "--limit", "155", as_=sender).err
     searched = quick("msg", "search", "x", "--limit", "5", as_="ui-engineer")
     assert "more are not shown: --limit 10" in searched.err
+    for cut in (("--from", sender), ("--since", "9000d"), ("--after", "qm-0001")):
+        filtered = quick("msg", "inbox", *cut, as_="ui-engineer")
+        assert "more are not shown: --limit 40" in filtered.err, cut
     taken = quick("next", "--json", as_="ui-engineer").json
     assert taken["unread"] == 151 - len(taken["messages"])
+    some = quick("msg", "read", "--limit", "2", as_="ui-engineer")
+    assert f"{taken['unread'] - 2} more are unread: queen msg read" in some.err
+
+
+def test_what_is_ready_says_how_many_it_left_out(quick: QuickQueen, beads: Path) -> None:
+    rows = [{"id": f"t-{n}", "title": "x", "status": "open"} for n in range(3)]
+    write_lines(beads / "issues.jsonl", *rows)
+    assert "1 more are not shown: --limit 3" in quick("ready", "--limit", "2", as_="ana").err
+    for whole in ([], ["--limit", "3"], ["--limit", "1", "--json"]):
+        assert "not shown" not in quick("ready", *whole, as_="ana").err

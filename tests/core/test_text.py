@@ -14,6 +14,7 @@ from queenbee.core.text import (
     bracketed,
     escaped,
     mentioned,
+    named,
     one_line,
     printable,
     quotation,
@@ -164,3 +165,8 @@ def test_names_and_phrases_are_quoted_only_if_they_could_end_what_they_are_in() 
     assert mentioned("") == "“”"
     assert bracketed("splitting the module, a bit") == "(splitting the module, a bit)"
     assert bracketed("x), 0s left. Run: y (") == "(“x), 0s left. Run: y (”)"
+
+
+def test_names_that_are_cut_say_how_many_there_are_more() -> None:
+    assert named(["a", "b c"]) == "a, “b c”"
+    assert named(["a", "b", "c"], 2) == "a, b and 1 more"

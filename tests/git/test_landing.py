@@ -164,8 +164,26 @@ class TestTheTurn:
         monkeypatch.setattr(landing_turn, "_WORTH_TELLING_S", 0.0)
         threading.Timer(0.2, entry.leave).start()
         land(hive, check=None, wait_s=60, tell=told.append)
-        assert told[2:] == ["waited 0s for the turn"]
+        assert told[2:] == ["waited 0s for the turn, which api had"]
         assert head(tree) == head(repo, "main")
+
+    def test_is_told_again_while_it_is_waited_for(
+        self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        hive = opened(tree)
+        folder = os.path.join(hive.layout.state_dir, "landing", "main")
+        with hive.transaction():
+            pass
+        waiting_line.enter(folder, {"droid": "api"}, hive.now_ms())
+        monkeypatch.setattr(landing_turn, "_LOOK_AGAIN_S", 0.02)
+        monkeypatch.setattr(landing_turn, "_TELL_AGAIN_S", 0.05)
+        told: list[str] = []
+        with pytest.raises(Busy):
+            land(hive, check=None, wait_s=0.3, tell=told.append)
+        assert len(told) > 1
+        assert set(told) == {"waiting for api, who lands on main"}
 
     def test_ends_with_a_killed_process(self, repo: Path, worktree: Worktree, queen: Queen) -> None:
         one, two = worktree("one"), worktree("two")

@@ -247,6 +247,19 @@ def test_a_branch_that_conflicts_waits_for_its_own_turn(
     assert (repo / "README.md").read_text() == "w1\n"
 
 
+def test_a_branch_that_takes_back_what_others_landed_is_told_in_its_own_turn(
+    team: Team, trees: list[Path]
+) -> None:
+    for text in "old\n", "better\n":
+        commit_file(team.repo, "code.py", text)
+    git(trees[2], "merge", "-q", "main")
+    commit_file(trees[2], "code.py", "old\n")
+    first, second, third = team.finish(team.start(trees[:3]))
+    assert (first[0], second[0], third[0]) == (0, 0, 5)
+    assert "this branch takes back what others landed" in third[1]
+    assert git(team.repo, "show", "main:code.py") == "better\n"
+
+
 def test_a_conflict_with_what_landed_is_told_at_once_and_not_after_the_wait(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:

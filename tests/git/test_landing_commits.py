@@ -121,7 +121,22 @@ def test_an_open_conflict_is_not_committed(quick: QuickQueen, repo: Path, tree: 
     assert quick("land", "-m", "mine", cwd=tree).code == 5
     refused = quick("land", "-m", "again", cwd=tree)
     assert (refused.code, "queen land --continue" in refused.err) == (5, True)
-    assert quick("land", "--continue", "-m", "x", cwd=tree).code == 2
+    assert quick("land", "--continue", "-m", "x", cwd=tree).code == 5
+
+
+@pytest.mark.parametrize("strategy", ["merge", "rebase"])
+def test_going_on_with_a_text_commits_what_was_resolved_with_it(
+    quick: QuickQueen, repo: Path, tree: Path, strategy: str
+) -> None:
+    quick("config", "set", "land.strategy", strategy)
+    commit_file(repo, "README.md", "theirs\n")
+    assert quick("land", "-m", "mine", cwd=tree).code == 5
+    (tree / "README.md").write_text("both\n")
+    git(tree, "add", "README.md")
+    (tree / "new.txt").write_text("newer\n")
+    assert quick("land", "--continue", "-m", "Both of them", cwd=tree).code == 0
+    assert "Both of them" in git(repo, "log", "--format=%s", "main").splitlines()
+    assert git(repo, "show", "main:README.md", "main:new.txt") == "both\nnewer\n"
 
 
 def test_next_waits_while_others_are_at_work(queen: Queen, quick: QuickQueen, tree: Path) -> None:

@@ -11,6 +11,7 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.git import hooks
+from queenbee.git.landing.arrivals import Arrival
 from queenbee.services.leases import edits
 from queenbee.services.telling.briefing import section
 from queenbee.store.git_files import tree_id
@@ -122,6 +123,12 @@ class TestWhatCameIn:
         commit_file(repo, "late.txt", "x\n")
         commit_file(tree, "README.md", f"{text}\n\n\nlast\n")
         return tree
+
+    def test_is_named_with_three_files_and_how_many_more(self) -> None:
+        files = [f"f{number}.py" for number in range(4)]
+        come = Arrival("a" * 40, "x", "ann", files, issue_id="qb-1", droid="api")
+        said = "which changes f0.py, f1.py, f2.py and 1 more too"
+        assert come.sentence() == f"qb-1 by api (aaaaaaaaaa), {said}"
 
     @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
     def test_is_named_with_the_files_that_this_branch_changes_too(

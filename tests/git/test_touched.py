@@ -522,11 +522,11 @@ def test_next_says_what_those_who_have_the_same_files_really_changed(
             git(tree, "commit", "-qam", "x")
     quick("claim", "qb-3", cwd=mine)
     shown = quick("next", cwd=mine).out
-    has = "has the same files as you: ten.txt"
-    assert [each.strip() for each in shown.splitlines() if has in each] == [
-        f"{has} (nothing changed yet)",
-        f"{has} (changed old line 4)",
-        f"{has} (changed old line 4, uncommitted)",
+    [line] = [each for each in shown.splitlines() if "the same files as you" in each]
+    assert sorted(line.removeprefix("the same files as you: ").split("; ")) == [
+        "one in ten.txt (nothing changed yet)",
+        "three in ten.txt (changed old line 4)",
+        "two in ten.txt (changed old line 4, uncommitted)",
     ]
     assert "works in" not in shown
     assert "not merged yet" not in shown

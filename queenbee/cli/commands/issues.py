@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, is_mine
+from queenbee.cli.app import command, first, is_mine
 from queenbee.cli.rendering import describe, paragraph, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
@@ -82,7 +82,8 @@ def _show_ready(issues: Sequence[Issue]) -> None:
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many; by default, all")
 def ready(hive: Hive, limit: int | None) -> list[Issue]:
     """List the issues that you could start now, most urgent first"""
-    return hive.issues.ready(actor=hive.actor_or_none, limit=limit)
+    found = hive.issues.ready(actor=hive.actor_or_none)
+    return first(found, limit or len(found), lambda: len(found))
 
 
 def _show_overview(view: Overview) -> None:

@@ -52,7 +52,8 @@ def _show_landing(value: dict[str, Any]) -> None:
     for each in landing.came_in[:_SHOWN]:
         say(f"came in: {each.sentence()}")
     if len(landing.came_in) > _SHOWN:
-        say(f"came in: {len(landing.came_in) - _SHOWN} more landings")
+        more = len(landing.came_in) - _SHOWN
+        say(f"came in: {more} more landing{'s' * (more > 1)}")
     if landing.untracked:
         say(f"note: not part of it, because untracked: {printable(', '.join(landing.untracked))}")
     if value["told"]:
@@ -159,6 +160,6 @@ def _landed(hive: Hive, asked: Request) -> Answer:
             sys.stdout.flush()
             value["is_shown"] = True
         terms = confirmation(hive, confirm=asked.confirm)
-        with views.waiting_for("an issue", asked.wait_s):
-            value["next"] = terms.take_following(asked.wait_s)
+        with views.waiting_for("an issue", asked.wait_s) as tell_again:
+            value["next"] = terms.take_following(asked.wait_s, tell_again)
     return Answer(value, yes=done.done)

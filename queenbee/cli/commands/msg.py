@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_ids, tell
+from queenbee.cli.app import Answer, command, first, group, invocation, is_mine, short_ids, tell
 from queenbee.cli.exits import BUSY
 from queenbee.cli.options import body_or_stdin, seconds, timeout_option
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
@@ -22,13 +22,10 @@ from queenbee.services.telling.sending import Broadcast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypeVar
 
     from queenbee.core.records import Message
     from queenbee.services.messages import Hit
     from queenbee.workflows.hive import Hive
-
-    T = TypeVar("T")
 
 
 _ACK_WITHIN_S = 3600
@@ -212,14 +209,12 @@ def inbox(
                 "--after combines only with --for and --limit",
                 hint=suggested("queen msg inbox", after=after),
             )
-        return hive.messages.since(after, droid=droid)[:limit]
+        return first(hive.messages.since(after, droid=droid), limit)
     filters["issue_id"] = _about_what(hive, filters["issue_id"])
-    found = hive.messages.inbox(limit=limit, droid=droid, **filters)
-    if len(found) == limit and not any(value for key, value in filters.items() if key != "unread"):
-        whole = hive.messages.count(unread=filters["unread"], droid=droid)
-        if whole > limit and not invocation().json:
-            tell(f"{whole - limit} older ones are not shown: --limit {whole}")
-    return found
+    found = hive.messages.inbox(limit=limit + 1, droid=droid, **filters)
+    if any(value for key, value in filters.items() if key != "unread"):
+        return first(found, limit)
+    return first(found, limit, lambda: hive.messages.count(unread=filters["unread"], droid=droid))
 
 
 def _show_read(messages: Sequence[Message]) -> None:
@@ -239,7 +234,11 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
     """
     if not ids:
         hive.messages.drop_merged()
-        return hive.messages.read_unread(limit=limit)
+        found = hive.messages.read_unread(limit=limit)
+        left = hive.messages.count(unread=True) if len(found) == limit else 0
+        if left and not invocation().json:
+            tell(f"{left} more are unread: queen msg read")
+        return found
     if limit is not None:
         raise InvalidInput("--limit is for reading without an ID", hint="queen msg read --limit 20")
     return hive.messages.mark_read(ids)
@@ -265,14 +264,7 @@ def thread(hive: Hive, identifier: str) -> list[Message]:
 @_limit
 def sent(hive: Hive, limit: int) -> list[Message]:
     """List the messages that you sent, newest first"""
-    return _first(hive.messages.sent(limit=limit + 1), limit)
-
-
-def _first(found: list[T], limit: int) -> list[T]:
-    """Returns no more than the limit, and tells a person that there are more."""
-    if len(found) > limit and not invocation().json:
-        tell(f"more are not shown: --limit {2 * limit}")
-    return found[:limit]
+    return first(hive.messages.sent(limit=limit + 1), limit)
 
 
 def _show_deleted(message: Message) -> None:
@@ -329,7 +321,7 @@ def search(hive: Hive, query: str, limit: int, **filters: Any) -> list[Hit]:
     A message must contain all the words. A word may end in *; double quotes mark a phrase.
     """
     filters["issue_id"] = _about_what(hive, filters["issue_id"])
-    return _first(hive.messages.search(query, limit=limit + 1, **filters), limit)
+    return first(hive.messages.search(query, limit=limit + 1, **filters), limit)
 
 
 @command("wait", show=show_list, example="queen msg wait --wait 10m --from reviewer")

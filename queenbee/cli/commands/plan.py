@@ -14,7 +14,7 @@ from queenbee.cli.exits import NO, exit_code
 from queenbee.cli.options import agents_dir, dry_run, id_prefix
 from queenbee.cli.rendering import show_findings, verdict
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable, suggested
+from queenbee.core.text import printable, some, suggested
 from queenbee.errors import QueenError
 from queenbee.store.git_trees import git_tree
 
@@ -55,9 +55,8 @@ def _show_one(value: Mapping[str, Any]) -> None:
     say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}")
     _show_states(value["states"])
     if value["left_out"]:
-        lines = ", ".join(str(line) for line in value["left_out"][:10])
-        more = f", and {len(value['left_out']) - 10} more" if len(value["left_out"]) > 10 else ""
-        say(f"left out: what looks like a sprint in line {lines}{more}", bold=True)
+        lines = some([str(line) for line in value["left_out"]], 10)
+        say(f"left out: what looks like a sprint in line {lines}", bold=True)
 
 
 def _show_states(states: Sequence[Mapping[str, str]]) -> None:

@@ -144,6 +144,7 @@ def reserve(
     *, ?, [abc], {a,b}, and ** for any number of folders. Quote it so that the shell does not
     expand it. The name of a folder covers everything below it.
     """
+    hive.refuse_two_names()
     if terms["issue_id"] is not None:
         terms["issue_id"] = hive.issue_id(terms["issue_id"])
     for place in hive.reservations.resolve(patterns):

@@ -14,12 +14,12 @@ from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import force, seconds, timeout_option
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
-from queenbee.core.text import printable, quotation, shell_word, shortened, suggested
+from queenbee.core.text import printable, quotation, shell_word, shortened, some, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.services import work
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from queenbee.core.beads import Issue
@@ -54,7 +54,7 @@ def show_next(found: Begin | Nothing) -> None:
     """Shows an issue to begin with all that is needed, or why there is none."""
     if found.waited_for:
         had = [f"{key}, which {holder} had" for key, holder in found.waited_for.items()]
-        paragraph(printable(f"waited for {'; '.join(had[:_SHOWN])}"))
+        paragraph(printable(f"waited for {some(had, _SHOWN, '; ')}"))
     if isinstance(found, work.Begin):
         _show_begin(found)
     else:
@@ -79,10 +79,12 @@ def _show_begin(begin: Begin) -> None:
     for lease in begin.leases:
         paragraph(f"reserved {printable(lease.pattern)}{_sign(lease)}")
     _show_members(begin)
-    told = {(each.droid, path) for each in begin.others for path in _shared(begin, each)}
+    told = {(each.droid, path) for each in begin.others for path in _shared(begin, each)[:_SHOWN]}
     untold = [each for each in begin.touched_by if (each.droid, each.path) not in told]
     for touch in untold[:_SHOWN]:
         paragraph(f"not merged yet: {touch.sentence()}")
+    if len(untold) > _SHOWN:
+        paragraph(f"… {len(untold) - _SHOWN} more not merged yet: queen worktree collisions")
     _show_mail(begin)
     _show_branch(begin)
     if begin.lands:
@@ -129,17 +131,20 @@ def _how_done(issue: Issue) -> str:
 
 
 def _show_members(begin: Begin) -> None:
+    same = []
     for member in begin.others[:_SHOWN]:
         _show_member(member)
         if files := _shared(begin, member):
-            doing = ", ".join(f"{printable(path)}{_doing(begin, member, path)}" for path in files)
-            paragraph(f"    has the same files as you: {doing}")
+            shared = [f"{path}{_doing(begin, member, path)}" for path in files]
+            same.append(f"{member.droid} in {some(shared, _SHOWN)}")
         changes = [each for each in begin.changing if each.droid == member.droid]
         if changes := [each for each in changes if each.path not in files]:
             doing = "; ".join(f"{printable(each.path)} ({each.what()})" for each in changes)
             paragraph(f"    works in {doing}")
     if len(begin.others) > _SHOWN:
         paragraph(f"… {len(begin.others) - _SHOWN} more droids: queen status --json")
+    if same:
+        paragraph(printable(f"the same files as you: {'; '.join(same)}"))
 
 
 def _shared(begin: Begin, member: Member) -> Sequence[str]:
@@ -147,7 +152,7 @@ def _shared(begin: Begin, member: Member) -> Sequence[str]:
     shown.
     """
     shown = member in begin.others[:_SHOWN]
-    return begin.shared_files.get(member.droid, [])[:_SHOWN] if shown else []
+    return begin.shared_files.get(member.droid, []) if shown else []
 
 
 def _doing(begin: Begin, member: Member, path: str) -> str:
@@ -162,13 +167,13 @@ def _doing(begin: Begin, member: Member, path: str) -> str:
 
 def _show_member(member: Member, indent: str = "") -> None:
     now_ms = time.time_ns() // 1_000_000
-    doing = [
+    has = [
         f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip() + _note(member, each)
-        for each in member.assignments[:_SHOWN]
+        for each in member.assignments
     ]
-    patterns = [each.pattern + _sign(each) for each in member.leases[:_SHOWN]]
-    if patterns:
-        doing.append(f"holds {', '.join(patterns)}")
+    doing = [some(has, _SHOWN, "; ")] if has else []
+    if patterns := [each.pattern + _sign(each) for each in member.leases]:
+        doing.append(f"holds {some(patterns, _SHOWN)}")
     place = f" in {member.worktree}" if member.worktree else ""
     seen = f", seen {ago(member.last_seen_ms, now_ms)}" if member.last_seen_ms else ""
     if member.silent_s is not None:
@@ -266,8 +271,8 @@ def next_(
     output says why. Exit 6: --wait timed out.
     """
     asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
-    with waiting_for("an issue", wait):
-        taken = asked.take_next(patterns=patterns, wait_s=wait or 0)
+    with waiting_for("an issue", wait) as tell_again:
+        taken = asked.take_next(patterns=patterns, wait_s=wait or 0, on_progress=tell_again)
     return Answer(taken, yes=isinstance(taken, work.Begin) or taken.is_end)
 
 
@@ -331,8 +336,10 @@ def complete(
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
-def waiting_for(what: str, wait_s: int | None) -> AbstractContextManager[None]:
-    """Returns what shows on a terminal that the command waits, if it does."""
+def waiting_for(
+    what: str, wait_s: int | None
+) -> AbstractContextManager[Callable[[float], None] | None]:
+    """Returns what shows that the command waits, if it does."""
     if not wait_s:
         return nullcontext()
     from queenbee.cli import progress  # noqa: PLC0415 - start-up
@@ -394,7 +401,7 @@ def show_status(status: Status) -> None:
         _show_member(member, "  ")
     if status.idle:
         names = [f"{name} (seen {ago(ms, now_ms)})" for name, ms in sorted(status.idle.items())]
-        paragraph(printable(f"without an issue: {', '.join(names[:_SHOWN])}"))
+        paragraph(printable(f"without an issue: {some(names, _SHOWN)}"))
     for each in status.started:
         what = printable(" ".join(filter(None, (each.state, each.issue_id))))
         since = ago(each.since_ms, now_ms)

@@ -355,7 +355,7 @@ class _Reader:
 
     def _leave(self, resolved: list[Segment], column: int) -> None:
         if not resolved:
-            raise self.fail(column, ".. leads out of the repository")
+            raise self.fail(column, ".. leads out of the repository", "queen hive where")
         if resolved[-1][0][0] == GLOBSTAR:
             raise self.fail(column, ".. after ** does not name one folder")
         resolved.pop()

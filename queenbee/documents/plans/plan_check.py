@@ -10,6 +10,7 @@ import os
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import some
 from queenbee.documents.agents import agent_finding, agent_path
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import ancestors, find_cycles
@@ -139,9 +140,7 @@ def _done_rules(plan: Plan) -> Iterator[Finding]:
 
 def _listed(names: Iterable[str]) -> str:
     """Returns the first names, and how many more there are."""
-    shown = list(names)
-    more = f", and {len(shown) - 10} more" if len(shown) > 10 else ""
-    return ", ".join(shown[:10]) + more
+    return some([*names], 10)
 
 
 def _phases(plan: Plan) -> Iterator[Finding]:

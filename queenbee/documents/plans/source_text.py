@@ -30,7 +30,11 @@ def read_markdown(path: str) -> str:
     """
     if "\0" in path:
         raise NotFound(f"{path!r} does not exist: a file name cannot contain a NUL", path=path)
-    return _decoded(read_document(path, max_bytes=MAX_BYTES), path)
+    try:
+        return _decoded(read_document(path, max_bytes=MAX_BYTES), path)
+    except NotFound as error:
+        error.hint = "git ls-files '*.md'"
+        raise
 
 
 def read_markdown_stream(stream: BinaryIO, name: str) -> str:

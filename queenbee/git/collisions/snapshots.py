@@ -13,6 +13,7 @@ import stat
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import some
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.collisions.cache import LIMIT_S
 from queenbee.git.run import TooSlow
@@ -88,7 +89,7 @@ def _modes(side: Side, top: str, paths: Iterable[str]) -> dict[str, int]:
         else:
             modes[path] = status.st_mode
     if large:
-        side.notes.append(f"left out, because it is large: {', '.join(large[:3])}")
+        side.notes.append(f"left out, because it is large: {some(large, 3)}")
     if len(modes) > MOST_FILES:
         side.notes.append(
             f"uncommitted changes are left out: {len(modes):,} files, more than {MOST_FILES:,}"

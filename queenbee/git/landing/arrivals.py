@@ -1,4 +1,5 @@
-"""What came in from the target while a branch was worked on: one arrival for each landing.
+"""What came in from the target while a branch was worked on: one arrival for each landing; and
+which landings a branch takes back.
 
 The target's reflog knows where each landing ended, if it has several commits. Without one, each
 commit of the first-parent line is an arrival.
@@ -7,13 +8,15 @@ commit of the first-parent line is an arrival.
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import mentioned, one_line, quotation
-from queenbee.git.landing.commands import git, is_commit
+from queenbee.core.text import mentioned, one_line, quotation, some
+from queenbee.git.landing.commands import RAW, git, is_commit
+from queenbee.git.run import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
 _SHOWN = 3
 _MOST_CHARS = 60
 _HIVE = ".beads/"
+_RECENT = ("--since=3.days", "--ignore-missing")
+"""Over a weekend; a worktree whose files are older still lacks something that landed since."""
+_MOST_FILES = 200
+"""So many files of a branch are looked up; of what takes back more, these are enough to notice."""
+_REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40,64})", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -44,24 +52,34 @@ class Arrival:
     beside: Sequence[tuple[str, str]] = ()
     """The other issues that landed in the same step, with their droids."""
 
+    def credit(self, landed: Sequence[tuple[str, str]]) -> None:
+        """Takes note of the issues that landed with it, and their droids."""
+        (self.issue_id, self.droid), *self.beside = landed
+
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
         return {name: each for name, each in asdict(self).items() if name != "author"}
 
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
+        if not self.files:
+            return f"{self._whose()}, in other files"
+        return f"{self._whose()}, which changes {self._files()} too"
+
+    def taken_back(self) -> str:
+        """Returns what is taken back of it, in words that are as safe."""
+        return f"{self._whose()}: {self._files()}"
+
+    def _whose(self) -> str:
         if self.issue_id is not None and self.droid is not None:
             landed = ((self.issue_id, self.droid), *self.beside)
             whose = ", ".join(f"{_safe(issue)} by {_safe(droid)}" for issue, droid in landed)
-            whose += f" ({self.commit[:10]})"
-        else:
-            subject = quotation(one_line(self.subject, _MOST_CHARS))
-            whose = f"{self.commit[:10]} {subject} by {_safe(self.author)}"
-        if not self.files:
-            return f"{whose}, in other files"
-        named = ", ".join(_safe(each) for each in self.files[:_SHOWN])
-        more = f" and {len(self.files) - _SHOWN} more" if len(self.files) > _SHOWN else ""
-        return f"{whose}, which changes {named}{more} too"
+            return f"{whose} ({self.commit[:10]})"
+        subject = quotation(one_line(self.subject, _MOST_CHARS))
+        return f"{self.commit[:10]} {subject} by {_safe(self.author)}"
+
+    def _files(self) -> str:
+        return some([_safe(each) for each in self.files], _SHOWN)
 
 
 class Incoming:
@@ -77,7 +95,7 @@ class Incoming:
         `changed` are the files of the branch that count.
         """
         tree = self._place.tree
-        listed = log(tree, self._own, tip)
+        listed = log(tree, f"{self._own}..{tip}", "--")
         if not listed:
             return []
         commits = [each[0] for each in listed]
@@ -86,39 +104,70 @@ class Incoming:
         mine = set(changed)
         found: list[Arrival] = []
         for commit, author, subject, files in listed:
-            shared = {each for each in files & mine if not each.startswith(_HIVE)}
+            shared = {each for each in files.keys() & mine if not each.startswith(_HIVE)}
             if commit in ends or not found:
                 found.append(Arrival(commit, subject, author, sorted(shared)))
                 if commit in records:
-                    (found[-1].issue_id, found[-1].droid), *found[-1].beside = records[commit]
+                    found[-1].credit(records[commit])
             else:
                 found[-1].files = sorted({*found[-1].files, *shared})
         return found
 
 
 _LOG = (
-    *("log", "--first-parent", "--diff-merges=first-parent", "--name-only", "--no-renames"),
-    *("-z", "--no-color", "--format=%x01%H%x00%an%x00%s%x00"),
+    *("--literal-pathspecs", "log", "--first-parent", "--diff-merges=first-parent", *RAW),
+    *("--no-color", "--format=%x01%H%x00%an%x00%s%x00"),
 )
 
 
 @lru_cache(maxsize=16)
-def log(tree: str, own: str, tip: str) -> list[tuple[str, str, str, set[str]]]:
-    """Returns the commits that only the target has, on its first-parent line, the newest first,
-    with their author, their subject and their files.
+def log(tree: str, *wanted: str) -> list[tuple[str, str, str, dict[str, str]]]:
+    """Returns the commits of a range, on the target's first-parent line, the newest first, with
+    their author, their subject and their files, each with the blob that it was before.
     """
-    said = git(*_LOG, f"{own}..{tip}", "--", cwd=tree).decode(errors="surrogateescape")
-    tokens = [each.lstrip("\n") for each in said.split("\0")]
-    found: list[tuple[str, str, str, set[str]]] = []
-    at = 0
-    while at < len(tokens):
-        if tokens[at][:1] == "\1" and is_commit(tokens[at][1:]):
-            found.append((tokens[at][1:], tokens[at + 1], tokens[at + 2], set()))
-            at += 3
-            continue
-        if tokens[at] and found:
-            found[-1][3].add(tokens[at])
-        at += 1
+    said = git(*_LOG, *wanted, cwd=tree).decode(errors="surrogateescape")
+    tokens = iter(each.lstrip("\n") for each in said.split("\0"))
+    found: list[tuple[str, str, str, dict[str, str]]] = []
+    for token in tokens:
+        if token[:1] == "\1" and is_commit(token[1:]):
+            found.append((token[1:], next(tokens), next(tokens), {}))
+        elif token and found:
+            found[-1][3][next(tokens)] = token.split()[2]
+    return found
+
+
+def undone(
+    tree: str, since: str, target: str, changed: Mapping[str, Sequence[str]]
+) -> list[Arrival]:
+    """Returns the landings of the last days after the commit `since` that HEAD takes back, the
+    newest first, with the files that are in it as they were before these. Not those that a commit
+    of it reverts by name, and no file that it has under another name.
+
+    `changed` are the files that it brings, each with its blob before and after.
+    """
+    own = [path for path, (old, new) in changed.items() if old != new and path[:7] != _HIVE]
+    now = {path: changed[path][1] for path in own[:_MOST_FILES]}
+    listed = log(tree, *_RECENT, target, f"^{since}", "--", *now) if now else []
+    later: dict[str, list[str]] = {}
+    back: dict[str, list[str]] = {}
+    for commit, _, _, files in listed:
+        for path, old in files.items():
+            later.setdefault(path, []).append(commit)
+            if old == now[path]:
+                back.setdefault(path, [*later[path]])
+    if not back:
+        return []
+    asked = ("diff", "-z", "-M", "--diff-filter=D", "--name-only", target, "HEAD", "--")
+    gone = set(names_in(git(*asked, cwd=tree)))
+    kept = [path for path in back if set(now[path]) != {"0"} or path in gone]
+    said = git("log", "--format=%B", f"{target}..HEAD", "--", cwd=tree).decode(errors="replace")
+    meant = {*_REVERTED.findall(said)}
+    found = []
+    for commit, author, subject, _ in listed:
+        paths = sorted(path for path in kept if commit in back[path])
+        parts = meant and git("rev-list", f"{commit}^..{commit}", "--", cwd=tree).decode().split()
+        if paths and not meant.intersection(parts):
+            found.append(Arrival(commit, subject, author, paths))
     return found
 
 
@@ -133,12 +182,20 @@ def _own_head(place: Place) -> str:
 
 def _reflog(place: Place) -> list[str]:
     """Returns where the target was; nothing where git keeps that elsewhere."""
+    return _logged(os.path.join(place.common_dir, "logs", place.target_ref))
+
+
+def _logged(path: str) -> list[str]:
     try:
-        path = os.path.join(place.common_dir, "logs", place.target_ref)
         with open(path, encoding="utf-8", errors="replace") as file:
             return [each[1] for line in file if len(each := line.split(" ", 2)) == 3]
     except OSError:
         return []
+
+
+def began(git_dir: str) -> str:
+    """Returns the first commit that a worktree is known to have had; zeros if none is."""
+    return next(iter(_logged(os.path.join(git_dir, "logs", "HEAD"))), "0" * 40)
 
 
 def _safe(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Program, run_process
 from queenbee.git import run
-from queenbee.git.run import environment_of_user, names_in
+from queenbee.git.run import environment_of_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,10 +47,20 @@ line = partial(run.line, repository={})
 """The same for one line, or None."""
 
 
-def differing(tree: str, before: str, after: str) -> list[str]:
-    """Returns the files that differ between two commits."""
-    how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", before, after, "--")
-    return names_in(git(*how, cwd=tree))
+RAW = ("--raw", "--no-abbrev", "--no-renames", "-r", "-z")
+
+
+def differing(tree: str, before: str, after: str) -> dict[str, list[str]]:
+    """Returns the files that differ between two commits, as `contents` does."""
+    return contents(git("diff-tree", *RAW, before, after, "--", cwd=tree))
+
+
+def contents(raw: bytes) -> dict[str, list[str]]:
+    """Returns the files of a `RAW` comparison, each with its blob before and after: zeros for a
+    file that is not there.
+    """
+    fields = iter(os.fsdecode(each) for each in raw.split(b"\0") if each)
+    return {next(fields): said.split()[2:4] for said in fields}
 
 
 def is_commit(said: object) -> bool:

@@ -59,7 +59,7 @@ class Joining:
         """
         place = self._place
         target = self.target = place.tip()
-        is_new = bool(arrivals.log(place.tree, place.head(), target))
+        is_new = bool(arrivals.log(place.tree, f"{place.head()}..{target}", "--"))
         if self._strategy == REBASE:
             if is_new or not self._is_linear(target):
                 self._rebase(target)

@@ -326,11 +326,10 @@ class _IssueWork(Work):
         with self.hive.transaction() as tx:
             for droid, paths in sorted(files.items()):
                 listed = named(paths, SHOWN)
-                more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
                 fields = {
                     "subject": f"{landing.target} has changed files that you work on",
                     "body": f"{self.hive.actor} landed {short} on {landing.target}, which changes "
-                    f"{listed}{more}. To see conflicts now, merge {landing.target}.",
+                    f"{listed}. To see conflicts now, merge {landing.target}.",
                     "issue_id": issue_id,
                     "importance": "normal",
                     LANDED: landing.commit,

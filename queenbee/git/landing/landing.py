@@ -14,16 +14,17 @@ A step that is written down says what is under way, before it begins. ADR 0025.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.processes import Interrupts
-from queenbee.core.text import quotation, shell_word
+from queenbee.core.text import quotation, shell_word, some
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
 from queenbee.git.landing import healing
-from queenbee.git.landing.arrivals import Incoming
+from queenbee.git.landing.arrivals import Incoming, began, undone
 from queenbee.git.landing.commands import Commands
 from queenbee.git.landing.conflicts import Joins
 from queenbee.git.landing.joining import Joining
@@ -31,11 +32,12 @@ from queenbee.git.landing.place import Place
 from queenbee.git.landing.promised import Promised
 from queenbee.git.landing.records import with_records
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
-from queenbee.git.landing.requests import forget
+from queenbee.git.landing.requests import STOPPED, forget
 from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
+from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -336,13 +338,42 @@ class _One:
         self.step.end()
         place.refuse_unfinished()
         place.refuse_hidden()
-        changed = place.changed()
+        contents = place.changed()
+        changed = [*contents]
         place.refuse_without_hive(changed)
         place.refuse_unreadable(changed)
+        self._stop_undoing(contents)
         _refuse_held(self.work.held(changed))
         self.work.look_again()
         self.commands.stop_if_asked()
         return head, changed
+
+    def _stop_undoing(self, changed: dict[str, list[str]]) -> None:
+        """Raises `NotLanded`, once, for files that the branch puts back to what they were before
+        landings of others.
+        """
+        place = self.place
+        found = undone(place.tree, began(place.git_dir), self.joining.target, changed)
+        records = self.work.whose([each.commit for each in found]) if found else {}
+        for each in found:
+            if each.commit in records:
+                each.credit(records[each.commit])
+        found = [each for each in found if each.beside or each.droid != self._store.actor]
+        files = sorted({path for each in found for path in each.files})
+        path = os.path.join(place.git_dir, STOPPED)
+        told = recall(path)
+        if set(files) <= {*(told if isinstance(told, list) else ())}:
+            return
+        keep(path, files)
+        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        them, target = " ".join(map(shell_word, files)), shell_word(place.target)
+        raise NotLanded(
+            f"nothing was landed: this branch takes back what others landed: "
+            f"{'; '.join(each.taken_back() for each in found[:SHOWN])}{more}",
+            hint=f"git checkout --no-overlay {target} -- {them}; look for more in git diff "
+            f"{target}; then queen land -m 'WHAT YOU DID'. If it is meant: queen land again",
+            files=files,
+        )
 
     def _with_records(self, commit: str, changed: Sequence[str]) -> str:
         """Returns the commit to land: the one that was checked, with the records of the hive."""
@@ -430,7 +461,7 @@ class _One:
 def _refuse_held(files: Sequence[str]) -> None:
     if files:
         raise NotLanded(
-            f"held by others: {', '.join(files[:SHOWN])}",
+            f"held by others: {some(files, SHOWN)}",
             hint="queen reserve list; or ask the holder",
             files=files,
         )

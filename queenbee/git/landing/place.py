@@ -10,7 +10,7 @@ from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.hive_files import refuse_unreadable
-from queenbee.git.landing.commands import ACTION, git, is_commit, line
+from queenbee.git.landing.commands import ACTION, RAW, contents, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
 from queenbee.git.run import names_in, user_git
@@ -197,13 +197,13 @@ class Place:
                 files=lost,
             )
 
-    def changed(self) -> list[str]:
-        """Returns the files that differ from the target. Raises `NotLanded` if there are no
-        commits to land.
+    def changed(self) -> dict[str, list[str]]:
+        """Returns the files that differ from the target, as `contents` does. Raises `NotLanded` if
+        there are no commits to land.
         """
         # A `.gitmodules` may ask git not to show that a submodule has moved.
-        wanted = ("diff", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
-        changed = names_in(git(*wanted, self.target_ref, "HEAD", "--", cwd=self.tree))
+        wanted = ("diff", *RAW, "--ignore-submodules=none", self.target_ref, "HEAD", "--")
+        changed = contents(git(*wanted, cwd=self.tree))
         if not changed and self.has(self.head()):
             raise NotLanded(
                 f"nothing to land: {self.target} has all commits of this worktree",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 WAIT = "10m"
 """How long a landing waits for its turn, if nothing else is said."""
 _MOST_BYTES = 2**16
+STOPPED = "queenbee-land-stopped"
+"""The file, in the git directory of a worktree, that lists what a landing was stopped for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,7 @@ class Request:
         keep(_path(layout), said)  # Without it, going on is refused if no check is given anew.
 
     def resumed(self, layout: Layout, tell: Callable[[str], None]) -> Request:
-        """Returns it with what was asked before the conflict and is not asked anew. Raises
-        `InvalidInput` for a message: going on commits the merge by itself.
-        """
-        if self.message is not None:
-            raise InvalidInput("--continue commits by itself", hint="queen land --continue")
+        """Returns it with what was asked before the conflict and is not asked anew."""
         kept = recall(_path(layout), _MOST_BYTES)
         kept = kept if isinstance(kept, dict) else {}
         before = {
@@ -78,6 +77,7 @@ class Request:
         return replace(self, **before)
 
 
+_KEPT_IN = "queenbee-land"
 _KEPT = {
     "issue_id": str, "check": str, "reason": str, "wait": str, "confirm": bool, "unchecked": bool,
     "take_next": bool, "alone": bool,
@@ -86,10 +86,9 @@ _KEPT = {
 
 def forget(layout: Layout) -> None:
     """Removes what was kept: the landing is done, or was taken back. Never fails."""
-    try:
-        safe_open.unlink(_path(layout))
-    except (OSError, QueenError):
-        return
+    for name in (_KEPT_IN, STOPPED):
+        with suppress(OSError, QueenError):
+            safe_open.unlink(_path(layout, name))
 
 
 def whole_check(rules_check: str | None, asked: Request) -> str | None:
@@ -121,8 +120,8 @@ def no_check(tree: str) -> InvalidInput:
     )
 
 
-def _path(layout: Layout) -> str:
-    return os.path.join(layout.git_dir or layout.state_dir, "queenbee-land")
+def _path(layout: Layout, name: str = _KEPT_IN) -> str:
+    return os.path.join(layout.git_dir or layout.state_dir, name)
 
 
 def _shown(said: dict[str, str | bool]) -> str:

@@ -107,28 +107,37 @@ class Terms:
             taken.settle(given)
         self.hive.messages.drop_merged()
         taken.take_mail(self.hive)
+        if wait_s > 0 and not isinstance(taken, Begin) and taken.state == "done":
+            self._close(taken)
         return taken
 
-    def take_following(self, wait_s: float = 0) -> Begin | Nothing | None:
+    def take_following(
+        self, wait_s: float = 0, on_progress: OnProgress | None = None
+    ) -> Begin | Nothing | None:
         """Takes the next issue after another one was completed: that has been done, so what keeps
         the remote from confirming the next one is only told. Returns None then. Waits for so long
         while others are at work. Where there is none, commits the records.
         """
         from queenbee.services.work import Nothing  # noqa: PLC0415 - start-up
 
-        found = self._following(wait_s)
+        found = self._following(wait_s, on_progress)
         if isinstance(found, Nothing):
-            from queenbee.git.landed import commit_records  # noqa: PLC0415 - start-up
-
-            if commit_records(self.hive, is_end=found.state == "done"):
-                found.uncommitted_records = None
+            self._close(found)
         return found
 
-    def _following(self, wait_s: float) -> Begin | Nothing | None:
+    def _close(self, found: Nothing) -> None:
+        """Commits the records at the end of a loop; another droid may do that at the same time."""
+        from queenbee.git import landed  # noqa: PLC0415 - start-up
+
+        landed.commit_records(self.hive, is_end=found.state == "done")
+        if found.uncommitted_records is not None:
+            found.uncommitted_records = landed.uncommitted_records(self.hive.layout)
+
+    def _following(self, wait_s: float, on_progress: OnProgress | None) -> Begin | Nothing | None:
         try:
             if wait_s > 0:
                 with suppress(Busy):
-                    return self.take_next(wait_s=wait_s)
+                    return self.take_next(wait_s=wait_s, on_progress=on_progress)
             return self.take_next()
         except (Busy, ExternalFailure, Taken) as error:
             if not self.confirm:

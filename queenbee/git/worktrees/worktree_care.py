@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import suggested
+from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.run import as_the_user, line
@@ -187,9 +187,8 @@ def _refuse_unfinished(place: Place) -> None:
     if place.changed is None or place.unlanded is None:
         raise Conflict(f"git does not say what is in {place.path}", hint=look)
     if place.changed:
-        more = len(place.changed) - _NAMED
-        named = ", ".join(place.changed[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-        raise Conflict(f"not committed in {place.path}: {named}", hint=look, files=place.changed)
+        what = f"not committed in {place.path}: {some(place.changed, _NAMED)}"
+        raise Conflict(what, hint=look, files=place.changed)
     if place.unlanded:
         many = f"{place.unlanded} commits" if place.unlanded > 1 else "one commit"
         raise Conflict(

@@ -159,4 +159,4 @@ def _resolved(pattern: str, tree: str, typed: str) -> str:
 
 def outside(typed: str, tree: str) -> BadPattern:
     """Returns the error for a path that is not in the repository."""
-    return BadPattern(typed, 1, f"it is outside the repository {tree}")
+    return BadPattern(typed, 1, f"it is outside the repository {tree}", hint="queen hive where")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core import leases
 from queenbee.core.queue import ordinal
-from queenbee.core.text import bracketed, mentioned, suggested
+from queenbee.core.text import bracketed, mentioned, some, suggested
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Held, InvalidInput
 
@@ -197,10 +197,8 @@ def _taking_over(asked: str) -> str:
 
 def place_in_line(ahead: Sequence[Waiter]) -> str:
     """Returns a place behind these waiters: `2nd in line after birch`."""
-    named = list(dict.fromkeys(each.droid for each in ahead))
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    after = ", ".join(mentioned(each) for each in named[:_NAMED])
-    return f"{ordinal(len(ahead) + 1)} in line after {after}{more}"
+    after = list(dict.fromkeys(mentioned(each.droid) for each in ahead))
+    return f"{ordinal(len(ahead) + 1)} in line after {some(after, _NAMED)}"
 
 
 def _in_one_unit(seconds: int) -> str:

@@ -34,7 +34,8 @@ def leaves(hive: Services, *, pass_as: bool = False) -> str:
     mail = [f"- {head(hive, each)}" for each in mail_of(hive)]
     if mail:
         mail.append(f"To read your mail: {suggested('queen msg read', as_=as_)}")
-    return "\n".join([_HEADER, *claims[:_SHOWN], *mail]) if claims or mail else ""
+    more = [f"- and {len(claims) - _SHOWN} more: queen status"] if len(claims) > _SHOWN else []
+    return "\n".join([_HEADER, *claims[:_SHOWN], *more, *mail]) if claims or mail else ""
 
 
 def mail_of(hive: Services) -> list[Message]:

@@ -32,6 +32,7 @@ STALLED_S = 60.0
 _BEAT_S = 1.0
 _LOOK_AGAIN_S = 1.0
 _WORTH_TELLING_S = 3.0
+_TELL_AGAIN_S = 10.0
 
 
 def folder_of(store: Store, target: str) -> str:
@@ -183,7 +184,7 @@ class LandingTurn:
     def _wait(self) -> None:
         begun_s = time.monotonic()
         deadline_s = begun_s + self._wait_s
-        told = None
+        told, had, again_s = None, dict[str, None](), begun_s
         while True:
             self._interrupted()
             seen = self._stamp()
@@ -191,10 +192,12 @@ class LandingTurn:
             self.is_first = ahead is None
             if ahead is None or self.is_answered():
                 if told and (waited_s := time.monotonic() - begun_s) >= _WORTH_TELLING_S:
-                    self._tell(f"waited {format_duration(waited_s)} for the turn")
+                    who = ", ".join(had)
+                    self._tell(f"waited {format_duration(waited_s)} for the turn, which {who} had")
                 return
-            if ahead != told:
-                told = ahead
+            if ahead != told or time.monotonic() >= again_s:
+                told, again_s = ahead, time.monotonic() + _TELL_AGAIN_S
+                had[ahead[0]] = None
                 self._tell(f"waiting for {told[0]}, who {told[1]}")
             if time.monotonic() >= deadline_s:
                 raise Busy(

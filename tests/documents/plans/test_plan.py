@@ -579,7 +579,7 @@ class TestCheck:
         plan = parse_plan("".join(f"### Sprint 1.{n}: A\n- a\n" for n in range(1, 13)))
 
         (told,) = [each for each in check_plan(plan) if "defaults" in each.message]
-        listed = f"{', '.join(f'1.{n}' for n in range(1, 11))}, and 2 more"
+        listed = f"{', '.join(f'1.{n}' for n in range(1, 11))} and 2 more"
         assert told.message == f"defaults are used for dev agents ({listed}), QA agents ({listed})"
         assert (told.severity, told.line) == ("warning", 1)
 

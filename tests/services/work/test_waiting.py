@@ -10,6 +10,7 @@ import pytest
 from hives import Clock, QuickQueen, write_lines
 
 from queenbee import Hive
+from queenbee.cli import progress
 from queenbee.core.queue import Want
 from queenbee.errors import Busy, InvalidInput, NotFound
 from queenbee.services.work import Wanted, take_next, wait
@@ -145,3 +146,15 @@ def test_whoever_stops_waiting_for_an_issue_leaves_the_line(
         take_next(open_as("ui"), wait_s=60, on_progress=on_progress)
     assert seen == [1, 1]
     assert reviewer.queue.everything() == []
+
+
+@pytest.mark.slow
+def test_whoever_waits_for_an_issue_is_told_again_who_has_which(
+    quick: QuickQueen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_LINE_EVERY_S", 0)
+    quick("claim", "qb-1", as_="api")
+    waited = quick("next", "--wait", "1s", as_="ui")
+    assert waited.code == 6
+    assert "queen: waiting for an issue, 0s so far: api has qb-1\n" in waited.err
+    assert "so far" not in quick("next", "--wait", "1s", "--json", as_="ui").err

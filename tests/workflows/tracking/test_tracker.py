@@ -12,6 +12,7 @@ from hives import Clock, QuickQueen, git, records, snapshot, write_lines
 from queenbee import Hive
 from queenbee.core.beads import read_rows
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken, Unreadable
+from queenbee.git import landed
 from queenbee.workflows.completing import complete
 from queenbee.workflows.imports import import_issues
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
@@ -383,6 +384,33 @@ class TestTheCommand:
         assert git(repo, "log", "-1", "--format=%s").strip() == "records"
         assert "not committed" not in quick("next").out
         assert git(repo, "diff", "--cached", "--name-only") == "own.txt\n"
+
+    def test_that_waits_for_the_end_commits_the_records_too(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        quick.env["QUEEN_DROID"] = "ui"
+        issue = quick("issue", "new", "Only").out.strip()
+        quick("next")
+        quick("complete", issue)
+        assert "not committed" in quick("next").out
+        waited = quick("next", "--wait", "5s").out
+        assert waited == "Everything is done: 1 of 1 issues. You can stop.\n"
+        assert git(repo, "status", "--porcelain", "--", ".beads") == ""
+
+    def test_that_ends_while_another_commits_the_records_asks_nobody(
+        self, quick: QuickQueen, repo: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        quick.env["QUEEN_DROID"] = "ui"
+        issue = quick("issue", "new", "Only").out.strip()
+        quick("next")
+        real = landed.commit_records
+
+        def second(hive: Hive, *, is_end: bool) -> bool:
+            real(hive, is_end=is_end)
+            return real(hive, is_end=is_end)
+
+        monkeypatch.setattr(landed, "commit_records", second)
+        assert "not committed" not in quick("complete", issue, "--next").out
 
     def test_ends_with_the_way_to_commit_the_records_where_that_is_for_people(
         self, quick: QuickQueen, repo: Path

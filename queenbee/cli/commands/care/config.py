@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from queenbee.cli.app import Invocation, command, group, tell
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable
+from queenbee.core.text import printable, shell_word
 from queenbee.errors import InvalidInput
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
@@ -91,6 +92,8 @@ def _show_changed(value: dict[str, Any]) -> None:
         say(f"{what} already{by}")
         return
     say(f"{what}{'' if value['is_set'] else ' again, by default'}")
+    if value["to_commit"]:
+        say(f"other clones get it once it is committed: {value['to_commit']}")
 
 
 def _change(call: Invocation, name: str, value: object, *, add: bool = False) -> dict[str, object]:
@@ -105,7 +108,28 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
 
         line = line_of(editing.text_of(path), name)
         by = who(layout, line) if line is not None else ""
-    return {**_row(setting, editing.values_in(path)), "changed": changed, "by": by}
+    to_commit = _to_commit(layout) if changed else ""
+    row = _row(setting, editing.values_in(path))
+    return {**row, "changed": changed, "by": by, "to_commit": to_commit}
+
+
+def _to_commit(layout: Layout) -> str:
+    """Returns the command that commits the settings, and nothing else that is staged; empty where
+    git does not have them yet, or there is nothing to commit.
+    """
+    from queenbee.errors import ExternalFailure  # noqa: PLC0415 - start-up
+    from queenbee.git.landed import uncommitted  # noqa: PLC0415 - start-up
+    from queenbee.git.run import without_programs  # noqa: PLC0415 - start-up
+
+    if layout.common_dir is None:
+        return ""
+    path, root = _path(layout), layout.root
+    with suppress(OSError, ExternalFailure):
+        if {"??"} >= {*uncommitted(path, root, without_programs(root, {})).values()}:
+            return ""
+        name = shell_word(os.path.relpath(path, root))
+        return f"git -C {shell_word(root)} commit -m settings -- {name}"
+    return ""
 
 
 @command(

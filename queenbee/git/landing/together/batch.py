@@ -11,9 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.healing import go_back
 from queenbee.git.landing.refusals import NotLanded
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,14 +111,18 @@ class Batch:
         place, before = self._place, self.rows[-1]
         known = len(self._joining.joined)
         self._tried.add(offer.entry)
-        changed: list[str] = []
+        changed: dict[str, list[str]] = {}
         if self._joining.add(before, offer.head, offer.branch, offer.subject):
             changed = differing(place.tree, before, "HEAD")
         own = any(each.startswith(".beads/") for each in changed)
-        if not changed or own or is_held(offer, changed):
+        # One that takes back what others landed is told that itself.
+        here = changed and git_tree(offer.tree)
+        since = began(here.git_dir if here else place.git_dir)
+        back = undone(place.tree, since, self._joining.target, changed)
+        if not changed or own or back or is_held(offer, [*changed]):
             self._back_to(before)
         else:
-            self.members.append(Member(offer, changed, self._joining.joined[known:]))
+            self.members.append(Member(offer, [*changed], self._joining.joined[known:]))
             self.rows.append(place.head())
         del self._joining.joined[known:]  # They are told to whose branch it is.
 
