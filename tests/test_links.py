@@ -81,6 +81,8 @@ PLACES = {
     ".cursor/mcp.json": "refused",
     ".opencode/plugins/queenbee.js": "refused",
     "opencode.json": "refused",
+    ".kilo/plugins/queenbee.js": "refused",
+    "kilo.json": "refused",
     ".github/hooks/queenbee.json": "refused",
     ".githooks/pre-commit": "the link is replaced, or the folder refused",
     "docs/plan.md": "refused",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +213,7 @@ GEMINI = Client(
 # OpenCode
 
 
-def _opencode_env(start: Start) -> dict[str, str]:
+def _opencode_env(start: Start, program: str = "OPENCODE") -> dict[str, str]:
     model = {"name": "scripted", "tool_call": True, "limit": {"context": 100000, "output": 8000}}
     provider = {"npm": "@ai-sdk/openai-compatible", "name": "scripted"}
     options = {"baseURL": start.address + "/v1", "apiKey": KEY}
@@ -221,8 +221,8 @@ def _opencode_env(start: Start) -> dict[str, str]:
     config = {"autoupdate": False, "share": "disabled", "provider": {"scripted": named}}
     config |= {"model": "scripted/scripted", "small_model": "scripted/scripted"}
     off = ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD")
-    return {f"OPENCODE_DISABLE_{each}": "1" for each in off} | {
-        "OPENCODE_CONFIG_CONTENT": json.dumps(config)
+    return {f"{program}_DISABLE_{each}": "1" for each in off} | {
+        f"{program}_CONFIG_CONTENT": json.dumps(config)
     }
 
 
@@ -339,4 +339,25 @@ QWEN = Client(
     },
 )
 
-CLIENTS = (CODEX, CLAUDE, GEMINI, OPENCODE, COPILOT, QWEN)
+# Kilo CLI, made from OpenCode
+
+KILO = replace(
+    OPENCODE,
+    name="kilo",
+    title="Kilo CLI",
+    package="@kilocode/cli",
+    program="kilo",
+    versions=("7.7.7", "7.0.33"),
+    command=lambda start: [
+        *("run", "--auto"),
+        *(["--continue"] if start.resume else []),
+        start.prompt,
+    ],
+    env=lambda start: {**_opencode_env(start, "KILO"), "KILO_TELEMETRY_LEVEL": "off"},
+    cannot={
+        "stop held once": "`kilo run` ends when its session is idle, "
+        "<https://kilo.ai/docs/cli>; the screen and `kilo serve` go on"
+    },
+)
+
+CLIENTS = (CODEX, CLAUDE, GEMINI, OPENCODE, COPILOT, QWEN, KILO)

@@ -11,10 +11,9 @@ import re
 import shutil
 import tomllib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.json_text import loads
 from queenbee.errors import QueenError
 from queenbee.store.whole_files import read_document
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from queenbee.agents.agent import Agent, Place
+    from queenbee.agents.files.allow_rules import AllowRules
 
     Finding = tuple[str, str, str]
     """What is ignored, why, and the cure."""
@@ -47,9 +47,8 @@ def ignored(agent: Agent, place: Place) -> Iterator[Ignored]:
     found = list(_of_version(agent, place))
     if agent.name in _TRUST and place.tree is not None:
         found += _TRUST[agent.name](place, place.tree)
-    rules = agent.rules(place) if agent.rules is not None else None
-    if rules is not None and not any(_allows(rules, path) for path in _settings(rules, place)):
-        shown = ", ".join(rules.rules)
+    if agent.rules is not None and not _allowed(agent.rules, place):
+        shown = ", ".join(agent.rules(place).rules)
         cure = f"queen setup {agent.name} --allow"
         found.append(("queen and its tools, unless you say yes", f"no rule allows {shown}", cure))
     for what, why, cure in found:
@@ -128,16 +127,14 @@ def _covers(folders: Sequence[object], tree: str) -> bool:
     return any(real == each or real.startswith(each.rstrip(os.sep) + os.sep) for each in known)
 
 
-def _settings(rules: AllowRules, place: Place) -> list[str]:
-    """Returns the files whose rules count: the one that we write, and the user's own."""
-    folder, name = os.path.split(rules.path)
-    home = place.in_home(os.path.join(os.path.basename(folder), name))
-    return [rules.path, os.path.join(folder, "settings.local.json"), home]
-
-
-def _allows(rules: AllowRules, path: str) -> bool:
-    with suppress(QueenError, OSError, ValueError):
-        return not rules.lacking(read_document(path).decode())
+def _allowed(rules_in: Callable[[Place], AllowRules], place: Place) -> bool:
+    """Returns whether a file has all of the rules: the one that we write, or one of the user's."""
+    rules = rules_in(place)
+    local = os.path.join(os.path.dirname(rules.path), "settings.local.json")
+    for path in (rules.path, local, rules_in(replace(place, tree=None)).path):
+        with suppress(QueenError, OSError, ValueError):
+            if not rules.lacking(read_document(path).decode()):
+                return True
     return False
 
 

@@ -1,11 +1,17 @@
-"""OpenCode: a plugin that calls the hook, a server in `opencode.json`, AGENTS.md, a skill."""
+"""OpenCode: a plugin that calls the hook, a server in `opencode.json`, AGENTS.md, a skill.
+
+Kilo CLI was made from it, and has its own name in those of the files.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.files.marked import OwnFile
 
@@ -13,45 +19,65 @@ if TYPE_CHECKING:
     from queenbee.agents.files.file_edits import Part
 
 _MARK = "// queenbee: made by `queen setup`, which replaces this file"
-_CONFIG = ("opencode.jsonc", "opencode.json")
+_KILOS = {
+    'AGENT = "opencode"': 'AGENT = "kilo"',
+    'export default { id: "queenbee", server, setup }': "export default server",
+}
+"""What is otherwise in Kilo CLI: its older versions load functions only."""
 
 
-def plugin() -> str:
-    """Returns the plugin: OpenCode runs modules, not commands."""
-    with open(
-        os.path.join(os.path.dirname(__file__), "opencode_plugin.js"), encoding="utf-8"
-    ) as file:
-        return file.read()
+def plugin(name: str) -> str:
+    """Returns the plugin: OpenCode and Kilo CLI run modules, not commands."""
+    path = os.path.join(os.path.dirname(__file__), "opencode_plugin.js")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for ours, kilos in _KILOS.items() if name == "kilo" else ():
+        text = text.replace(ours, kilos)
+    return text
 
 
-def parts(place: Place) -> list[Part]:
-    """Returns what OpenCode's files get."""
-    path = _at(place, ".opencode/plugins/queenbee.js", "plugins/queenbee.js")
-    found: list[Part] = [OwnFile(path, "hook", plugin(), _MARK)]
+def parts(name: str, place: Place) -> list[Part]:
+    """Returns what the files of OpenCode or Kilo CLI get."""
+    path = _at(place, name, f".{name}/plugins/queenbee.js", "plugins/queenbee.js")
+    found: list[Part] = [OwnFile(path, "hook", plugin(name), _MARK)]
     server: dict[str, object] = {"type": "local", "command": place.mcp, "enabled": True}
-    found.append(JsonMember(_config(place), "mcp", server, comments=True))
+    found.append(JsonMember(_config(place, name), "mcp", server, comments=True))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
 
 
-def _config(place: Place) -> str:
+def _config(place: Place, name: str) -> str:
     """Returns the configuration that is there; several are read, so any of them will do."""
-    names = [_at(place, name, name) for name in _CONFIG]
-    names += [_at(place, f".opencode/{name}", name) for name in _CONFIG]
-    return next((path for path in names if os.path.exists(path)), names[1])
+    paths = [
+        _at(place, name, f"{folder}{name}.{end}", f"{name}.{end}")
+        for folder in ("", f".{name}/")
+        for end in ("jsonc", "json")
+    ]
+    return next((path for path in paths if os.path.exists(path)), paths[1])
 
 
-def _at(place: Place, in_tree: str, in_config: str) -> str:
+def _at(place: Place, name: str, in_tree: str, in_config: str) -> str:
     folder = place.env.get("XDG_CONFIG_HOME") or os.path.join(place.home, ".config")
     if place.tree is not None:
         return os.path.join(place.tree, in_tree)
-    return os.path.join(folder, "opencode", in_config)
+    return os.path.join(folder, name, in_config)
 
 
-AGENT = Agent(
-    "opencode",
-    "OpenCode",
-    parts,
-    programs=["opencode", "opencode2"],
-    in_tree=[".opencode", *_CONFIG],
-    in_home=[".config/opencode"],
-)
+def kilo_rules(place: Place) -> AllowRules:
+    """Returns the rule that lets Kilo CLI run `queen` without asking, as OpenCode does anyway."""
+    path = _config(place, "kilo")
+    return AllowRules(path, ("permission", "bash"), ["queen *"], value="allow", comments=True)
+
+
+def _agent(name: str, title: str, other_program: str) -> Agent:
+    return Agent(
+        name,
+        title,
+        partial(parts, name),
+        programs=[name, other_program],
+        in_tree=[f".{name}", f"{name}.jsonc", f"{name}.json"],
+        in_home=[f".config/{name}"],
+    )
+
+
+AGENT = _agent("opencode", "OpenCode", "opencode2")
+KILO = replace(_agent("kilo", "Kilo CLI", "kilocode"), rules=kilo_rules)

@@ -7,6 +7,7 @@
 // default is exported: OpenCode 1 takes every other export for a plugin of its own.
 import { spawn, spawnSync } from "node:child_process"
 
+const AGENT = "opencode"
 const TIMEOUT_MS = 10_000
 const READING = new Set([
   "bash", "codesearch", "glob", "grep", "list", "lsp", "question", "read", "shell", "skill", "subagent",
@@ -60,7 +61,7 @@ const watch = (directory) => {
 
   const send = (name, session, more) =>
     ask({
-      agent: "opencode",
+      agent: AGENT,
       hook_event_name: name,
       session_id: root(session),
       ...(parents.has(session) ? { agent_id: session } : {}),
@@ -122,7 +123,7 @@ const watch = (directory) => {
       if (endsWhenIdle()) {
         // It would not live to hear an answer, and its model never sees one.
         const end = { hook_event_name: "SessionEnd", session_id: session, reason: "exit" }
-        const input = JSON.stringify({ agent: "opencode", cwd: directory, ...end })
+        const input = JSON.stringify({ agent: AGENT, cwd: directory, ...end })
         spawnSync("queen-hook", { input, timeout: TIMEOUT_MS })
         return undefined
       }

@@ -35,6 +35,7 @@ AGENTS: dict[str, Agent] = {
         opencode.AGENT,
         copilot.AGENT,
         qwen.AGENT,
+        opencode.KILO,
     )
 }
 

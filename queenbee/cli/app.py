@@ -50,7 +50,7 @@ class Answer:
         self.no = no
 
 
-_LONG = frozenset(("collisions", "doctor", "import", "report", "rotate", "sync"))
+_LONG = frozenset(("collisions", "doctor", "import", "land", "report", "rotate", "sync"))
 _ASIDE = frozenset(("guard", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
@@ -146,7 +146,8 @@ class Invocation:
         self, command: Sequence[str], options: Mapping[str, object]
     ) -> AbstractContextManager[object]:
         """Returns a context in which a command that may take long says that it works."""
-        silent = self.json or _LONG.isdisjoint(command) or options.get("watch")
+        says_itself = options.get("watch") or options.get("wait")
+        silent = self.json or _LONG.isdisjoint(command) or says_itself
         return nullcontext() if silent else self.bar
 
     def tell_notes(self, command: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 
 from queenbee.core.names import part_of
-from queenbee.hook.events import CLAUDE, CODEX, COPILOT, CURSOR, OPENCODE, SESSION_START
+from queenbee.hook.events import CLAUDE, CODEX, COPILOT, CURSOR, KILO, OPENCODE, SESSION_START
 from queenbee.store.droids import agent_sessions, clients, identity
 from queenbee.store.droids.session_names import name_of, of_subagent
 
@@ -48,7 +48,7 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
     the worktree or of the session stands for all of them, and without one, nobody acts.
 
     An editor has its sessions and its terminals in one process, so that no command there can tell
-    which session it is of; in the shell of a subagent, only Codex and our plugin for OpenCode say.
+    which session it is of; in the shell of a subagent, only Codex and our plugin say.
     """
     given = identity.find_actor(layout, env, None)
     if given is not None and given[1] in identity.VARIABLES:
@@ -64,7 +64,9 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
     mine = of_subagent(layout, name, event.subagent) if name and event.subagent else name
     if mine == name:
         return Actor(name, derived=derived, pass_as=derived and shares)
-    return Actor(mine, derived=True, pass_as=event.agent not in (CODEX, OPENCODE), parent=name)
+    return Actor(
+        mine, derived=True, pass_as=event.agent not in (CODEX, OPENCODE, KILO), parent=name
+    )
 
 
 def known_name(layout: Layout, env: Mapping[str, str], session_id: str) -> str | None:

@@ -1,13 +1,13 @@
 """What a hook answers, in the shape that the asking agent reads.
 
-There are three shapes: Claude Code's, which Codex, Qwen Code and our plugin for OpenCode also read,
-and those of Gemini CLI, Cursor and Copilot CLI, which differ from it by event. `tests/hook/shapes`
-records what each agent documents, and `docs/agents.md` has the table.
+There are three shapes: Claude Code's, which Codex, Qwen Code and our plugin also read (in OpenCode
+and Kilo CLI), and those of Gemini CLI, Cursor and Copilot CLI, which differ from it by event.
+`tests/hook/shapes` records what each agent documents, and `docs/agents.md` has the table.
 """
 
 from __future__ import annotations
 
-from queenbee.hook.events import CODEX, COPILOT, CURSOR, GEMINI, OPENCODE, QWEN
+from queenbee.hook.events import CODEX, COPILOT, CURSOR, GEMINI, KILO, OPENCODE, QWEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _CONTEXT = {
     COPILOT: frozenset(("sessionstart", "posttooluse", "subagentstart")),
     OPENCODE: frozenset(("sessionstart", "userpromptsubmit", "posttooluse", "subagentstart")),
     QWEN: frozenset(("sessionstart", "userpromptsubmit", "posttooluse", "subagentstart")),
+    KILO: frozenset(("sessionstart", "userpromptsubmit", "posttooluse", "subagentstart")),
 }
 """The events, letters only, at which an agent shows what a hook adds to its model."""
 _CONTEXT_OF_ANY = frozenset((
@@ -61,9 +62,9 @@ def context(event: Event, text: str) -> Answer:
 def with_name(event: Event, answer: Answer, name: str | None) -> Answer:
     """Returns the answer with the name that the session's shell commands should act under.
 
-    Our plugin for OpenCode reads it; the other agents have a file for it, or nothing.
+    Our plugin for OpenCode and Kilo CLI reads it; the other agents have a file for it, or nothing.
     """
-    if event.agent != OPENCODE or name is None:
+    if event.agent not in (OPENCODE, KILO) or name is None:
         return answer
     return {**answer, "env": {"QUEEN_DROID": name}}
 

@@ -35,6 +35,7 @@ CURSOR = "cursor"
 COPILOT = "copilot"
 OPENCODE = "opencode"
 QWEN = "qwen"
+KILO = "kilo"
 
 _KINDS = {
     "pretooluse": BEFORE_EDIT,

@@ -106,6 +106,13 @@ CLIENTS = {
             ["qwen", "-i", "{prompt}"],
             ["--yolo"],
         ),
+        Client(
+            "kilo",
+            ["kilo", "run", "{prompt}"],
+            ["kilo", "run", "--session", "{session}", "{prompt}"],
+            ["kilo", "--prompt", "{prompt}"],
+            ["--auto"],
+        ),
     )
 }  # fmt: skip
 

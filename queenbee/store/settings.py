@@ -23,7 +23,7 @@ FILE_NAME = "queen.toml"
 
 AUTO, EXCLUSIVE, SHARED, OFF = "auto", "exclusive", "shared", "off"
 """How the edit hook leases what agents edit."""
-CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen")
+CLIENTS = ("claude", "codex", "gemini", "opencode", "copilot", "qwen", "kilo")
 """The clients that `queen start` knows."""
 _UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
 

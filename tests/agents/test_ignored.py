@@ -76,15 +76,16 @@ def test_hooks_that_nobody_has_reviewed_are_named(
     assert "reviewed" not in said(wanted)
 
 
-@pytest.mark.parametrize("agent", ["claude", "gemini", "qwen"])
+@pytest.mark.parametrize("agent", ["claude", "gemini", "qwen", "kilo"])
 def test_rules_are_proposed_and_added_only_if_asked_for(
     agent: str, installed: None, configure: Configure, home: Path, repo: Path
 ) -> None:
     wanted = configure(agent)
     assert f"[queen setup {agent} --allow]" in said(wanted)
-    settings = repo / f".{agent}" / "settings.json"
+    name = "kilo.json" if agent == "kilo" else f".{agent}/settings.json"
+    settings = repo / name
     before = settings.read_bytes()
-    assert b"queen:*" not in before
+    assert b"queen:*" not in before and b"queen *" not in before
 
     allowed = Setup(wanted.place, str(repo), [agent], allow=True)
     allowed.write()
@@ -96,8 +97,19 @@ def test_rules_are_proposed_and_added_only_if_asked_for(
     text = settings.read_text()
     configure(agent, undo=True)
     assert not settings.exists()
-    put(home / f".{agent}" / "settings.json", text)
+    put(home / (".config/kilo/kilo.json" if agent == "kilo" else name), text)
     assert "--allow" not in said(configure(agent))
+
+
+def test_a_rule_of_the_users_own_in_the_same_object_stays(configure: Configure, repo: Path) -> None:
+    mine = '{"permission": {"bash": {"*": "ask", "queen *": "deny"}}}\n'
+    put(repo / "kilo.json", mine)
+    wanted = Setup(configure("kilo", write=False).place, str(repo), ["kilo"], allow=True)
+    wanted.write()
+    asked = json.loads((repo / "kilo.json").read_text())["permission"]["bash"]
+    assert asked == {"*": "ask", "queen *": "allow"}
+    configure("kilo", undo=True)
+    assert (repo / "kilo.json").read_text() == mine
 
 
 def test_a_version_that_lacks_something_is_named(

@@ -29,7 +29,7 @@ Configure = Callable[..., Setup]
 Recorded = tuple[str, events.Event, dict[str, Any], dict[str, Any]]
 
 OPPORTUNITIES = (events.PROMPT, events.AFTER_EDIT, events.STOP)
-WITH_SETTINGS = [name for name in AGENTS if name != "opencode"]
+WITH_SETTINGS = [name for name in AGENTS if name not in ("opencode", "kilo")]
 SUBJECT = "About the parser"
 BARRED = {"cursor/after-file-edit"}
 """Events that are set up though they carry nothing: they report edits that no other one does."""

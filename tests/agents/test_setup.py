@@ -248,6 +248,7 @@ def test_a_read_only_file_is_refused_and_nothing_is_written(
         ("gemini", ".gemini/settings.json", '{"a": 1 /* }'),
         ("cursor", ".cursor/hooks.json", '["x"]'),
         ("opencode", "opencode.json", '{"mcp": 1}'),
+        ("kilo", "kilo.json", '{"mcp": 1}'),
         ("copilot", ".github/hooks/queenbee.json", "null"),
         ("gemini", "GEMINI.md", "<!-- queenbee: begin (…) -->\nno end\n"),
     ],
@@ -339,11 +340,14 @@ def test_our_hook_is_after_others_and_theirs_stay(
     [
         ("claude", ".mcp.json", ("mcpServers", "queenbee"), {"command": "queen", "args": ["mcp"]}),
         ("copilot", ".mcp.json", ("mcpServers", "queenbee"), {"command": "queen", "args": ["mcp"]}),
-        (
-            "opencode",
-            "opencode.json",
-            ("mcp", "queenbee"),
-            {"type": "local", "command": ["queen", "mcp"], "enabled": True},
+        *(
+            (
+                name,
+                f"{name}.json",
+                ("mcp", "queenbee"),
+                {"type": "local", "command": ["queen", "mcp"], "enabled": True},
+            )
+            for name in ("opencode", "kilo")
         ),
     ],
 )
@@ -370,14 +374,19 @@ def test_codex_gets_the_server_and_the_folders_of_the_hive(
     assert roots[-1] == "/elsewhere"
 
 
-def test_an_existing_opencode_configuration_with_comments_is_used(
-    repo: Path, configure: Configure
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [("opencode", "opencode.jsonc"), ("kilo", "kilo.jsonc"), ("kilo", ".kilo/kilo.json")],
+)
+def test_an_existing_configuration_with_comments_is_used(
+    agent: str, name: str, repo: Path, configure: Configure
 ) -> None:
-    (repo / "opencode.jsonc").write_text('{\n  // mine\n  "theme": "x",\n}\n')
-    configure("opencode")
-    assert "// mine" in (repo / "opencode.jsonc").read_text()
-    assert '"queenbee"' in (repo / "opencode.jsonc").read_text()
-    assert not (repo / "opencode.json").exists()
+    (repo / name).parent.mkdir(exist_ok=True)
+    (repo / name).write_text('{\n  // mine\n  "theme": "x",\n}\n')
+    configure(agent)
+    assert "// mine" in (repo / name).read_text()
+    assert '"queenbee"' in (repo / name).read_text()
+    assert not (repo / f"{agent}.json").exists()
 
 
 def test_instructions_that_are_one_file_get_one_section(repo: Path, configure: Configure) -> None:
@@ -511,6 +520,8 @@ def test_a_list_that_cannot_be_changed_safely_is_refused_with_the_line_to_add(
         ("cursor", "repo/.cursor/"),
         ("opencode", "repo/opencode.jsonc"),
         ("opencode", "home/.config/opencode/"),
+        ("kilo", "repo/.kilo/"),
+        ("kilo", "home/.config/kilo/"),
         ("copilot", "home/.copilot/"),
     ],
 )
@@ -659,7 +670,7 @@ def test_it_says_what_becomes_of_gits_hooks(quick: QuickQueen, repo: Path) -> No
 def test_without_an_agent_the_command_names_them_and_changes_nothing(quick: QuickQueen) -> None:
     ran = quick("setup")
     assert ran.code == 4
-    assert "claude, codex, gemini, cursor, opencode, copilot, qwen" in ran.err
+    assert "claude, codex, gemini, cursor, opencode, copilot, qwen, kilo" in ran.err
     assert quick("guard", "status").code == 1
     checked = quick("setup", "--check")
     assert checked.code == 1

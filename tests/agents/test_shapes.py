@@ -25,7 +25,7 @@ from queenbee.hook import events
 Configure = Callable[..., Setup]
 
 SHAPES = Path(__file__).parent / "shapes"
-WITH_SETTINGS = [name for name in AGENTS if name != "opencode"]
+WITH_SETTINGS = [name for name in AGENTS if name not in ("opencode", "kilo")]
 BEFORE_AN_EDIT = {
     "claude": ("PreToolUse", "claude/pre-edit"),
     "codex": ("PreToolUse", "codex/pre-apply-patch"),
@@ -133,4 +133,4 @@ def test_on_a_machine_without_the_hook_every_command_succeeds_and_stops_nothing(
 
 
 def test_the_plugin_comes_with_the_package_and_calls_the_hook() -> None:
-    assert "queen-hook" in opencode.plugin()
+    assert "queen-hook" in opencode.plugin("opencode")

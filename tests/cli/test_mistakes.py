@@ -201,6 +201,19 @@ def test_the_command_that_is_suggested_after_a_mistake_works_when_pasted(
     assert pasted.returncode == 0, (refused.stderr, pasted.stderr)
 
 
+def test_a_check_that_takes_long_is_not_mute(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    shell(f"{SHOP} {WORK} && queen claim t-1", shop)
+    impatient = "from queenbee.cli import main, terminal; terminal._LINE_EVERY_S = 0.1; main.main()"
+    land = f"{sys.executable} -c '{impatient}' land --check 'sleep 2'"
+    mute = shell(f"{land} --json", tmp_path / "shop-ui")
+    assert (mute.returncode, "still working" in mute.stderr) == (0, False)
+    shell("echo c > c && git add c && git commit -qm c", tmp_path / "shop-ui")
+    spoken = shell(land, tmp_path / "shop-ui")
+    assert (spoken.returncode, "queen: still working" in spoken.stderr) == (0, True)
+
+
 def test_undoing_a_setup_names_only_what_it_takes_out(tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()

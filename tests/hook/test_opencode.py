@@ -7,17 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from queenbee import Hive
+from queenbee.agents import opencode
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="the plugin needs node")
-
-PLUGIN = files("queenbee.agents").joinpath("opencode_plugin.js")
 
 ONE = """
 import plugin from "./queenbee.mjs"
@@ -109,17 +107,17 @@ def path_with_hook(tmp_path: Path) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-def run(tree: Path, version: str, steps: str, path: str, **env: str) -> Any:
+def run(tree: Path, version: str, steps: str, path: str, agent: str = "opencode") -> Any:
     """Runs steps in node after one of the versions, and returns what they print last."""
     place = tree.parent / "plugin"
     place.mkdir(exist_ok=True)
-    (place / "queenbee.mjs").write_text(PLUGIN.read_text(encoding="utf-8"))
+    (place / "queenbee.mjs").write_text(opencode.plugin(agent))
     (place / "run.mjs").write_text(f"{version}\n{steps}\nprocess.exit(0)\n")
     clean = {key: value for key, value in os.environ.items() if not key.startswith("QUEEN_")}
     done = subprocess.run(
         ["node", str(place / "run.mjs"), str(tree)],
         cwd=tree,
-        env={**clean, "PATH": path, **env},
+        env={**clean, "PATH": path},
         capture_output=True,
         text=True,
         timeout=60,
@@ -151,6 +149,21 @@ def test_an_edit_is_leased_refused_and_told(tree: Path, version: str, path_with_
     assert "You changed a file that another agent holds. docs/a.md" in told
     assert quiet == "done"
     assert holders(tree) == {"docs/**": "reviewer", "src/app.py": "opencode-sesfirst"}
+
+
+def test_in_kilo_cli_the_default_is_a_function_and_sessions_are_named_after_it(
+    tree: Path, path_with_hook: str
+) -> None:
+    """Its older versions call every export, and take no object."""
+    steps = """
+    const told = await asks("ses_first", "Go on")
+    console.log(JSON.stringify([told, await edit("ses_first", "src/app.py") ?? null]))
+    """
+    one = ONE.replace("plugin.server(", "plugin(")
+    told, refused = run(tree, one, steps, path_with_hook, "kilo")
+    assert "You are kilo-sesfirst." in told
+    assert refused is None
+    assert holders(tree) == {"src/app.py": "kilo-sesfirst"}
 
 
 @BOTH

@@ -120,7 +120,7 @@ def test_every_agent_has_its_shapes_and_its_row_in_the_sources() -> None:
     agents = {path.parent.name for path in FILES}
     known = {
         events.CLAUDE, events.CODEX, events.GEMINI, events.CURSOR, events.COPILOT, events.OPENCODE,
-        events.QWEN,
+        events.QWEN, events.KILO,
     }  # fmt: skip
     assert agents == known
     assert all(f"| {agent} |" in page for agent in agents)

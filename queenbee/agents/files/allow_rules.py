@@ -14,16 +14,24 @@ if TYPE_CHECKING:
 
 
 class AllowRules:
-    """Our rules in the list `outer.inner` of a settings file."""
+    """Our rules in `outer.inner` of a settings file: a list, or an object whose members each have
+    the same value."""
 
     what = "allow rules"
 
     def __init__(
-        self, path: str, place: tuple[str, str], rules: Sequence[str], *, comments: bool = False
+        self,
+        path: str,
+        place: tuple[str, str],
+        rules: Sequence[str],
+        *,
+        value: str | None = None,
+        comments: bool = False,
     ) -> None:
         self.path = path
         self.rules = list(rules)
         self._outer, self._inner = place
+        self._value = value
         self._comments = comments
 
     def key(self) -> object:
@@ -39,19 +47,23 @@ class AllowRules:
     def added(self, text: str | None) -> str:
         """Returns the settings with the rules in them."""
         if text is None:
-            made = {self._outer: {self._inner: self.rules}}
+            made = {self._outer: {self._inner: self._given(self.rules)}}
             return json.dumps(made, indent=2, ensure_ascii=False) + "\n"
         missing = self.lacking(text)
         if not missing:
             return text
         root, *deeper = self._containers(text)
         if not deeper:
-            return insert(text, root, self._outer, {self._inner: missing}, 1)
+            return insert(text, root, self._outer, {self._inner: self._given(missing)}, 1)
         if len(deeper) == 1:
-            return insert(text, deeper[0], self._inner, missing, 2)
+            return insert(text, deeper[0], self._inner, self._given(missing), 2)
         for rule in missing:
-            text = insert(text, self._containers(text)[2], None, rule, 3)
+            key, value = (None, rule) if self._value is None else (rule, self._value)
+            text = insert(text, self._containers(text)[2], key, value, 3)
         return text
+
+    def _given(self, rules: list[str]) -> object:
+        return rules if self._value is None else dict.fromkeys(rules, self._value)
 
     def removed(self, text: str | None) -> str | None:
         """Returns the settings without the rules, or None if they held nothing else."""
@@ -68,7 +80,10 @@ class AllowRules:
         """Returns the object of the settings, then as much of the way to the list as is there."""
         json_object(self.path, text, comments=self._comments)
         path = [Container(text, begin(text))]
-        for name, bracket in ((self._outer, "{"), (self._inner, "[")):
+        for name, bracket in (
+            (self._outer, "{"),
+            (self._inner, "[" if self._value is None else "{"),
+        ):
             item = path[-1].member(name)
             if item is None:
                 break
@@ -81,4 +96,8 @@ class AllowRules:
         return path
 
     def _rules_in(self, text: str, found: Container) -> list[object]:
-        return [loads(text[each.start : each.end], comments=self._comments) for each in found.items]
+        values = [loads(text[i.value : i.end], comments=self._comments) for i in found.items]
+        if self._value is None:
+            return values
+        named = zip(found.items, values, strict=True)
+        return [item.key if value == self._value else None for item, value in named]

@@ -69,8 +69,8 @@ def setup(
 ) -> Answer:
     """Connect coding agents to the hive
 
-    AGENT is claude, codex, gemini, cursor, opencode, copilot or qwen; by default, those that
-    are used here. Each gets hooks, the MCP server, a section in its file of instructions and a
+    AGENT is claude, codex, gemini, cursor, opencode, copilot, qwen or kilo; by default, those
+    that are used here. Each gets hooks, the MCP server, a section in its file of instructions and a
     skill, and git gets the guard. The files belong to this worktree until you commit and merge
     them. Running it again changes nothing. If one file cannot be changed, none is.
     """
