@@ -115,6 +115,8 @@ def test_an_issue_before_its_gate_is_noticed(story: Story) -> None:
     passed.claim("a", "i", more={"gated": True})
     assert not passed.broken("order")
     passed("a", "gate", "1", status=1)
+    passed("a", "next", answer={"issue_id": "i", "again": True})
+    assert not passed.broken("order")
     passed.claim("b", "i", more={"gated": True})
     assert passed.broken("order")
 
