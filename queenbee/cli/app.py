@@ -71,7 +71,7 @@ class Invocation:
         """Notices under `--json`, kept for the one document that is printed at the end."""
         self.in_order = False
         """Whether notices go where the answer goes, before it, so that the order is kept."""
-        self.bar = Bar()
+        self.bar = Bar(self.tell)
         self._hive: Hive | None = None
 
     @property

@@ -57,7 +57,7 @@ def waiting_for(what: str, wait_s: float) -> Iterator[Callable[[float], None]]:
         columns = shutil.get_terminal_size().columns
         text = f"waiting for {what}, {format_duration(wait_s)} at most"
         aside(printable(shortened(text, max(20, columns - 1))), end="")
-    again_s = _LINE_EVERY_S
+    again_s, invocation().bar.is_mute = _LINE_EVERY_S, True
 
     def say_again(waited_s: float) -> None:
         nonlocal again_s
@@ -68,6 +68,7 @@ def waiting_for(what: str, wait_s: float) -> Iterator[Callable[[float], None]]:
     try:
         yield say_again
     finally:
+        invocation().bar.is_mute = False
         waited_s = time.monotonic() - begun_s
         if shown:
             aside("\r\x1b[K", end="")

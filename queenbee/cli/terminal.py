@@ -14,7 +14,7 @@ import click
 from queenbee.core.text import JOINERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 BAR_AFTER_S = 1.0
 """A shorter build shows no bar."""
@@ -193,7 +193,12 @@ class Bar:
     part that is done and the time that is left; elsewhere a line every ten seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
+        self._tell = tell or (lambda text: aside(f"queen: {text}"))
+        """Prints a line that stays, where there is no terminal."""
+        self.is_mute = False
+        """Whether somebody else says what is waited for."""
+        self._said_s = 0.0
         self._begun_s: float | None = None
         self._shown_s = 0.0
         self._shown = ""
@@ -213,18 +218,21 @@ class Bar:
     def _tick(self, begun_s: float) -> None:
         every_s = BAR_AFTER_S if self._is_terminal else _LINE_EVERY_S
         while not self._running.acquire(timeout=every_s):
-            if self._begun_s is None:
-                self._draw(f"working {time.monotonic() - begun_s:.0f} s")
+            now_s = time.monotonic()
+            was_told = not self._is_terminal and now_s - self._said_s < every_s / 2
+            if self._begun_s is None and not (self.is_mute or was_told):
+                self._draw(f"working {now_s - begun_s:.0f} s")
 
     def pause(self) -> None:
         """Removes the line, before another one is written."""
+        self._said_s = time.monotonic()
         if self._shown:
             aside("\r" + " " * len(self._shown) + "\r", end="")
             self._shown = ""
 
     def _draw(self, text: str) -> None:
         if not self._is_terminal:
-            aside(f"queen: still {text}")
+            self._tell(f"still {text}")
             return
         before, self._shown = self._shown, text
         aside("\r" + text.ljust(len(before)), end="")

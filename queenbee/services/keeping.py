@@ -83,6 +83,8 @@ class Keeping:
         self._answer: Answer | None = None
         self._to_ask_ms: int | None = None
         """Since when git is to be asked once nobody waits for the lock any more."""
+        self.head_of_write = ""
+        """The commit by which the open write goes, whatever becomes HEAD meanwhile; or empty."""
 
     def moment(self) -> Moment:
         """Returns what changes whenever the file or the ledger does."""
@@ -143,12 +145,27 @@ class Keeping:
             self._to_ask_ms = min(since_ms, self._to_ask_ms or since_ms)
         return None if self.store.is_writing else self._asked(head, since_ms)
 
+    def begin_write(self) -> bool:
+        """Lets a write go by the commit that is HEAD now; returns whether its rows are in step with
+        the ledger, so that git need not be asked.
+        """
+        self.head_of_write = ""
+        if self.store.asks_git is None or self.is_in_step(self.moment()):
+            return True
+        self.head_of_write = self._head()
+        return False
+
+    @property
+    def has_to_ask(self) -> bool:
+        """Whether there is something that git could not be asked during a write."""
+        return self._to_ask_ms is not None
+
     def ask_now(self) -> bool:
         """Asks git what it could not be asked during a write; returns whether there was something.
 
         Call it without the lock.
         """
-        since_ms, self._to_ask_ms = self._to_ask_ms, None
+        since_ms, self._to_ask_ms, self.head_of_write = self._to_ask_ms, None, ""
         return since_ms is not None and self._asked(self._head(), since_ms) is not None
 
     def _asked(self, head: str, since_ms: int) -> Answer | None:
@@ -160,6 +177,8 @@ class Keeping:
         return self._answer
 
     def _head(self) -> str:
+        if self.head_of_write and self.store.is_writing:
+            return self.head_of_write
         from queenbee.store.git_files.worktrees import commit_at  # noqa: PLC0415 - start-up
 
         return commit_at(self.store.layout.root)

@@ -267,6 +267,14 @@ class Store:
 
             refuse_secrets(fields)
 
+    def lacks_answer(self) -> bool:
+        """Returns whether a write that has begun must end, for git to be asked without the lock."""
+        if self.keeping.begin_write():
+            return False
+        from queenbee.services.settling import lacks_answer  # noqa: PLC0415 - start-up
+
+        return lacks_answer(self.keeping)
+
     def settled_issues(self, edits: Sequence[Edit], *, everything: bool) -> Settled | None:
         """Returns what a transaction does to the tracker's rows beside these edits; None if there
         are no edits, and nothing has changed since the last write.

@@ -39,6 +39,14 @@ def mended(keeping: Keeping, rows: dict[str, Row], moment: Moment) -> dict[str, 
     return {**rows, **found.rows}
 
 
+def lacks_answer(keeping: Keeping) -> bool:
+    """Returns whether git must say which rows commits removed, before anything is written: a file
+    that is written without the others might be committed, and that would remove them.
+    """
+    _compared(keeping, newest(read_rows_exactly(keeping.path)), keeping.moment())
+    return keeping.has_to_ask
+
+
 def settled(keeping: Keeping, edits: Sequence[Edit], *, everything: bool) -> Settled:
     """Returns what a write does to the file and the ledger, with these edits. With `everything`,
     the rows of other programs go to the ledger, too. Needs the hive's lock.

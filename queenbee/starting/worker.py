@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import printable, quotation, shortened
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import QueenError
 from queenbee.git.run import line
@@ -94,7 +94,7 @@ class Worker:
     _began_with: int = 0
 
     def __post_init__(self) -> None:
-        self._began_with = self._completed() - self.entry.landed
+        self._began_with = len(self._completed()) - self.entry.landed
         if self.entry.process:
             log = roster.log_path(self.hive.layout, self.name)
             self._child = Child(self.entry.process, log=log)
@@ -269,13 +269,13 @@ class Worker:
         """Decides what follows the end of a process; `ended` is empty for one that succeeded."""
         was_landing, self.entry.process = self.entry.state == "landing", ""
         self.cost_usd += self._reported_cost()
-        before, self.entry.landed = self.entry.landed, self._completed() - self._began_with
+        done, before = self._completed(), self.entry.landed
+        self.entry.landed = len(done) - self._began_with
         held = self.held()
         if self.entry.landed > before:
             self._starts, self._ends, self._why = 0, 0, ""
-            self.tell(
-                f"{self.name} landed {self.entry.issue_id}; issues so far: {self.entry.landed}"
-            )
+            landed = ", ".join(done[before - self.entry.landed :])
+            self.tell(f"{self.name} landed {landed}; issues so far: {self.entry.landed}")
         if held is None:
             self._note("between")
         elif not ended and not was_landing and held.issue_id == self.entry.issue_id:
@@ -283,6 +283,8 @@ class Worker:
             self._land(held.issue_id)
         else:
             why = f"what it made did not land{self._refusal()}" if was_landing else ended
+            if ended and not was_landing and (said := self._tail().splitlines()):
+                why += f", after {quotation(said[-1], 160)}"
             self._fail(why or "it ended without landing it", held, is_landing=was_landing)
 
     def _land(self, issue_id: str) -> None:
@@ -378,8 +380,9 @@ class Worker:
             self.entry.avoids = sorted(teams)
             self._note(self.entry.state)
 
-    def _completed(self) -> int:
-        return len(self.hive.assignments.find(droid=self.name, status="completed"))
+    def _completed(self) -> list[str]:
+        found = self.hive.assignments.find(droid=self.name, status="completed")
+        return [each.issue_id for each in found]
 
     def _unlanded(self) -> int:
         """Returns how many commits of its branch are not on the main branch."""

@@ -72,6 +72,12 @@ TABLE = (
            "remote", ("reservations", "agreement", "mail", "kept")),
     Broken("services/messages.py", "Messages.read_unread", "{READ: tx.now}", "{}",
            "database", ("mail",)),
+    Broken("store/engines/postgres/postgres_write.py", "PostgresWrite._was_recorded",
+           "connection.is_recorded(first, turn, left_s)", "True",
+           "database", ("kept", "mail"), 2_000),
+    Broken("store/engines/postgres/engine.py", "PostgresEngine.now_ms",
+           "then_ms + (time.monotonic_ns() - at_ns) // 1_000_000", "time.time_ns() // 1_000_000",
+           "database", ("reservations", "refusals")),
     Broken("mcp/tools.py", "_inbox", "messages.read_unread(limit=given['limit'])",
            "messages.inbox(unread=True)", "files", ("mail",)),
 )  # fmt: skip

@@ -264,6 +264,8 @@ def _gated(calls: list[Call]) -> Iterator[str]:
     for call in in_order(calls, "claim", "next", "complete"):
         if call.what not in gated and _given(call) not in gated:
             continue
+        if call.kind == "next" and call.answer["again"]:
+            continue  # It has it since the gate was open.
         before = [run for run in runs if run.asked < call.answered]
         failed = max((run.asked for run in before if run.status == 1
                       and run.answered < call.asked), default=0)  # fmt: skip

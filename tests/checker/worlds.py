@@ -12,13 +12,16 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.checker import ROOT
 from tests.checker.droids import Droid, Issues, Processes, waited_for
 from tests.checker.history import Call
 from tests.checker.laws import End
 from tests.torture.network import Proxy, Server
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _CLOCK = """\
 import os, time
@@ -73,6 +76,8 @@ class World:
         self.processes = Processes()
         self.counts: Counter[str] = Counter()
         self._product = product
+        self._off_ns: dict[str, int] = {}
+        """By how much the clock of a tree is off, where each has one of its own."""
         self._left = operations
         self._lock = threading.Lock()
         self._stack = ExitStack()
@@ -97,11 +102,12 @@ class World:
 
     def environment(self, tree: str) -> dict[str, str]:
         """Returns what a process in a tree has in its environment."""
-        return {
+        clock = {"CHECKER_CLOCK_NS": str(self._off_ns.get(tree, 0))} if self._off_ns else {}
+        return clock | {
             "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
             "HOME": self.folder,
             "LANG": "C.UTF-8",
-            "PYTHONPATH": self._product,
+            "PYTHONPATH": os.pathsep.join([self.folder] * bool(clock) + [self._product]),
             "QUEEN_DURABILITY": "buffered",
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_CONFIG_NOSYSTEM": "1",
@@ -140,6 +146,12 @@ class World:
     def make(self) -> None:
         """Makes the trees, and says which droid is where."""
         raise NotImplementedError
+
+    def set_clocks(self, trees: Sequence[str]) -> None:
+        """Gives each tree a clock of its own, up to half an hour off."""
+        with open(os.path.join(self.folder, "sitecustomize.py"), "w", encoding="utf-8") as file:
+            file.write(_CLOCK)
+        self._off_ns = {each: self.chance.randint(-1800, 1800) * 10**9 for each in trees}
 
     def disturb(self) -> None:
         """Does something unpleasant."""
@@ -276,18 +288,15 @@ class Remote(World):
     prepared_issues = tuple(_IDS)
 
     def make(self) -> None:
-        self._off_ns: dict[str, int] = {}
         bare = os.path.join(self.folder, "hub.git")
         subprocess.run(["git", "init", "-q", "--bare", "-b", "main", bare], check=True)
         self.must_git(bare, "config", "receive.autogc", "false")
         server = Server(self.folder, "git")
         self._stack.callback(server.stop)
-        with open(os.path.join(self.folder, "sitecustomize.py"), "w", encoding="utf-8") as file:
-            file.write(_CLOCK)
         clones = [self.main, *(os.path.join(self.folder, f"clone-{n}") for n in range(2))]
+        self.set_clocks(clones)
         self._proxies = []
         for clone in clones:
-            self._off_ns[clone] = self.chance.randint(-1800, 1800) * 10**9
             self.must_git(self.folder, "clone", "-q", bare, clone)
             if clone == self.main:
                 self.must(clone, "init")
@@ -304,11 +313,6 @@ class Remote(World):
         self.trees = {f"droid-{number}": clones[number % 3] for number in range(6)}
         for clone in clones:
             self.must(clone, "sync")
-
-    def environment(self, tree: str) -> dict[str, str]:
-        env = super().environment(tree)
-        env["PYTHONPATH"] = os.pathsep.join((self.folder, env["PYTHONPATH"]))
-        return {**env, "CHECKER_CLOCK_NS": str(self._off_ns.get(tree, 0))}
 
     def disturb(self) -> None:
         if self.chance.random() < 0.1:
@@ -345,7 +349,9 @@ class Remote(World):
 
 
 class Database(World):
-    """Machines that keep their hive in one PostgreSQL, whose server is killed."""
+    """Machines, each with a clock of its own, that keep their hive in one PostgreSQL: its server is
+    killed, and connections are cut.
+    """
 
     kind = "database"
     prepared_issues = tuple(_IDS)
@@ -366,6 +372,7 @@ class Database(World):
         for number in range(2):
             machines.append(os.path.join(self.folder, f"machine-{number}"))
             self.must_git(self.folder, "clone", "-q", self.main, machines[-1])
+        self.set_clocks(machines)
         self.trees = {f"droid-{number}": machines[number % 3] for number in range(8)}
 
     def environment(self, tree: str) -> dict[str, str]:
@@ -374,11 +381,14 @@ class Database(World):
         return {**super().environment(tree), **durable}
 
     def disturb(self) -> None:
-        if self.chance.random() < 0.05:
+        dice = self.chance.random()
+        if dice < 0.05:
             self._server.stop("immediate")
             time.sleep(self.chance.uniform(0, 0.5))
             self._server.start()
             self.counts["server killed"] += 1
+        elif dice < 0.3:
+            self.counts["connections cut"] += self._server.cut(0.5)
         else:
             super().disturb()
 

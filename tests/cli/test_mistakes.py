@@ -205,13 +205,20 @@ def test_a_check_that_takes_long_is_not_mute(tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
     shell(f"{SHOP} {WORK} && queen claim t-1", shop)
-    impatient = "from queenbee.cli import main, terminal; terminal._LINE_EVERY_S = 0.1; main.main()"
+    impatient = "from queenbee.cli import main, progress, terminal; "
+    impatient += "progress._LINE_EVERY_S = terminal._LINE_EVERY_S = 0.1; main.main()"
     land = f"{sys.executable} -c '{impatient}' land --check 'sleep 2'"
     mute = shell(f"{land} --json", tmp_path / "shop-ui")
     assert (mute.returncode, "still working" in mute.stderr) == (0, False)
     shell("echo c > c && git add c && git commit -qm c", tmp_path / "shop-ui")
     spoken = shell(land, tmp_path / "shop-ui")
-    assert (spoken.returncode, "queen: still working" in spoken.stderr) == (0, True)
+    assert (spoken.returncode, "queen: still working" in spoken.stdout) == (0, True)
+    shell("queen issue new B --id t-2 --as bo && queen claim t-2 --as bo", shop)
+    shell("queen issue new C --id t-3 --as bo && queen claim t-3", tmp_path / "shop-ui")
+    quick = land.replace("sleep 2", "true")
+    waited = shell(f"echo d > d && timeout 3 {quick} -m d --next", tmp_path / "shop-ui")
+    assert "waiting for an issue, " in waited.stdout
+    assert "still working" not in waited.stdout + waited.stderr
 
 
 def test_undoing_a_setup_names_only_what_it_takes_out(tmp_path: Path) -> None:

@@ -74,6 +74,19 @@ def test_a_landing_leaves_the_main_worktree_clean(
     assert git(tree, "symbolic-ref", "--short", "HEAD").strip() == "ui"
 
 
+def test_a_landing_carries_what_git_took_away_while_the_check_ran(
+    quick: QuickQueen, tracked: Path, tree: Path
+) -> None:
+    quick("issue", "new", "Third", "--id", "q-3", as_="boss")
+    git(tracked, "commit", "-qam", "records")
+    quick("issue", "new", "Fourth", "--id", "q-4", as_="boss")
+    back = f"git -C {tracked} checkout -q HEAD~1 -- .beads && git -C {tracked} reset -q"
+    assert quick("land", "--check", f"{back} && true", as_="ui", cwd=tree).code == 0
+    landed = git(tracked, "log", "-1", "--format=%H", "--merges", "main").strip()
+    rows = git(tracked, "show", f"{landed}:.beads/issues.jsonl")
+    assert [each for each in ("q-3", "q-4") if each not in rows] == []
+
+
 def test_a_loop_makes_one_commit_an_issue_and_one_at_its_end(
     quick: QuickQueen, tracked: Path, tree: Path
 ) -> None:

@@ -406,6 +406,30 @@ class TestAskingGit:
         assert titles(taken) == {"qb-1": "New"}
         assert len(asked) == 1
 
+    def test_leaves_no_moment_in_which_the_file_lacks_rows_beside_a_new_one(
+        self, hive: Hive, tracker: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Else, somebody could commit it, and that would remove them."""
+        new(hive, "qb-1")
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "one")
+        new(hive, "qb-2")
+        git(repo, "commit", "-qam", "two")
+        git(repo, "checkout", "-q", "HEAD~1", "--", ".beads/issues.jsonl")
+        git(repo, "reset", "-q")
+        replace_rows, seen = settling.replace_rows, []
+
+        def replaced(path: str, edits: Any) -> Any:
+            done = replace_rows(path, edits)
+            seen.append(titles(tracker).keys())
+            return done
+
+        monkeypatch.setattr(settling, "replace_rows", replaced)
+        with hive.transaction() as tx:  # Who reads issues before it has asked already.
+            tx.put_issue({"id": "qb-3", "title": "Third"})
+            git(repo, "commit", "-q", "--allow-empty", "-m", "meanwhile")
+        assert seen == [{"qb-1", "qb-2", "qb-3"}]
+
     def test_in_vain_shows_the_row_and_writes_nothing(self, hive: Hive, taken: Path) -> None:
         hive.asks_git = lambda layout, since_ms: ({}, False)
         write(hive)

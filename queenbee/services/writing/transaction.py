@@ -38,9 +38,14 @@ if TYPE_CHECKING:
         def state(self, kind: str) -> Records: ...
         def mint(self, kind: str) -> str: ...
         def look(self, fields: Mapping[str, object]) -> None: ...
+        def lacks_answer(self) -> bool: ...
         def settled_issues(self, edits: Sequence[Edit], *, everything: bool) -> Settled | None: ...
         def committed(self, kinds: Sequence[str]) -> None: ...
         def wrote(self) -> None: ...
+
+
+_MOST_BEGINS = 4
+"""Others may commit while git is asked. The last time, the write asks afterwards."""
 
 
 class Transaction:
@@ -128,14 +133,28 @@ class Transaction:
                 hint="try again; nothing was written (do not nest transactions)",
             )
         try:
-            write = self._store.engine.writing(self._store.actor_or_none or "somebody")
-            write.begin()
+            self._write = self._begun()
         except BaseException:
             self._mutex.release()
             raise
-        self._write = write
         self.now_ms = self._store.now_ms()
         return self
+
+    def _begun(self) -> Write:
+        """Begins the write, once git has said what has to be known of rows that are not there."""
+        for left in reversed(range(_MOST_BEGINS)):
+            write = self._store.engine.writing(self._store.actor_or_none or "somebody")
+            write.begin()
+            try:
+                must_ask = self._store.lacks_answer()
+            except BaseException:
+                write.end()
+                raise
+            if not (must_ask and left):
+                break
+            write.end()
+            self._store.keeping.ask_now()
+        return write
 
     def _record(self, write: Write) -> None:
         settled = self._store.settled_issues(self._rows, everything=self._keeps_all)
