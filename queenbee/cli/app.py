@@ -89,7 +89,7 @@ class Invocation:
 
     def tell(self, text: str) -> None:
         """Prints a notice to standard error, or keeps it under `--json`."""
-        self.bar.pause()
+        self.bar.make_way()
         if self.json:
             if text not in self.notices:  # Who waits is told the same every ten seconds.
                 self.notices.append(text)

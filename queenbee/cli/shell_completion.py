@@ -246,9 +246,11 @@ _OF_COMMANDS: dict[tuple[str, str], Source] = {
     for source, name, commands in (
         (_anything, "issue_id", ["issue new"]),
         (_closed, "issue_ids", ["issue reopen"]),
-        (_ready, "issue_id", ["claim", "worktree add"]),
+        (_ready, "issue_ids", ["claim"]),
+        (_ready, "issue_id", ["worktree add"]),
         (_worktrees, "name", ["worktree remove"]),
-        (_taken, "issue_id", ["complete", "release", "land"]),
+        (_taken, "issue_id", ["complete", "release"]),
+        (_taken, "issue_ids", ["land"]),
         (_addressees, "words", ["msg send"]),
         (_mail, "ids", ["msg read", "msg ack"]),
         (_mail, "message_id", ["msg reply"]),

@@ -224,11 +224,15 @@ class Bar:
                 self._draw(f"working {now_s - begun_s:.0f} s")
 
     def pause(self) -> None:
-        """Removes the line, before another one is written."""
-        self._said_s = time.monotonic()
+        """Removes the line."""
         if self._shown:
             aside("\r" + " " * len(self._shown) + "\r", end="")
             self._shown = ""
+
+    def make_way(self) -> None:
+        """Removes the line, before a notice is written; that says already that somebody works."""
+        self.pause()
+        self._said_s = time.monotonic()
 
     def _draw(self, text: str) -> None:
         if not self._is_terminal:

@@ -125,7 +125,14 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "zzz", 2, "usage", "No such command 'zzz'.", "queen --help"),
     ("u", "claim qb-3 --resaon x", 2, "usage", "--reason", "queen claim --help"),
     ("u", "--jsno claim qb-3", 2, "usage", "--json", "queen --help"),
-    ("u", "claim qb-3 qb-1", 2, "usage", "unexpected extra argument (qb-1)", "queen claim --help"),
+    (
+        "u",
+        "release qb-3 qb-1",
+        2,
+        "usage",
+        "unexpected extra argument (qb-1)",
+        "queen release --help",
+    ),
 ]
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import command, is_mine
+from queenbee.cli.app import command, invocation, is_mine, tell
 from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import force, seconds
-from queenbee.cli.rendering import ago, paragraph, table
+from queenbee.cli.rendering import ago, describe, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.text import printable, shortened, suggested
-from queenbee.errors import NotFound
+from queenbee.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,8 +79,25 @@ def show_one(assignment: Assignment) -> None:
     paragraph(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}{sign}")
 
 
-@command("claim", show=show_one, example="queen claim qb-42", at_once=True)
-@click.argument("issue_id", metavar="ISSUE")
+def _show_claimed(given: Assignment | list[Assignment]) -> None:
+    if isinstance(given, Assignment):
+        show_one(given)
+        return
+    hive = invocation().hive
+    for each in given:
+        show_one(each)
+        issue = hive.issues.get_or_none(each.issue_id)
+        if issue is not None:
+            paragraph(printable(issue.title))
+            describe(issue.fields)
+    if hive.layout.worktree:
+        from queenbee.cli.commands import work  # noqa: PLC0415 - a circle
+
+        work.show_landing_of([each.issue_id for each in hive.assignments.find(droid=hive.actor)])
+
+
+@command("claim", show=_show_claimed, example="queen claim qb-42", at_once=True)
+@click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
 @force("anyway", "Also if it waits for others or is set aside")
@@ -88,7 +106,7 @@ def show_one(assignment: Assignment) -> None:
 @confirm_options
 def claim(  # noqa: PLR0913 - the options of a command
     hive: Hive,
-    issue_id: str,
+    issue_ids: tuple[str, ...],
     worktree: str | None,
     reason: str | None,
     anyway: bool,
@@ -96,22 +114,39 @@ def claim(  # noqa: PLR0913 - the options of a command
     wait: int | None,
     confirm: bool,
     local_if_offline: bool,
-) -> Assignment:
+) -> Assignment | list[Assignment]:
     """Claim an issue that can be started and that nobody has
 
-    queen next chooses one for you.
+    queen next chooses one for you. Of several, it claims those that it can, and says why not the
+    others.
     """
-    issue_id = hive.issue_id(issue_id)
-    if not new:
-        hive.issues.refuse_slip(issue_id)
-    rest = {"worktree": worktree, "reason": reason, "anyway": anyway}
-
-    def claimed(wait_s: float, watcher: Any) -> list[Assignment]:
-        claim = hive.assignments.claim
-        return [claim(issue_id, **rest, wait_s=wait_s, on_progress=watcher)]  # type: ignore[arg-type]
-
+    issues = [hive.issue_id(each) for each in issue_ids]
+    for each in issues if not new else ():
+        hive.issues.refuse_slip(each)
+    rest: dict[str, Any] = {"worktree": worktree, "reason": reason, "anyway": anyway}
     terms = {"confirm": confirm, "local_if_offline": local_if_offline}
-    return granted(hive, claimed, wait_s=wait, **terms)[0]  # type: ignore[no-any-return]
+
+    def claimed(issue_id: str) -> Assignment:
+        claim = partial(hive.assignments.claim, issue_id, **rest)
+
+        def ask(wait_s: float, watcher: Any) -> list[Assignment]:
+            return [claim(wait_s=wait_s, on_progress=watcher)]
+
+        return granted(hive, ask, wait_s=wait, **terms)[0]  # type: ignore[no-any-return]
+
+    if not issues[1:]:
+        return claimed(issues[0])
+    given, refused = [], []
+    for each in issues:
+        try:
+            given.append(claimed(each))
+        except Conflict as error:
+            refused.append(error)
+    if not given:
+        raise refused[0]
+    for why in refused:
+        tell(f"not claimed: {why.message}")
+    return given
 
 
 @command(

@@ -59,7 +59,8 @@ def _show_landing(value: dict[str, Any]) -> None:
     if value["told"]:
         say(f"told {printable(', '.join(value['told']))} which files that they work on changed")
     if value["completed"] is not None:
-        views.show_loop({"completed": value["completed"], "next": None})
+        for each in (value["completed"], *value["also"]):
+            views.show_loop({"completed": each, "next": None})
 
 
 @command(
@@ -69,7 +70,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     "queen land qb-42 --reason 'tax is in' --check 'make slow' --next\n"
     "queen land --continue",
 )
-@click.argument("issue_id", required=False, metavar="[ISSUE]")
+@click.argument("issue_ids", nargs=-1, metavar="[ISSUE]...")
 @click.option(
     "--check",
     metavar="COMMAND",
@@ -92,7 +93,7 @@ def _show_landing(value: dict[str, Any]) -> None:
 @click.option("--abort", "abort", is_flag=True, help="Take the unfinished merge back")
 def land(  # noqa: PLR0913 - the options of a command
     hive: Hive,
-    issue_id: str | None,
+    issue_ids: tuple[str, ...],
     check: str | None,
     unchecked: bool,
     message: str | None,
@@ -108,9 +109,9 @@ def land(  # noqa: PLR0913 - the options of a command
 
     For a worktree of its own: it waits for its turn, merges the main branch into yours, runs the
     check that is set (land.check), yours and those of the issue, and moves the main branch to yours
-    by fast-forward, also in the main worktree. Then it completes ISSUE (default: the one that you
-    have), and tells those who work on files that changed. Without any check, it refuses. Those who
-    wait for their turn land with you, with one check.
+    by fast-forward, also in the main worktree. Then it completes each ISSUE (default: the one that
+    you have), and tells those who work on files that changed. Without any check, it refuses. Those
+    who wait for their turn land with you, with one check.
 
     If the merge has conflicts, it leaves them to you, and others land meanwhile: resolve them, git
     add, and --continue, which does what was asked before, or --abort. If a check fails (exit 1),
@@ -119,13 +120,14 @@ def land(  # noqa: PLR0913 - the options of a command
     With --confirm, the git remote confirms first that the issue is yours, and files that others
     hold on other machines count too. Exit 6: it cannot be reached, and nothing was landed.
     """
-    others = (issue_id, check, reason, take_next, go_on, confirm, unchecked, message, alone)
+    others = (issue_ids, check, reason, take_next, go_on, confirm, unchecked, message, alone)
     if abort:
         return _taken_back(hive, others)
     from queenbee.git.landing.requests import Request  # noqa: PLC0415 - start-up
 
+    issue_id = issue_ids[0] if issue_ids else None
     given = (issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message, alone)
-    asked = Request(*given)
+    asked = Request(*given, also=issue_ids[1:])
     return _landed(hive, asked)
 
 
@@ -135,7 +137,14 @@ def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
     if any(others):
         raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
     landings.abort(hive, tell=tell)
-    return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
+    nothing: dict[str, Any] = {
+        "landing": None,
+        "told": [],
+        "completed": None,
+        "also": [],
+        "next": None,
+    }
+    return Answer(nothing, yes=True)
 
 
 def _landed(hive: Hive, asked: Request) -> Answer:
@@ -152,6 +161,7 @@ def _landed(hive: Hive, asked: Request) -> Answer:
         "landing": landing,
         "told": done.told,
         "completed": done.completion,
+        "also": done.also,
         "next": None,
     }
     if asked.take_next and done.done:

@@ -87,10 +87,28 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"… {len(untold) - _SHOWN} more not merged yet: queen worktree collisions")
     _show_mail(begin)
     _show_branch(begin)
+    _show_end_of(begin)
+
+
+def _show_end_of(begin: Begin) -> None:
+    """Shows what else could be done at once, and what to type when it is done."""
+    if begin.together:
+        more = [f"{each.id} ({shortened(each.title, _TITLE)})" for each in begin.together]
+        claim = suggested("queen claim", *(each.id for each in begin.together))
+        paragraph(printable(f"ready too, in the same files: {'; '.join(more)}"))
+        paragraph(printable(f"    where each is small, do them at once: {claim}"))
     if begin.lands:
-        paragraph("when it is done: queen land -m 'WHAT YOU DID' --next")
+        show_landing_of(begin.mine)
     else:
-        paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
+        done = suggested("queen complete", begin.assignment.issue_id, next=True)
+        paragraph(printable(f"when it is done: {done}"))
+
+
+def show_landing_of(issues: Sequence[str]) -> None:
+    """Shows what to type when these issues are done, which are all that the droid has."""
+    which = " ".join(["queen land", *map(shell_word, issues)]) if issues[1:] else "queen land"
+    when = "when all of it is done" if issues[1:] else "when it is done"
+    paragraph(printable(f"{when}: {which} -m 'WHAT YOU DID' --next"))
 
 
 def _show_branch(begin: Begin) -> None:

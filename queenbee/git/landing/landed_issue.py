@@ -54,12 +54,15 @@ class Landed:
     issue_id: str | None = None
     verification: VerificationRecord | None = None
     completion: Completion | None = None
+    also: Sequence[Completion] = ()
+    """Those of the further issues that are done with it."""
     told: Sequence[str] = ()
 
     @property
     def done(self) -> bool:
         """Whether the work is on the target, and the issue completed if there is one."""
-        return self.landing.landed and (self.completion is None or self.completion.completed)
+        completions = [self.completion, *self.also]
+        return self.landing.landed and all(each is None or each.completed for each in completions)
 
 
 def land_issue(
@@ -84,6 +87,7 @@ def land_issue(
     work = _IssueWork(
         hive=hive,
         issue_id=_issue(hive, asked.issue_id),
+        also=[str(_issue(hive, str(each))) for each in asked.also],
         env=env,
         on_progress=on_progress,
         is_confirmed=terms.confirm,
@@ -99,7 +103,8 @@ def land_issue(
     if landing.landed:
         forget(hive.layout)
         _send(terms)
-    return Landed(landing, work.issue_id, work.record, work.completion, work.told)
+    more = work.completed_too
+    return Landed(landing, work.issue_id, work.record, work.completion, more, work.told)
 
 
 def _send(terms: Terms) -> None:
@@ -151,7 +156,9 @@ class _IssueWork(Work):
     is_unchecked: bool
     """Whether no check is set or given, and nobody said that none is needed."""
     asked: Request
+    also: Sequence[str]
     completion: Completion | None = None
+    completed_too: list[Completion] = field(default_factory=list)
     told: Sequence[str] = ()
     _records: dict[str, VerificationRecord | None] = field(default_factory=dict)
     """Of the issues of those who land with this one, by their places in the line."""
@@ -183,7 +190,8 @@ class _IssueWork(Work):
             return None
         issue = self.hive.issues.tracked().get(self.issue_id)
         title = " ".join(issue.title.splitlines()).strip() if issue is not None else ""
-        return f"{self.issue_id}: {title}" if title else None
+        more = f" (and {', '.join(self.also)})" if self.also else ""
+        return f"{self.issue_id}: {title}{more}" if title else None
 
     def look_again(self) -> None:
         """Raises `Conflict` for mail that came while the turn was waited for."""
@@ -221,7 +229,9 @@ class _IssueWork(Work):
     @property
     def is_alone(self) -> bool:  # type: ignore[override]
         """Whether it has to land in a step of its own."""
-        return self.asked.alone or self.is_confirmed
+        # Another droid runs the checks of one issue only.
+        beads = any(self.hive.documents.find_bead(each) is not None for each in self.also)
+        return self.asked.alone or self.is_confirmed or beads
 
     def verify(self) -> str | None:
         """Runs the checks of the issue; returns what failed, or None."""
@@ -286,6 +296,9 @@ class _IssueWork(Work):
             self.completion = complete(
                 self.hive, issue_id, env=self.env, reason=why, checked=self.record
             )
+            for each in self.also if issue_id == self.issue_id else ():
+                done = complete(self.hive, each, env=self.env, reason=why)
+                self.completed_too.append(done)
         try:
             end_landed(self.hive)
             self.told = self._tell_others(landing, short, issue_id)
@@ -352,7 +365,7 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
     if len(mine) > 1:
         raise InvalidInput(
             f"{hive.actor} has several issues: {', '.join(mine)}",
-            hint=f"say which: {suggested('queen land', mine[0])}",
+            hint=f"say which are done: {suggested('queen land', *mine)}",
         )
     if not mine:
         _refuse_lost(hive)

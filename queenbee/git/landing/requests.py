@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.finding import check_setting, found_checks
 from queenbee.core.text import suggested
@@ -15,7 +15,7 @@ from queenbee.store import safe_open
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from queenbee.store.layout import Layout
 
@@ -49,6 +49,8 @@ class Request:
     """With what to commit all changes of the worktree first."""
     alone: bool = False
     """Whether it lands in a step of its own, and not with those who wait."""
+    also: Sequence[str] = ()
+    """Further issues of the actor that are done with it."""
 
     @property
     def wait_s(self) -> int:
@@ -80,7 +82,7 @@ class Request:
 _KEPT_IN = "queenbee-land"
 _KEPT = {
     "issue_id": str, "check": str, "reason": str, "wait": str, "confirm": bool, "unchecked": bool,
-    "take_next": bool, "alone": bool,
+    "take_next": bool, "alone": bool, "also": list,
 }  # fmt: skip
 
 
@@ -124,8 +126,8 @@ def _path(layout: Layout, name: str = _KEPT_IN) -> str:
     return os.path.join(layout.git_dir or layout.state_dir, name)
 
 
-def _shown(said: dict[str, str | bool]) -> str:
+def _shown(said: dict[str, Any]) -> str:
     options = {name.replace("take_next", "next"): value for name, value in said.items()}
-    issue_id = options.pop("issue_id", None)
-    words = [issue_id] if isinstance(issue_id, str) else []
+    words = [options.pop("issue_id", None), *options.pop("also", ())]
+    words = [each for each in words if isinstance(each, str)]
     return suggested("queen land", *words, **options).removeprefix("queen land ")

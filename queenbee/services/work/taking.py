@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _ENDS = ("done", "ending")
 """The states in which an agent has no more to do."""
+_MOST_TOGETHER = 3
+"""So many further issues are offered with one: they are done at once, or not by this droid."""
+_LOOKED_AT = 200
 _MAIL = 5
 """The unread messages that are given whole, oldest first; the others stay unread."""
 
@@ -66,6 +69,16 @@ class Begin(_Answer):
 
     relief: Relief | None = None
     """From whom it was taken over, who showed no sign of life; None if it was not."""
+    touched_by: Sequence[Any] = ()
+    """The unmerged work of others in the files of the issue: `git.touched` adds it."""
+    changing: Sequence[Any] = ()
+    """The same in any files, the first few of each worktree: what others really work in."""
+    unlooked: Sequence[str] = ()
+    """The worktrees whose unmerged work is not known, by name."""
+    caught_up = 0
+    """How many commits of the main branch came into the worktree, after a landing."""
+    behind = 0
+    """How many commits of the main branch the worktree lacks, which `git.touched` adds too."""
 
     def __init__(
         self, hive: Services, assignment: Assignment, leases: list[Reservation], *, again: bool
@@ -84,18 +97,12 @@ class Begin(_Answer):
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(hive)
         """The files of this issue that others are in, by droid."""
+        self.mine = [each.issue_id for each in hive.assignments.find(droid=assignment.droid)]
+        """All issues that its droid has."""
+        self.together = [] if again or len(self.mine) > 1 else self._together(hive)
+        """Ready issues about the same files, as far as there are more than one for each droid."""
         self.given_back = _given_back(hive, assignment.issue_id)
         """The last one of it that ended without it being done, if somebody said why."""
-        self.touched_by: Sequence[Any] = ()
-        """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
-        self.changing: Sequence[Any] = ()
-        """The same in any files, the first few of each worktree: what others really work in."""
-        self.unlooked: Sequence[str] = ()
-        """The worktrees whose unmerged work is not known, by name."""
-        self.caught_up = 0
-        """How many commits of the main branch came into the worktree, after a landing."""
-        self.behind = 0
-        """How many commits of the main branch the worktree lacks, which `git.touched` adds too."""
         self.lands = bool(assignment.worktree or hive.layout.worktree)
         """Whether the work is to be landed: also if somebody assigned it from the main worktree."""
         self.lacks_check = self.lands and not hive.layout.settings.land_check
@@ -120,6 +127,12 @@ class Begin(_Answer):
                 shared[member.droid] = sorted(met)
         return shared
 
+    def _together(self, hive: Services) -> list[Issue]:
+        ready = [each.issue for each in hive.issues.open().values() if each.state == "ready"]
+        share = len(ready) // (len(self.others) + 1)
+        same = (each for each in ready[:_LOOKED_AT] if files_of(each, hive) & self.files)
+        return list(islice(same, min(share, _MOST_TOGETHER))) if self.files else []
+
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values, with `state` `yours`."""
         return {
@@ -140,6 +153,7 @@ class Begin(_Answer):
             ],
             "relief": self.relief.to_dict() if self.relief is not None else None,
             "given_back": self.given_back.to_dict() if self.given_back is not None else None,
+            "together": [each.id for each in self.together],
             "caught_up": self.caught_up,
             "behind": self.behind,
             "touched_by": [each.to_dict() for each in self.touched_by],

@@ -1,0 +1,95 @@
+"""Small issues about one file: offered together, claimed together, and landed at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, commit_file, git, write_lines
+
+
+@pytest.fixture
+def tree(repo: Path, beads: Path, quick: QuickQueen, tmp_path: Path) -> Path:
+    """A worktree of a repository with seven issues, five of which are about a.py."""
+    write_lines(
+        beads / "issues.jsonl",
+        *(
+            {"id": f"q-{each}", "title": f"Issue {each}", "description": f"In {path}.py."}
+            for each, path in enumerate("aaaaabb", 1)
+        ),
+    )
+    quick("init")
+    quick("config", "set", "land.check", "true")
+    for each in "ab":
+        commit_file(repo, f"{each}.py", "x = 1\n")
+    git(repo, "add", ".beads")
+    git(repo, "commit", "-qm", "a hive")
+    git(repo, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+    return tmp_path / "ui"
+
+
+def closed(repo: Path) -> list[str]:
+    lines = (repo / ".beads" / "issues.jsonl").read_text().splitlines()
+    rows = [json.loads(each) for each in lines]
+    return [row["id"] for row in rows if row.get("status") == "closed"]
+
+
+def test_next_offers_ready_issues_about_the_same_file_and_one_landing_ends_them(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    begun = quick("next", as_="ui", cwd=tree)
+    assert "where each is small, do them at once: queen claim q-2 q-3 q-4\n" in begun.out
+    claimed = quick("claim", "q-2", "q-3", as_="ui", cwd=tree)
+    assert "    In a.py." in claimed.out
+    command = "queen land q-1 q-2 q-3 -m 'WHAT YOU DID' --next"
+    assert f"when all of it is done: {command}\n" in claimed.out
+    assert f"when all of it is done: {command}\n" in quick("next", as_="ui", cwd=tree).out
+    (tree / "a.py").write_text("x = 3\n")
+    refused = quick("land", "-m", "three", as_="ui", cwd=tree)
+    assert (refused.code, "queen land q-1 q-2 q-3" in refused.err) == (2, True)
+    landed = quick("land", "q-1", "q-2", "q-3", "-m", "three", "--json", as_="ui", cwd=tree)
+    document = json.loads(landed.out)
+    assert [each["issue_id"] for each in document["also"]] == ["q-2", "q-3"]
+    assert closed(repo) == ["q-1", "q-2", "q-3"]
+
+
+def test_as_many_are_offered_as_leave_one_for_each_other_droid(
+    quick: QuickQueen, tree: Path
+) -> None:
+    for name in ("api", "db"):
+        quick("next", as_=name)
+    begun = quick("next", as_="ui", cwd=tree)
+    assert "q-2 is yours" in begun.out
+    assert "at once: queen claim q-3\n" in begun.out  # Four more are ready, for three.
+    (tree / "a.py").write_text("x = 3\n")
+    assert "claim q-4\n" in quick("land", "-m", "one", "--next", as_="ui", cwd=tree).out
+    (tree / "a.py").write_text("x = 4\n")
+    following = quick("land", "-m", "two", "--next", as_="ui", cwd=tree)
+    assert ("q-4 is yours" in following.out, "at once" in following.out) == (True, False)
+
+
+def test_nothing_lands_if_one_of_several_is_anothers(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    quick("claim", "q-2", as_="api")
+    claimed = quick("claim", "q-1", "q-2", "q-3", as_="ui", cwd=tree)
+    assert (claimed.code, "not claimed: q-2 is assigned to api" in claimed.err) == (0, True)
+    assert quick("claim", "q-2", "q-2", as_="ui", cwd=tree).code == 5
+    (tree / "a.py").write_text("x = 3\n")
+    assert quick("land", "q-1", "q-2", "-m", "two", as_="ui", cwd=tree).code == 5
+    assert closed(repo) == []
+    assert git(tree, "status", "--porcelain") == " M a.py\n"
+
+
+def test_what_was_asked_for_several_is_kept_over_a_conflict(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    quick("claim", "q-1", "q-2", as_="ui", cwd=tree)
+    commit_file(repo, "a.py", "x = 2\n")
+    (tree / "a.py").write_text("x = 3\n")
+    assert quick("land", "q-1", "q-2", "-m", "two", as_="ui", cwd=tree).code == 5
+    (tree / "a.py").write_text("x = 3\n")
+    git(tree, "add", "a.py")
+    assert quick("land", "--continue", as_="ui", cwd=tree).code == 0
+    assert closed(repo) == ["q-1", "q-2"]
