@@ -100,6 +100,13 @@ class Standing:
             or (self.holder is not None and self.holder != actor)
         )
 
+    def follows(self, held: Collection[str]) -> bool:
+        """Returns whether it is free and waits only for these issues: whoever has them may do it
+        together with them.
+        """
+        is_free = not (self.issue.done or self.because) and self.holder is None
+        return is_free and bool(self.waits_for) and all(each in held for each in self.waits_for)
+
     def takeable(self, actor: str | None) -> bool:
         """Returns whether a droid could take it now: it could start it, and not a child of it."""
         return not self.has_open_children and self.startable(actor)

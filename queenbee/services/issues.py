@@ -288,15 +288,20 @@ class Issues:
     def check_claimable(self, issue_id: str, droid: str, *, anyway: bool = False) -> Issue | None:
         """Returns the issue, or None if it is unknown and any id is allowed.
 
-        Raises `NotFound`, `IssueClosed` if it is done, `NotReady` if it waits for others or is set
-        aside, and `Taken` if the tracker gives it to somebody else; `anyway` allows the last two.
+        Raises `NotFound`, `IssueClosed` if it is done, `NotReady` if it waits for issues that the
+        droid does not have or is set aside, and `Taken` if the tracker gives it to somebody else;
+        `anyway` allows the last two.
         """
         issue = self.check_known(issue_id)
         self._check_not_done(issue_id, issue, anyway=anyway)
         if not anyway and issue is not None:
             standing = self.standing(issue_id)
             if standing is not None and not standing.startable(droid):
-                self._refuse(standing, self.standings_of(standing.waits_for), droid)
+                blockers = self.standings_of(standing.waits_for)
+                if not standing.follows(
+                    {each for each in blockers if blockers[each].holder == droid}
+                ):
+                    self._refuse(standing, blockers, droid)
         return issue
 
     def completion(self, issue_id: str) -> Assignment | None:

@@ -235,9 +235,10 @@ def _completes(call: Call) -> bool:
 
 
 def order(calls: list[Call], end: End) -> Iterator[str]:
-    """Nobody gets an issue before what it depends on may be done, nor before its gate may have
-    passed; and nobody is refused it afterwards.
+    """Nobody gets an issue before what it depends on may be done, unless he may have that too, nor
+    before its gate may have passed; and nobody is refused it afterwards.
     """
+    holds = claims(calls)
     needs = {call.what: str(call.more["needs"]) for call in calls if call.more.get("needs")}
     may: dict[str, int] = {}
     sure: dict[str, int] = {}
@@ -248,13 +249,24 @@ def order(calls: list[Call], end: End) -> Iterator[str]:
             sure[call.what] = min(call.answered, sure.get(call.what, NEVER))
     for call in in_order(calls, "claim", "next"):
         issue = _given(call)
-        if issue in needs and may.get(needs[issue], NEVER) > call.answered:
+        too_soon = issue in needs and may.get(needs[issue], NEVER) > call.answered
+        if too_soon and not _may_have(holds, call, needs[issue]):
             yield f"{call}: {issue} was given before {needs[issue]} was done"
         waits = call.said.get("error", {}).get("waits_for", [])
         need = needs.get(call.what, "")
         if call.kind == "claim" and waits == [need] and sure.get(need, NEVER) < call.asked:
             yield f"{call}: {need} was done"
     yield from _gated(calls)
+
+
+def _may_have(holds: list[Hold], call: Call, issue: str) -> bool:
+    return any(
+        each.droid == call.droid
+        and each.what in (issue, "*")
+        and each.since < call.answered
+        and each.gone > call.asked
+        for each in holds
+    )
 
 
 def _gated(calls: list[Call]) -> Iterator[str]:

@@ -105,6 +105,15 @@ def test_an_issue_before_what_it_needs_is_noticed(story: Story) -> None:
     story("a", "new", "i", more={"title": "x", "needs": "j"})
     story.claim("a", "i")
     assert story.broken("order")
+    both = Story()
+    both("a", "new", "i", more={"title": "x", "needs": "j"})
+    both.claim("a", "j")
+    both.claim("a", "i")
+    assert not both.broken("order")
+    both("a", "give", "j")
+    both("a", "give", "i")
+    both.claim("a", "i")
+    assert both.broken("order")
 
 
 def test_an_issue_before_its_gate_is_noticed(story: Story) -> None:

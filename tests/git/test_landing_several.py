@@ -29,6 +29,14 @@ def tree(repo: Path, beads: Path, quick: QuickQueen, tmp_path: Path) -> Path:
     return tmp_path / "ui"
 
 
+@pytest.fixture
+def then(beads: Path, tree: Path) -> None:
+    """An eighth issue, which waits for the sixth."""
+    row = {"id": "q-8", "title": "Then", "description": "In b.py.", "dependencies": ["q-6"]}
+    with (beads / "issues.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
 def closed(repo: Path) -> list[str]:
     lines = (repo / ".beads" / "issues.jsonl").read_text().splitlines()
     rows = [json.loads(each) for each in lines]
@@ -52,6 +60,27 @@ def test_next_offers_ready_issues_about_the_same_file_and_one_landing_ends_them(
     document = json.loads(landed.out)
     assert [each["issue_id"] for each in document["also"]] == ["q-2", "q-3"]
     assert closed(repo) == ["q-1", "q-2", "q-3"]
+
+
+@pytest.mark.usefixtures("then")
+def test_whoever_has_what_an_issue_waits_for_may_have_it_too(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    quick("claim", "q-6", as_="ui", cwd=tree)
+    assert quick("claim", "q-8", as_="api").code == 5
+    claimed = quick("claim", "q-8", as_="ui", cwd=tree)
+    assert "queen land q-6 q-8 -m" in claimed.out
+    (tree / "b.py").write_text("x = 3\n")
+    assert quick("land", "q-6", "q-8", "-m", "both", as_="ui", cwd=tree).code == 0
+    assert closed(repo) == ["q-6", "q-8"]
+
+
+@pytest.mark.usefixtures("then")
+def test_what_waits_for_the_issue_is_offered_with_it(quick: QuickQueen, tree: Path) -> None:
+    quick("claim", "q-1", as_="api")
+    begun = quick("next", as_="ui", cwd=tree)
+    assert "q-6 is yours" in begun.out
+    assert "at once: queen claim q-7 q-8\n" in begun.out
 
 
 def test_as_many_are_offered_as_leave_one_for_each_other_droid(

@@ -80,20 +80,18 @@ def show_one(assignment: Assignment) -> None:
 
 
 def _show_claimed(given: Assignment | list[Assignment]) -> None:
-    if isinstance(given, Assignment):
-        show_one(given)
-        return
     hive = invocation().hive
-    for each in given:
+    mine = [each.issue_id for each in hive.assignments.find(droid=hive.actor)]
+    for each in given if isinstance(given, list) else [given]:
         show_one(each)
-        issue = hive.issues.get_or_none(each.issue_id)
+        issue = hive.issues.get_or_none(each.issue_id) if mine[1:] else None
         if issue is not None:
             paragraph(printable(issue.title))
             describe(issue.fields)
-    if hive.layout.worktree:
+    if mine[1:] and hive.layout.worktree:
         from queenbee.cli.commands import work  # noqa: PLC0415 - a circle
 
-        work.show_landing_of([each.issue_id for each in hive.assignments.find(droid=hive.actor)])
+        work.show_landing_of(mine)
 
 
 @command("claim", show=_show_claimed, example="queen claim qb-42", at_once=True)

@@ -95,7 +95,7 @@ def _show_end_of(begin: Begin) -> None:
     if begin.together:
         more = [f"{each.id} ({shortened(each.title, _TITLE)})" for each in begin.together]
         claim = suggested("queen claim", *(each.id for each in begin.together))
-        paragraph(printable(f"ready too, in the same files: {'; '.join(more)}"))
+        paragraph(printable(f"also free, in the same files: {'; '.join(more)}"))
         paragraph(printable(f"    where each is small, do them at once: {claim}"))
     if begin.lands:
         show_landing_of(begin.mine)

@@ -36,6 +36,7 @@ _DEFINITION = re.compile(
     rb"\s*(?:export\s+)?(?:default\s+)?(?:pub\s+)?(?:async\s+)?"
     rb"(?:(?:def|class|function|func|fn)\s|(?:it|test|describe)\()"
 )
+_BULLET = re.compile(rb"\s*[-*+]\s")
 _KEYWORDS = frozenset({b"from", b"import"})
 _NOTE = re.compile(rb"\s*(?:#|@|//)")
 _DEFINED = re.compile(
@@ -210,8 +211,13 @@ def trimmed(conflict: Conflict) -> tuple[Lines, Conflict, Lines]:
 def _one_after_the_other(head: Lines, rest: Conflict, tail: Lines) -> Lines:
     """Returns both additions, the branch's first, with the blank lines around them between them."""
     blank = list(takewhile(_is_blank, reversed(head))) or list(takewhile(_is_blank, tail))
-    between = blank if rest.main and rest.branch else []
+    is_one_list = _is_tight_list(rest.branch) and _is_tight_list(rest.main)
+    between = blank if rest.main and rest.branch and not is_one_list else []
     return ended([*head, *rest.branch, *between, *rest.main, *tail])
+
+
+def _is_tight_list(lines: Lines) -> bool:
+    return bool(lines and _BULLET.match(lines[0])) and not any(map(_is_blank, lines))
 
 
 def _shape(lines: Lines, after: Lines) -> tuple[str, bytes] | None:

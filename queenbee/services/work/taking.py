@@ -100,7 +100,7 @@ class Begin(_Answer):
         self.mine = [each.issue_id for each in hive.assignments.find(droid=assignment.droid)]
         """All issues that its droid has."""
         self.together = [] if again or len(self.mine) > 1 else self._together(hive)
-        """Ready issues about the same files, as far as there are more than one for each droid."""
+        """Issues about the same files that could be done with it, if there are enough for all."""
         self.given_back = _given_back(hive, assignment.issue_id)
         """The last one of it that ended without it being done, if somebody said why."""
         self.lands = bool(assignment.worktree or hive.layout.worktree)
@@ -128,10 +128,14 @@ class Begin(_Answer):
         return shared
 
     def _together(self, hive: Services) -> list[Issue]:
-        ready = [each.issue for each in hive.issues.open().values() if each.state == "ready"]
-        share = len(ready) // (len(self.others) + 1)
-        same = (each for each in ready[:_LOOKED_AT] if files_of(each, hive) & self.files)
-        return list(islice(same, min(share, _MOST_TOGETHER))) if self.files else []
+        open_ = list(hive.issues.open().values()) if self.files else []
+        share = sum(each.state == "ready" for each in open_) // (len(self.others) + 1)
+        found: dict[str, Issue] = {}
+        for each in open_[:_LOOKED_AT]:
+            may = each.state == "ready" or each.follows({self.assignment.issue_id, *found})
+            if may and files_of(each.issue, hive) & self.files:
+                found[each.issue.id] = each.issue
+        return list(found.values())[: min(share, _MOST_TOGETHER)]
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values, with `state` `yours`."""
