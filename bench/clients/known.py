@@ -337,6 +337,12 @@ QWEN = Client(
         "<https://qwenlm.github.io/qwen-code-docs/en/users/features/hooks>; its leases end when "
         "the next one begins",
     },
+    {
+        "stop held once": "its first Stop says that one was held already (`stop_hook_active`)",
+        "subagent: files of its session": "the events of its subagents do not name them",
+        "hive broken": "`qwen -p` reports no start of its session",
+        "undo after a run": "it leaves a copy of its settings, `settings.json.orig`",
+    },
 )
 
 # Kilo CLI, made from OpenCode

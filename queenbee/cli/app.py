@@ -133,10 +133,16 @@ class Invocation:
             for each in news(hive):
                 self.tell(each)
 
-    def arrive(self) -> None:
+    def arrive(self, command: Sequence[str] = ()) -> None:
         """Lets the hive remember the actor, if the command opened it."""
-        if self._hive is not None:
-            self._hive.note_presence()
+        if self._hive is None:
+            return
+        if "guard" in command:
+            from queenbee.git.guard import is_sign_of_life  # noqa: PLC0415 - start-up
+
+            if not is_sign_of_life(self._hive):
+                return
+        self._hive.note_presence()
 
     def beat(self, command: Sequence[str]) -> AbstractContextManager[object]:
         """Returns a context in which the actor is at work, however long the command takes."""
@@ -266,7 +272,7 @@ class QueenCommand(click.Command):
         try:
             with call.beat(words), call.speak(words, ctx.params):
                 result = ctx.invoke(self.callback, given, **ctx.params)
-            call.arrive()
+            call.arrive(words)
         finally:
             call.tell_notes(words)
         value, code = result, DONE

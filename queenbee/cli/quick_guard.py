@@ -52,7 +52,8 @@ def _passed(env: Mapping[str, str]) -> int | None:
     if verdict.held or verdict.notes or verdict.left_out:
         return None
     for hive in opened:
-        hive.note_presence()
+        if rules.is_sign_of_life(hive):
+            hive.note_presence()
         for note in hive.notes():
             _say(f"queen: {printable(note)}")
     return 0

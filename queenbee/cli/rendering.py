@@ -14,7 +14,7 @@ import click
 
 from queenbee.cli.terminal import columns, cut, encodable, say, tinted, width, wrapped
 from queenbee.core.plain_json import to_plain
-from queenbee.core.text import bracketed, mentioned, printable, shortened
+from queenbee.core.text import bracketed, mentioned, printable, shell_word, shortened
 from queenbee.core.timestamps import format_duration
 
 if TYPE_CHECKING:
@@ -245,3 +245,10 @@ def _dumps(value: object) -> str:
         # An old terminal, or a file name that is not valid text: JSON can escape both.
         return json.dumps(value, separators=(",", ":"))
     return text
+
+
+def show_landing_of(issues: Sequence[str]) -> None:
+    """Shows what to type when these issues are done, which are all that the droid has."""
+    which = " ".join(["queen land", *map(shell_word, issues)]) if issues[1:] else "queen land"
+    when = "when all of it is done" if issues[1:] else "when it is done"
+    paragraph(printable(f"{when}: {which} -m 'WHAT YOU DID' --next"))

@@ -18,6 +18,7 @@ from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
+from queenbee.store.droids.presence import last_ms
 from queenbee.store.git_files.tree_id import read_tree_id
 from queenbee.store.git_trees import git_tree
 from queenbee.store.logbook import note
@@ -250,6 +251,13 @@ def refusals(hive: Services, paths: Iterable[str], env: Mapping[str, str]) -> li
         if against and not is_exempt(hive.layout, path):
             found.append(Refusal(path, against[0], hive.now_ms()))
     return found
+
+
+def is_sign_of_life(hive: Services) -> bool:
+    """Returns whether a commit shows that its droid is at work: only one that is known. A landing
+    commits records in the main worktree, where its client has another name.
+    """
+    return last_ms(hive.layout, hive.actor_or_none or "") is not None
 
 
 def _lands(hive: Services, env: Mapping[str, str]) -> bool:

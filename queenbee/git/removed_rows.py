@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LIMIT_S = 5.0
 """How long git may take: nobody waits for a lock meanwhile, but somebody for the command."""
 _LOG = (
-    *("log", "--format=", "--patch", "--unified=0", "--full-history"),
+    *("log", "--format=%x00", "--patch", "--unified=0", "--full-history"),
     *("--diff-merges=dense-combined", "--no-textconv", "--no-ext-diff", "--no-color"),
     "--no-renames",
 )
@@ -66,12 +66,24 @@ class _Asked:
         """Returns the versions of rows that commits took out, or put others in place of.
 
         A merge that takes the file of one side removes no row of the other: it has a `-` for each
-        parent with the line.
+        parent with the line. A commit that takes out what the ledger says of a row, too, meant
+        neither: somebody committed an older state of all files.
         """
-        path = os.path.relpath(self._layout.issues_path, self._layout.root)
-        said = self._git(*_LOG, *self._since, "HEAD", "--", path).split(b"\n")
-        gone = (row for each in said if (row := each.lstrip(b"-")) != each)
-        return _versions(row for row in gone if row.startswith(b"{"))
+        layout, found = self._layout, dict[str, list[str]]()
+        paths = (layout.issues_path, layout.ledger_path(KIND))
+        names = [os.path.relpath(each, layout.root) for each in paths]
+        for commit in self._git(*_LOG, *self._since, "HEAD", "--", *names).split(b"\0"):
+            gone: tuple[list[bytes], list[bytes]] = ([], [])
+            of_ledger = False
+            for each in commit.split(b"\n"):
+                if each.startswith(b"diff "):
+                    of_ledger = each.endswith(os.fsencode(names[1]))
+                elif (row := each.lstrip(b"-")) != each and row.startswith(b"{"):
+                    gone[of_ledger].append(row)
+            meant = _versions(gone[0])
+            for key in meant.keys() - _versions(gone[1]).keys():
+                found.setdefault(key, []).extend(meant[key])
+        return found
 
     def is_cut_off(self) -> bool:
         """Returns whether the clone lacks some of the commits since then: a shallow one."""
@@ -96,7 +108,7 @@ class _Asked:
             return True
 
 
-def _versions(lines: Iterable[bytes]) -> Removed:
+def _versions(lines: Iterable[bytes]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for row in _rows(lines):
         if isinstance(identifier := row.get("id"), str):

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
-from queenbee.core.text import suggested
+from queenbee.core.text import shell_word, suggested
 from queenbee.errors import InvalidInput, MissingPackage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+_SHELL_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,29 @@ def path_of(env: Mapping[str, str]) -> str:
     if shutil.which("queen", path=path) is not None:
         return path
     return f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"
+
+
+def unfound(client: Client, env: Mapping[str, str]) -> str:
+    """Returns what is wrong if a client runs its commands where `queen` is not found; else nothing.
+
+    Codex asks a login shell, which may make a PATH of its own.
+    """
+    if client.name != "codex":
+        return ""
+    shell = env.get("SHELL") or "/bin/sh"
+    asked = [shell, "-lc", "command -v queen"]
+    try:
+        whole = {**env, "PATH": path_of(env)}
+        found = subprocess.run(asked, env=whole, capture_output=True, timeout=_SHELL_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    if found.returncode == 0:
+        return ""
+    folder = os.path.dirname(shutil.which("queen", path=whole["PATH"]) or sys.executable)
+    return (
+        f"Codex will not find queen: {shell} -l, in which it runs commands, has another PATH; "
+        f"add this to ~/.profile: PATH={shell_word(folder)}:$PATH"
+    )
 
 
 LOOP = (

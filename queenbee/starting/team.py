@@ -17,7 +17,15 @@ from queenbee.git.worktrees.worktree_care import remove
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.starting.bead_worker import BeadWorker
 from queenbee.starting.child import Child
-from queenbee.starting.clients import CLIENTS, LOOP, client_of, installed, path_of, refuse_missing
+from queenbee.starting.clients import (
+    CLIENTS,
+    LOOP,
+    client_of,
+    installed,
+    path_of,
+    refuse_missing,
+    unfound,
+)
 from queenbee.starting.interactive import open_clients
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
@@ -127,6 +135,8 @@ class Team:
                 raise Busy(team, hint="queen status, or Ctrl-C there") from error
             interrupts = stack.enter_context(Interrupts())
             clients = {name: client_of(self._agent(name), self._env) for name in self._names()}
+            for said in {unfound(each, self._env) for each in clients.values()} - {""}:
+                self._tell(said)
             self.workers = [self._worker(name, client) for name, client in clients.items()]
             return self._ended(self._look_after(interrupts, on_tick))
 
@@ -239,7 +249,12 @@ class Team:
             why,
             time.monotonic() - self._begun_s,
             {each.name: each.entry.landed for each in self.workers},
-            {key: why for each in self.workers for key, why in each.gave_back.items()},
+            {
+                key: why
+                for each in self.workers
+                for key, why in each.gave_back.items()
+                if key in left
+            },
             [each for each in left if self._wanted.only is None or each in self._wanted.only],
             sum(each.cost_usd for each in self.workers),
         )
@@ -294,7 +309,7 @@ class Team:
             self._tell,
             entry,
             # One agent is always at work, whatever else this machine does.
-            lambda: has_room() or not any(each.is_running for each in self.workers),
+            lambda: no_room() if any(each.is_running for each in self.workers) else "",
         )
 
 
@@ -322,16 +337,18 @@ def agent_of(layout: Layout, name: str, given: str, env: Mapping[str, str]) -> s
     return here[0]
 
 
-def has_room() -> bool:
-    """Returns whether this machine has memory and processors for one more agent."""
+def no_room() -> str:
+    """Returns why this machine has no memory or processors for one more agent, or nothing."""
     try:
-        if os.getloadavg()[0] > _MOST_LOAD * (os.cpu_count() or 1):
-            return False
+        load, most = os.getloadavg()[0], _MOST_LOAD * (os.cpu_count() or 1)
+        if load > most:
+            return f"the load is {load:.0f}, more than {most:.0f}"
         said = safe_open.read("/proc/meminfo", 4096).decode()
-        free = next(each for each in said.splitlines() if each.startswith("MemAvailable:"))
-        return int(free.split()[1]) * 1024 >= _LEAST_MEMORY
+        line = next(each for each in said.splitlines() if each.startswith("MemAvailable:"))
+        free, least = int(line.split()[1]) // 1024, _LEAST_MEMORY // 2**20
+        return f"{free} MiB of memory are free, less than {least}" if free < least else ""
     except (OSError, QueenError, StopIteration, ValueError, IndexError):
-        return True  # A system that does not say so.
+        return ""  # A system that does not say so.
 
 
 def _path_of(hive: Hive, name: str) -> str | None:

@@ -44,6 +44,7 @@ _REST_S, _MOST_REST_S = 0.5, 30.0
 _LOOK_AGAIN_S = 1.0
 _NO_ROOM = "waits for memory or load"
 _TAIL_BYTES = 3_000
+_DENIED = re.compile(rb'"permission_denials"\s*:\s*\[\s*\{')
 _COST = re.compile(rb'"total_cost_usd"\s*:\s*([0-9]+(?:\.[0-9]+)?)')
 
 _AGAIN = (
@@ -66,8 +67,8 @@ class Worker:
     env: Mapping[str, str]
     tell: Callable[[str], None]
     entry: roster.Entry
-    has_room: Callable[[], bool] = lambda: True
-    """Whether the machine can bear one more process."""
+    no_room: Callable[[], str] = lambda: ""
+    """Why the machine cannot bear one more process; empty if it can."""
     cost_usd: float = 0.0
     """What its client has reported."""
     troubles: int = 0
@@ -92,6 +93,8 @@ class Worker:
     """Why its process is being stopped."""
     _look_at_s: float = 0.0
     _began_with: int = 0
+    _was_denied: bool = False
+    """Whether its client says that it was refused something that nobody sits there to allow."""
 
     def __post_init__(self) -> None:
         self._began_with = len(self._completed()) - self.entry.landed
@@ -178,9 +181,10 @@ class Worker:
         return next(open_, None)
 
     def _begin(self) -> None:
-        if not self.has_room():
+        # Others may wait for an issue that it has.
+        if (why := self.no_room()) and self.held() is None:
             if self.entry.state != _NO_ROOM:
-                self.tell(f"{self.name} {_NO_ROOM}: the machine is short of memory, or overloaded")
+                self.tell(f"{self.name} {_NO_ROOM} while others work: {why}")
             self.rest(_NO_ROOM, 5.0)
             return
         here = git_tree(self.entry.path)
@@ -269,13 +273,9 @@ class Worker:
         """Decides what follows the end of a process; `ended` is empty for one that succeeded."""
         was_landing, self.entry.process = self.entry.state == "landing", ""
         self.cost_usd += self._reported_cost()
-        done, before = self._completed(), self.entry.landed
-        self.entry.landed = len(done) - self._began_with
-        held = self.held()
-        if self.entry.landed > before:
-            self._starts, self._ends, self._why = 0, 0, ""
-            landed = ", ".join(done[before - self.entry.landed :])
-            self.tell(f"{self.name} landed {landed}; issues so far: {self.entry.landed}")
+        if not was_landing:
+            self._was_denied = _DENIED.search(self._printed(2**16)) is not None
+        held = self._count_landed()
         if held is None:
             self._note("between")
         elif not ended and not was_landing and held.issue_id == self.entry.issue_id:
@@ -285,7 +285,28 @@ class Worker:
             why = f"what it made did not land{self._refusal()}" if was_landing else ended
             if ended and not was_landing and (said := self._tail().splitlines()):
                 why += f", after {quotation(said[-1], 160)}"
-            self._fail(why or "it ended without landing it", held, is_landing=was_landing)
+            why = why or "it ended without landing it"
+            if self._was_denied:
+                allow = f"queen setup {self.client.name} --allow"
+                why += f"; it was refused a permission: {allow}, or queen start --yolo"
+            self._fail(why, held, is_landing=was_landing)
+
+    def _count_landed(self) -> Assignment | None:
+        """Tells what it has landed since it was asked last; returns its unfinished issue, or None.
+
+        A client may land one issue after the other.
+        """
+        done, before = self._completed(), self.entry.landed
+        self.entry.landed = len(done) - self._began_with
+        held = self.held()
+        if self.entry.landed > before:
+            self._starts, self._ends, self._why = 0, 0, ""
+            landed = ", ".join(done[before - self.entry.landed :])
+            self.tell(f"{self.name} landed {landed}; issues so far: {self.entry.landed}")
+            if held is not None and self.is_running:
+                self.entry.issue_id = held.issue_id
+                self._note(self.entry.state)
+        return held
 
     def _land(self, issue_id: str) -> None:
         issue = self.hive.issues.get_or_none(issue_id)
@@ -343,6 +364,8 @@ class Worker:
 
     def _look_for_signs(self) -> None:
         """Notes signs of life; asks an agent that is silent for long, and ends it later."""
+        if self.client.loops:
+            self._count_landed()
         layout, now_ms = self.hive.layout, self.hive.now_ms()
         log = roster.log_path(layout, self.name)
         with suppress(OSError):

@@ -35,6 +35,8 @@ class End:
     """The fingerprints of the trees that a check saw and passed."""
     added: Counter[str] = field(default_factory=Counter)
     """How often each file came to the main branch."""
+    undone: frozenset[str] = frozenset()
+    """The files that somebody's `git reset` took from the main branch while it moved."""
     dirt: list[str] = field(default_factory=list)
     """What worktrees have beside their commits."""
 
@@ -256,27 +258,28 @@ def order(calls: list[Call], end: End) -> Iterator[str]:
         need = needs.get(call.what, "")
         if call.kind == "claim" and waits == [need] and sure.get(need, NEVER) < call.asked:
             yield f"{call}: {need} was done"
-    yield from _gated(calls)
+    yield from _gated(calls, holds)
 
 
-def _may_have(holds: list[Hold], call: Call, issue: str) -> bool:
+def _may_have(holds: list[Hold], call: Call, issue: str, before: int = 0) -> bool:
+    """Returns whether a droid may have had an issue before its call was answered, or was made."""
     return any(
         each.droid == call.droid
         and each.what in (issue, "*")
-        and each.since < call.answered
+        and each.since < (before or call.answered)
         and each.gone > call.asked
         for each in holds
     )
 
 
-def _gated(calls: list[Call]) -> Iterator[str]:
+def _gated(calls: list[Call], holds: list[Hold]) -> Iterator[str]:
     """A gate is open from a run that passed to the next one that did not."""
     runs = in_order(calls, "gate")
     gated = {each.what for each in calls if each.more.get("gated")}
     for call in in_order(calls, "claim", "next", "complete"):
         if call.what not in gated and _given(call) not in gated:
             continue
-        if call.kind == "next" and call.answer["again"]:
+        if _may_have(holds, call, _given(call), before=call.asked):
             continue  # It has it since the gate was open.
         before = [run for run in runs if run.asked < call.answered]
         failed = max((run.asked for run in before if run.status == 1
@@ -399,6 +402,8 @@ def landing(calls: list[Call], end: End) -> Iterator[str]:
     yield from (f"left in a worktree: {each}" for each in end.dirt)
     for call in in_order(calls, "land"):
         for name in call.more["files"]:
+            if name in end.undone:
+                continue
             times = end.added[name]
             if name.startswith("bad"):
                 if times:

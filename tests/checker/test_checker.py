@@ -125,6 +125,7 @@ def test_an_issue_before_its_gate_is_noticed(story: Story) -> None:
     assert not passed.broken("order")
     passed("a", "gate", "1", status=1)
     passed("a", "next", answer={"issue_id": "i", "again": True})
+    passed("a", "claim", "i", answer=passed.calls[1].answer, more={"gated": True})
     assert not passed.broken("order")
     passed.claim("b", "i", more={"gated": True})
     assert passed.broken("order")
@@ -169,6 +170,7 @@ def test_steps_that_nobody_checked_and_landings_that_are_not_there_are_noticed(
     assert not story.broken("landing", **good)
     assert story.broken("landing", **{**good, "passed": frozenset()})
     assert story.broken("landing", **{**good, "added": Counter()})
+    assert not story.broken("landing", **{**good, "added": Counter(), "undone": {"good-1.txt"}})
     assert story.broken("landing", **{**good, "dirt": ["/t: ?? a"]})
 
 

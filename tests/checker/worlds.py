@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import random
@@ -21,7 +22,7 @@ from tests.checker.laws import End
 from tests.torture.network import Proxy, Server
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _CLOCK = """\
 import os, time
@@ -265,10 +266,24 @@ class Files(World):
             "--name-only", "--format=", f"{self._since}..main", "--", "*.txt",
         )  # fmt: skip
         end.added = Counter(shown.split())
+        end.undone = frozenset(self._undone())
         for tree in {*self.trees.values()}:
             told = self.must_git(tree, "status", "--porcelain").splitlines()
             end.dirt += [f"{tree}: {each}" for each in told if ".beads" not in each]
         return end
+
+    def _undone(self) -> Iterator[str]:
+        """Yields the files that a reset took away: git moves the branch back to where it was when
+        the reset began, whoever has moved it since.
+        """
+        for branch in ("main", *map(os.path.basename, self.landing_trees)):
+            told = self.must_git(self.main, "reflog", "show", branch, "--format=%H %gs")
+            lines = [each.split(" ", 1) for each in told.splitlines()]
+            for (new, what), (old, _) in itertools.pairwise(lines):
+                if what == "reset: moving to HEAD" and new != old:
+                    yield from self.must_git(
+                        self.main, "diff", "--name-only", new, old, "--", "*.txt"
+                    ).split()
 
     @property
     def _passed(self) -> str:

@@ -215,6 +215,18 @@ class TestWhatSomebodyRemoved:
         write(hive)
         assert sorted(titles(committed)) == ["qb-1"]
 
+    def test_by_a_commit_of_an_older_state_of_all_files_is_back(
+        self, hive: Hive, committed: Path, repo: Path
+    ) -> None:
+        new(hive, "qb-3")
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "three")
+        git(repo, "checkout", "-q", "HEAD~1", "--", ".beads")
+        git(repo, "commit", "-qm", "an older state", "--", ".beads")
+        assert "qb-3" not in titles(committed)
+        write(hive)
+        assert "qb-3" in titles(committed)
+
     def test_with_the_whole_file_stays_away(self, hive: Hive, committed: Path, repo: Path) -> None:
         git(repo, "rm", "-qf", ".beads/issues.jsonl")
         git(repo, "commit", "-qm", "no issues")

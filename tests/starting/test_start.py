@@ -88,8 +88,9 @@ class TestATeam:
             capture_output=True, text=True,
         )  # fmt: skip
         assert done.returncode == 0, done
-        waits = "api waits for memory or load: the machine is short of memory, or overloaded"
+        waits = "api waits for memory or load while others work: the load is "
         assert done.stdout.count(waits) == 1
+        assert ", more than -" in done.stdout
         assert sorted(team.done()) == ["x-1", "x-2"]
 
     def test_only_one_runs_at_a_time(self, team: Team) -> None:
@@ -350,7 +351,37 @@ class TestAClient:
         team.program("claude", CLIENT + second)
         ran = team.start("ui", "--agent", "claude")
         assert ran.code == 0, ran
-        assert "ui landed x-1, x-2; issues so far: 2" in ran.out
+        assert "ui landed x-1" in ran.out
+        assert "x-2; issues so far: 2" in ran.out
+
+    def test_that_takes_one_after_the_other_is_told_of_a_limit_while_it_works(
+        self, team: Team
+    ) -> None:
+        team.issues(4)
+        more = "sleep 3; echo 2 > 2.txt; queen land -m 'one more' --next >> \"$0.said\"\n"
+        team.program("claude", CLIENT + more + more)
+        ran = team.start("ui", "--agent", "claude", "--max-issues", "1")
+        assert len(team.hive().assignments.find(status="completed")) == 2
+        assert "ui landed x-1; issues so far: 1" in ran.out
+        assert "Nothing is left for you" in (team.bin / "claude.said").read_text()
+
+    def test_that_is_refused_a_permission_says_how_to_give_it(self, team: Team) -> None:
+        team.issues(1)
+        denied = '{"type": "result", "permission_denials": [{"tool_name": "Bash"}]}'
+        team.program("claude", f"echo '{denied}'\n")
+        ran = team.start("ui", "--agent", "claude")
+        assert "it was refused a permission: queen setup claude --allow, or queen start" in ran.out
+
+    def test_that_would_not_find_queen_is_told_of(self, team: Team) -> None:
+        team.issues(1)
+        team.program("codex", CLIENT)
+        profile = team.bin.parent / ".profile"
+        team.queen.env |= {"HOME": str(profile.parent), "SHELL": "/bin/sh"}
+        profile.write_text("PATH=/usr/bin:/bin\n")
+        ran = team.start("ui", "--agent", "codex")
+        assert "Codex will not find queen: /bin/sh -l, in which it runs commands" in ran.out
+        profile.write_text(f"PATH={os.path.dirname(sys.executable)}:/usr/bin:/bin\n")
+        assert "will not find" not in team.start("ui", "--agent", "codex").out
 
     def test_gets_what_the_user_says(self, team: Team) -> None:
         team.issues(1)

@@ -11,7 +11,7 @@ import click
 from queenbee.cli.app import command, invocation, is_mine, tell
 from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import force, seconds
-from queenbee.cli.rendering import ago, describe, paragraph, table
+from queenbee.cli.rendering import ago, describe, paragraph, show_landing_of, table
 from queenbee.cli.terminal import say
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
@@ -89,9 +89,7 @@ def _show_claimed(given: Assignment | list[Assignment]) -> None:
             paragraph(printable(issue.title))
             describe(issue.fields)
     if mine[1:] and hive.layout.worktree:
-        from queenbee.cli.commands import work  # noqa: PLC0415 - a circle
-
-        work.show_landing_of(mine)
+        show_landing_of(mine)
 
 
 @command("claim", show=_show_claimed, example="queen claim qb-42", at_once=True)

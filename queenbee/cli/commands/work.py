@@ -13,7 +13,7 @@ from queenbee.cli.app import Answer, command, invocation
 from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import force, seconds, timeout_option
-from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
+from queenbee.cli.rendering import ago, describe, entry, paragraph, show_landing_of, summary
 from queenbee.core.text import printable, quotation, shell_word, shortened, some, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.services import work
@@ -102,13 +102,6 @@ def _show_end_of(begin: Begin) -> None:
     else:
         done = suggested("queen complete", begin.assignment.issue_id, next=True)
         paragraph(printable(f"when it is done: {done}"))
-
-
-def show_landing_of(issues: Sequence[str]) -> None:
-    """Shows what to type when these issues are done, which are all that the droid has."""
-    which = " ".join(["queen land", *map(shell_word, issues)]) if issues[1:] else "queen land"
-    when = "when all of it is done" if issues[1:] else "when it is done"
-    paragraph(printable(f"{when}: {which} -m 'WHAT YOU DID' --next"))
 
 
 def _show_branch(begin: Begin) -> None:

@@ -182,7 +182,7 @@ def _done(hive: Services, known: Sequence[str]) -> Iterator[Item]:
     if not awaited and not claims:
         return
     claimed = hive.issues.some(claim.issue_id for claim in claims)
-    since_ms = dict.fromkeys(awaited, 0)
+    since_ms = dict.fromkeys(awaited, -1)
     for claim in claims:
         issue = claimed.get(claim.issue_id)
         for each, _ in issue.dependencies if issue is not None else ():
@@ -194,7 +194,7 @@ def _done(hive: Services, known: Sequence[str]) -> Iterator[Item]:
         if issue is None or not issue.done or (issue_id not in awaited and key in known):
             continue
         # What was done before the actor began is no news.
-        if (instant_ms(issue.closed_at) or 0) >= begin_ms:
+        if (instant_ms(issue.closed_at) or 0) > begin_ms:
             yield _DONE, ISSUES, [key], partial(_is_done, issue)
 
 

@@ -12,7 +12,9 @@ from queenbee.cli.app import Invocation, command, group, tell
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shell_word
-from queenbee.errors import InvalidInput
+from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.git.landed import uncommitted
+from queenbee.git.run import without_programs
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
 from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, last_good_path
@@ -117,10 +119,6 @@ def _to_commit(layout: Layout) -> str:
     """Returns the command that commits the settings, and nothing else that is staged; empty where
     git does not have them yet, or there is nothing to commit.
     """
-    from queenbee.errors import ExternalFailure  # noqa: PLC0415 - start-up
-    from queenbee.git.landed import uncommitted  # noqa: PLC0415 - start-up
-    from queenbee.git.run import without_programs  # noqa: PLC0415 - start-up
-
     if layout.common_dir is None:
         return ""
     path, root = _path(layout), layout.root
