@@ -191,9 +191,9 @@ def claims(calls: list[Call]) -> list[Hold]:
         may_end = call.kind in ("give", "complete", "land") and (call.done or call.is_open)
         if may_end and key in have:
             have.pop(key).ends(call)
-        may_have = "*" if call.kind == "next" else call.what  # It may have taken any.
+        may_have = call.what if call.kind == "claim" else "*"  # It may have taken any.
         given = _given(call) or (
-            may_have if call.is_open and call.kind in ("claim", "next") else ""
+            may_have if call.is_open and call.kind in ("claim", "next", "complete") else ""
         )
         if given and (call.droid, given) not in have:
             certain = NEVER if call.is_open else call.answered
@@ -252,7 +252,8 @@ def order(calls: list[Call], end: End) -> Iterator[str]:
     for call in in_order(calls, "claim", "next"):
         issue = _given(call)
         too_soon = issue in needs and may.get(needs[issue], NEVER) > call.answered
-        if too_soon and not _may_have(holds, call, needs[issue]):
+        has_it = call.kind == "next" and call.done and call.answer.get("again")
+        if too_soon and not (has_it or _may_have(holds, call, needs[issue])):
             yield f"{call}: {issue} was given before {needs[issue]} was done"
         waits = call.said.get("error", {}).get("waits_for", [])
         need = needs.get(call.what, "")
