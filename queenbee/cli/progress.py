@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.cli.app import invocation, tell
 from queenbee.cli.terminal import aside, meaning_of
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import printable, shortened, some
 from queenbee.core.timestamps import format_duration
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def waiting_for(what: str, wait_s: float) -> Iterator[Callable[[float], None]]:
 def _at_work() -> str:
     hive = invocation().hive
     had = [f"{each.droid} has {each.issue_id}" for each in hive.assignments.find()]
-    return f": {', '.join(had[:_SHOWN])}" if had else ""
+    return f": {some(had, _SHOWN)}" if had else ""
 
 
 def _wait_on_terminal(progress: Waiting | None) -> None:

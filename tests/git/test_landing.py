@@ -147,16 +147,20 @@ def test_outside_a_linked_worktree_there_is_nothing_to_land(repo: Path) -> None:
 
 
 class TestTheTurn:
-    def test_is_waited_for(
-        self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def api_is_first(self, worktree: Worktree) -> tuple[Path, Hive, waiting_line.Entry]:
+        """Returns a worktree with work to land, its hive, and the place of who has the turn."""
         tree = worktree("one")
         commit_file(tree, "new.txt", "x\n")
         hive = opened(tree)
         folder = os.path.join(hive.layout.state_dir, "landing", "main")
         with hive.transaction():
             pass
-        entry = waiting_line.enter(folder, {"droid": "api"}, hive.now_ms())
+        return tree, hive, waiting_line.enter(folder, {"droid": "api"}, hive.now_ms())
+
+    def test_is_waited_for(
+        self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tree, hive, entry = self.api_is_first(worktree)
         told: list[str] = []
         with pytest.raises(Busy, match="api lands on main"):
             land(hive, check=None, wait_s=0.2, tell=told.append)
@@ -170,13 +174,7 @@ class TestTheTurn:
     def test_is_told_again_while_it_is_waited_for(
         self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        tree = worktree("one")
-        commit_file(tree, "new.txt", "x\n")
-        hive = opened(tree)
-        folder = os.path.join(hive.layout.state_dir, "landing", "main")
-        with hive.transaction():
-            pass
-        waiting_line.enter(folder, {"droid": "api"}, hive.now_ms())
+        _, hive, _ = self.api_is_first(worktree)
         monkeypatch.setattr(landing_turn, "_LOOK_AGAIN_S", 0.02)
         monkeypatch.setattr(landing_turn, "_TELL_AGAIN_S", 0.05)
         told: list[str] = []

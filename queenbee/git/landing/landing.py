@@ -365,11 +365,10 @@ class _One:
         if set(files) <= {*(told if isinstance(told, list) else ())}:
             return
         keep(path, files)
-        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         them, target = " ".join(map(shell_word, files)), shell_word(place.target)
         raise NotLanded(
             f"nothing was landed: this branch takes back what others landed: "
-            f"{'; '.join(each.taken_back() for each in found[:SHOWN])}{more}",
+            f"{some([each.taken_back() for each in found], SHOWN, '; ')}",
             hint=f"git checkout --no-overlay {target} -- {them}; look for more in git diff "
             f"{target}; then queen land -m 'WHAT YOU DID'. If it is meant: queen land again",
             files=files,
