@@ -208,6 +208,16 @@ class TestImport:
         assert "3 would be added, 0 updated, 0 kept" in done.out
         assert snapshot(beads) == before
 
+    def test_a_long_import_says_how_many_lines_it_left_out(
+        self, quick: QuickQueen, plan: Path
+    ) -> None:
+        sprints = "".join(f"### Sprint 1.{n}: Part {n}\n\n- do it\n\n" for n in range(1, 103))
+        plan.write_text(f"# Plan\n\n## Phase 1: All\n\n{sprints}")
+        told = quick("plan", "import", str(plan), "--dry-run", as_="planner").out
+        assert told.count("\n+ ") >= 101 and "more lines" not in told
+        done = quick("plan", "import", str(plan), as_="planner").out
+        assert done.endswith("\n… 2 more lines\n102 added, 0 updated, 0 kept\n"), done
+
     def test_importing_again_updates_only_changed_sprints(
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
