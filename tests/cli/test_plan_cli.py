@@ -273,8 +273,11 @@ class TestImport:
         refused = quick("plan", "import", str(tmp_path / "plan.md"), as_="planner")
         assert refused.code == 2
 
-    def test_an_actor_is_required(self, quick: QuickQueen, plan: Path) -> None:
-        assert quick("plan", "import", str(plan), "--json").error["code"] == "no_actor"
+    def test_a_person_imports_without_a_name(
+        self, quick: QuickQueen, plan: Path, tracker: Path
+    ) -> None:
+        assert quick("plan", "import", str(plan)).code == 0
+        assert {row["created_by"] for row in records(tracker)} == {"human"}
 
     def test_two_clones_make_the_same_beads(
         self, quick: QuickQueen, plan: Path, repo: Path, tmp_path: Path, tracker: Path

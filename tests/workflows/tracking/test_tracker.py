@@ -69,6 +69,15 @@ class TestWithoutAnOwner:
         needs = [(one["depends_on_id"], one["type"]) for one in row["dependencies"]]
         assert needs == [("qb-1", "blocks"), ("qb-2", "parent-child")]
 
+    def test_a_person_needs_no_name_to_describe_work(
+        self, quick: QuickQueen, hive: Hive, file: Path
+    ) -> None:
+        assert quick("issue", "new", "Search", "--id", "sea-1").out == "sea-1\n"
+        assert quick("issue", "edit", "sea-1", "--priority", "1").code == 0
+        (row,) = (each for each in records(file) if each["id"] == "sea-1")
+        assert (row["created_by"], row["priority"]) == ("human", 1)
+        assert quick("claim", "sea-1").code == 2
+
     def test_the_first_issue_makes_the_file(self, hive: Hive, beads: Path) -> None:
         made = Tracker(hive).new(NewIssue("Search"))
         assert [row["id"] for row in records(beads / "issues.jsonl")] == [made]
