@@ -12,7 +12,7 @@ from hives import QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Unwritable
-from queenbee.workflows import completing
+from queenbee.git.landing import landed_issue
 from queenbee.workflows.completing import Completion
 
 
@@ -137,14 +137,14 @@ def test_after_a_failure_between_two_completions_the_next_landing_makes_the_othe
 ) -> None:
     quick("claim", "q-1", "q-2", "q-3", as_="ui", cwd=tree)
     (tree / "a.py").write_text("x = 3\n")
-    real = completing.complete
+    real = landed_issue.complete
 
     def complete(hive: Hive, issue_id: str, **more: Any) -> Completion:
         if issue_id == "q-2":
             raise Unwritable("the disk is full")
         return real(hive, issue_id, **more)
 
-    monkeypatch.setattr(completing, "complete", complete)
+    monkeypatch.setattr(landed_issue, "complete", complete)
     failed = quick("land", "q-1", "q-2", "q-3", "-m", "three", as_="ui", cwd=tree)
     assert "landed on main; run queen land again" in failed.out
     assert closed(repo) == ["q-1"]

@@ -21,6 +21,7 @@ from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import LANDED, stage
 from queenbee.services.telling.notices import ended_by
+from queenbee.workflows.completing import GOOD, Completion, check, complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment, Message
     from queenbee.git.landing.requests import Request
     from queenbee.git.landing.work import Landing, Offer
-    from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
 _SHORT = 10
@@ -275,8 +275,6 @@ class _IssueWork(Work):
     def _checked(
         self, issue_id: str, droid: str | None = None
     ) -> tuple[VerificationRecord | None, str | None]:
-        from queenbee.workflows.completing import GOOD, check  # noqa: PLC0415 - start-up
-
         record = check(self.hive, issue_id, env=self.env, on_progress=self.on_progress, of=droid)
         if record is None or record["verdict"] in GOOD:
             return record, None
@@ -302,8 +300,6 @@ class _IssueWork(Work):
     def landed(self, landing: Landing, issue_id: str | None) -> None:
         """Completes the issue, and tells those who work on files that changed."""
         assert landing.commit is not None
-        from queenbee.workflows.completing import complete  # noqa: PLC0415 - start-up
-
         short = landing.commit[:_SHORT]
         active = self.hive.assignments.active(issue_id) if issue_id is not None else None
         mine = active is not None and (active.droid == self.hive.actor or issue_id == self.issue_id)
