@@ -63,27 +63,33 @@ class _Asked:
         return git(*arguments, cwd=self._layout.root, limit_s=left_s)
 
     def by_commits(self) -> Removed:
-        """Returns the versions of rows that commits took out, or put others in place of.
+        """Returns the versions of rows that commits took out, those of before included.
 
-        A merge that takes the file of one side removes no row of the other: it has a `-` for each
-        parent with the line. A commit that takes out what the ledger says of a row, too, meant
-        neither: somebody committed an older state of all files.
+        The last commit that took a row out counts, and none that put another in its place. A merge
+        that takes the file of one side removes no row of the other: it has a `-` for each parent
+        with the line. A commit that takes out what the ledger says of a row, too, meant neither:
+        somebody committed an older state of all files.
         """
-        layout, found = self._layout, dict[str, list[str]]()
+        layout, found, are_meant = self._layout, dict[str, list[str]](), dict[str, bool]()
         paths = (layout.issues_path, layout.ledger_path(KIND))
         names = [os.path.relpath(each, layout.root) for each in paths]
         for commit in self._git(*_LOG, *self._since, "HEAD", "--", *names).split(b"\0"):
             gone: tuple[list[bytes], list[bytes]] = ([], [])
+            there: list[bytes] = []
             of_ledger = False
             for each in commit.split(b"\n"):
                 if each.startswith(b"diff "):
                     of_ledger = each.endswith(os.fsencode(names[1]))
                 elif (row := each.lstrip(b"-")) != each and row.startswith(b"{"):
                     gone[of_ledger].append(row)
-            meant = _versions(gone[0])
-            for key in meant.keys() - _versions(gone[1]).keys():
-                found.setdefault(key, []).extend(meant[key])
-        return found
+                elif not of_ledger and (row := each.lstrip(b"+ ")) != each:
+                    there.append(row)
+            of_rows, of_lines = _versions(gone[0]), _versions(gone[1])
+            for key, versions in of_rows.items():
+                found.setdefault(key, []).extend(versions)
+            for key in of_rows.keys() - _versions(there).keys():
+                are_meant.setdefault(key, key not in of_lines)
+        return {key: found[key] for key, is_meant in are_meant.items() if is_meant}
 
     def is_cut_off(self) -> bool:
         """Returns whether the clone lacks some of the commits since then: a shallow one."""

@@ -75,13 +75,13 @@ def request(layout: Layout) -> None:
 
 def begin_serving(layout: Layout) -> None:
     """Notes that an exchange begins, which will send all that was written before."""
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         safe_open.replace(_in(layout, "asked"), _in(layout, "serving"))
 
 
 def served(layout: Layout) -> None:
     """Notes that the exchange has ended well."""
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         safe_open.unlink(_in(layout, "serving"))
 
 
@@ -125,12 +125,12 @@ def wants_fetch(store: Store) -> bool:
 def note_fetch(layout: Layout) -> None:
     """Notes that the branch was fetched now, and so that the remote can be reached."""
     # The time of an empty file: to replace one that has a content waits for the disk.
-    fd = safe_open.open_file(_in(layout, "fetched"), os.O_RDWR | os.O_CREAT)
-    try:
-        os.utime(fd)
-    finally:
-        os.close(fd)
-    with suppress(FileNotFoundError):
+    with (
+        suppress(OSError),
+        os.fdopen(safe_open.open_file(_in(layout, "fetched"), os.O_RDWR | os.O_CREAT)) as file,
+    ):
+        os.utime(file.fileno())
+    with suppress(OSError):
         safe_open.unlink(_in(layout, "away"))
 
 

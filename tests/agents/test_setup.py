@@ -389,6 +389,18 @@ def test_an_existing_configuration_with_comments_is_used(
     assert not (repo / f"{agent}.json").exists()
 
 
+@pytest.mark.parametrize("said", ['"allow"', '{"bash": "ask"}'])
+def test_a_permission_that_is_one_word_is_no_rule_to_remove(
+    said: str, repo: Path, configure: Configure
+) -> None:
+    before = f'{{"permission": {said}}}\n'
+    (repo / "kilo.json").write_text(before)
+    configure("kilo")
+    configure("kilo", undo=True)
+    assert (repo / "kilo.json").read_text() == before
+    assert not (repo / ".kilo").exists()
+
+
 def test_instructions_that_are_one_file_get_one_section(repo: Path, configure: Configure) -> None:
     (repo / "AGENTS.md").write_text(MARKDOWN)
     (repo / "CLAUDE.md").symlink_to("AGENTS.md")

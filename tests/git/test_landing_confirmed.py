@@ -66,6 +66,17 @@ def test_an_issue_that_another_machine_has_is_not_landed(two: World, queen: Quic
     assert not is_landed(two)
 
 
+def test_nothing_lands_if_another_machine_has_a_further_issue(
+    two: World, queen: QuickQueen
+) -> None:
+    queen("claim", "--new", "shop-1", "shop-2")
+    hive = bob(two)
+    confirmed(hive, lambda: [hive.assignments.claim("shop-2")])
+    refused = queen("land", "shop-1", "shop-2", "--unchecked", "--confirm", "--json")
+    assert (refused.code, refused.error["code"]) == (5, "taken")
+    assert not is_landed(two)
+
+
 def test_files_that_another_machine_reserved_are_not_landed(two: World, queen: QuickQueen) -> None:
     hive = bob(two)
     hive.reservations.reserve(["new.txt"])

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from bead_files import put_bead, ralph_bead
 from hives import QuickQueen, commit_file, git, write_lines
+
+from queenbee import Hive
+from queenbee.errors import Unwritable
+from queenbee.git.landing import landed_issue
+from queenbee.workflows.completing import Completion
 
 
 @pytest.fixture
@@ -122,3 +129,68 @@ def test_what_was_asked_for_several_is_kept_over_a_conflict(
     git(tree, "add", "a.py")
     assert quick("land", "--continue", as_="ui", cwd=tree).code == 0
     assert closed(repo) == ["q-1", "q-2"]
+
+
+@pytest.mark.parametrize("then", ["same", "left", "none"])
+def test_after_a_failure_between_two_completions_the_next_landing_makes_the_others(
+    quick: QuickQueen, repo: Path, tree: Path, monkeypatch: pytest.MonkeyPatch, then: str
+) -> None:
+    quick("claim", "q-1", "q-2", "q-3", as_="ui", cwd=tree)
+    (tree / "a.py").write_text("x = 3\n")
+    real = landed_issue.complete
+
+    def complete(hive: Hive, issue_id: str, **more: Any) -> Completion:
+        if issue_id == "q-2":
+            raise Unwritable("the disk is full")
+        return real(hive, issue_id, **more)
+
+    monkeypatch.setattr(landed_issue, "complete", complete)
+    failed = quick("land", "q-1", "q-2", "q-3", "-m", "three", as_="ui", cwd=tree)
+    assert "landed on main; run queen land again" in failed.out
+    assert closed(repo) == ["q-1"]
+    monkeypatch.undo()
+    named = {"same": ["q-1", "q-2", "q-3"], "left": ["q-2", "q-3"], "none": []}[then]
+    again = quick("land", *named, "-m", "three", as_="ui", cwd=tree)
+    if then == "none":
+        again = quick("land", "q-2", "q-3", as_="ui", cwd=tree)
+    assert (again.code, "q-3 was completed by ui" in again.out) == (0, True)
+    assert closed(repo) == ["q-1", "q-2", "q-3"]
+    assert quick("land", "q-1", as_="ui", cwd=tree).code == 4  # It is done, and so was that.
+
+
+def test_mail_about_a_further_issue_stops_a_landing_once(quick: QuickQueen, tree: Path) -> None:
+    quick("claim", "q-1", "q-2", as_="ui", cwd=tree)
+    quick("msg", "send", "ui", "Not yet", "--issue", "q-2", as_="api")
+    (tree / "a.py").write_text("x = 3\n")
+    command = ("land", "q-1", "q-2", "-m", "two")
+    refused = quick(*command, as_="ui", cwd=tree)
+    assert (refused.code, "Not yet" in refused.err) == (5, True)
+    assert quick(*command, as_="ui", cwd=tree).code == 0
+
+
+def test_nothing_lands_if_the_checks_of_a_further_issue_fail(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    put_bead(repo, ralph_bead("q-2", "false"))
+    git(repo, "add", ".beads")
+    git(repo, "commit", "-qm", "a bead")
+    quick("claim", "q-1", "q-2", as_="ui", cwd=tree)
+    (tree / "a.py").write_text("x = 3\n")
+    failed = quick("land", "q-1", "q-2", "-m", "two", as_="ui", cwd=tree)
+    assert (failed.code, "the checks of q-2 failed" in failed.out) == (1, True)
+    assert "when it is mended: queen land q-1 q-2 -m" in failed.out
+    assert (closed(repo), git(repo, "show", "main:a.py")) == ([], "x = 1\n")
+
+
+def test_an_issue_that_is_named_twice_is_one(quick: QuickQueen, tree: Path) -> None:
+    claimed = quick("claim", "q-1", "q-1", "q-2", as_="ui", cwd=tree)
+    assert claimed.out.count("q-1 is assigned to ui") == 1
+    (tree / "a.py").write_text("x = 3\n")
+    landed = quick("land", "q-1", "q-2", "q-1", "q-2", "-m", "two", "--json", as_="ui", cwd=tree)
+    assert [each["issue_id"] for each in json.loads(landed.out)["also"]] == ["q-2"]
+
+
+def test_what_cannot_be_claimed_is_said_beside_what_was(quick: QuickQueen, tree: Path) -> None:
+    claimed = quick("claim", "q-1", "q-0", "q-2", "--new", as_="ui", cwd=tree)
+    assert (claimed.code, claimed.out.count("is assigned to ui")) == (0, 2)
+    assert "not claimed: there is no issue 'q-0'" in claimed.err

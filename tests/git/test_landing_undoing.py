@@ -112,6 +112,37 @@ def test_a_revert_of_a_commit_in_a_landing_passes_and_of_another_does_not(
     assert landed(quick, one).code == 0
 
 
+def test_one_file_among_hundreds_is_noticed(quick: QuickQueen, repo: Path, trees: Trees) -> None:
+    tree = trees("ui")
+    commit_file(repo, "code.py", "better\n")
+    git(tree, "merge", "-q", "main")
+    for number in range(201):
+        (tree / f"a{number}.txt").write_text("x\n")
+    (tree / "code.py").write_text("old\n")
+    assert landed(quick, tree, "-m", "Much").code == 5
+    assert landed(quick, tree).code == 0
+
+
+def test_so_many_files_are_named_at_once_as_one_may_paste(
+    quick: QuickQueen, repo: Path, trees: Trees
+) -> None:
+    tree = trees("ui")
+    for number in range(202):
+        (repo / f"n{number}.txt").write_text("x\n")
+    git(repo, "add", "n*.txt")
+    git(repo, "commit", "-qm", "much")
+    git(tree, "reset", "-q", "--soft", "main")
+    commit_file(tree, "own.py", "mine\n")
+    for left in (2, 0):
+        refused = landed(quick, tree)
+        suggested = re.search(r"(git checkout .+?);", refused.err)
+        assert (refused.code, suggested is not None) == (5, True)
+        git(tree, *shlex.split(str(suggested and suggested[1]))[1:])
+        git(tree, "commit", "-qam", "back")
+        assert len(git(tree, "diff", "--name-only", "main").split()) == left + 1
+    assert landed(quick, tree).code == 0
+
+
 @pytest.mark.parametrize("how", ["own", "renamed", "other lines"])
 def test_other_work_is_not_stopped(quick: QuickQueen, repo: Path, trees: Trees, how: str) -> None:
     """One's own landing, a file under another name, and a file that nobody had like this."""

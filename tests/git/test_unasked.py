@@ -335,3 +335,29 @@ def test_a_repository_that_was_removed_ends_the_look_at_its_remote(
     told: list[str] = []
     alongside._follow(hive, told.append, threading.Event())  # It returns.
     assert told == []
+
+
+@pytest.mark.parametrize("name", ["lock", "known.json", "rounds", "clone", "fetched"])
+def test_the_doctor_names_a_folder_in_the_place_of_a_note(world: World, name: str) -> None:
+    queen = QuickQueen(world.folder / "ada")
+    assert queen("sync").code == 0
+    assert "rm -r" not in queen("doctor").out
+    path = Path(layout(world).remote_dir, name)
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    found = queen("doctor")
+    assert (found.code, f"rm -r {path}" in found.out) == (1, True)
+    assert queen("sync").code in (0, 7)
+    path.rmdir()
+    assert queen("sync").code == 0
+    assert "rm -r" not in queen("doctor").out
+
+
+def test_the_doctor_names_what_is_no_request_of_a_grant(world: World) -> None:
+    pending = Path(layout(world).remote_dir, "pending")
+    (pending / "a").mkdir(parents=True)
+    queen = QuickQueen(world.folder / "ada")
+    assert f"rm -r {pending}/a" in queen("doctor").out
+    shutil.rmtree(pending)
+    pending.write_bytes(b"")
+    assert f"rm -r {pending}; queen sync" in queen("doctor").out

@@ -203,6 +203,19 @@ class TestWhatSomebodyRemoved:
         write(hive)
         assert sorted(titles(committed)) == ["qb-1", "qb-2", "qb-3"]
 
+    def test_is_not_what_was_edited_on_the_side_that_a_merge_leaves_out(
+        self, hive: Hive, committed: Path, repo: Path
+    ) -> None:
+        git(repo, "checkout", "-qb", "side")
+        new(hive, "qb-3")
+        git(repo, "commit", "-qam", "qb-3")
+        Tracker(hive).edit("qb-3", title="Edited")
+        git(repo, "commit", "-qam", "qb-3, edited")
+        git(repo, "checkout", "-q", "-")
+        git(repo, "merge", "-q", "-s", "ours", "side")
+        write(hive)
+        assert titles(committed)["qb-3"] == "Edited"
+
     def test_by_a_merge_that_both_sides_had_it_before_stays_away(
         self, hive: Hive, committed: Path, repo: Path
     ) -> None:
@@ -226,6 +239,33 @@ class TestWhatSomebodyRemoved:
         assert "qb-3" not in titles(committed)
         write(hive)
         assert "qb-3" in titles(committed)
+
+    def test_by_a_commit_of_an_older_state_is_back_if_another_edited_it_before(
+        self, hive: Hive, committed: Path, repo: Path
+    ) -> None:
+        new(hive, "qb-3")
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "three")
+        Tracker(hive).edit("qb-3", title="Another")
+        git(repo, "commit", "-qam", "edited")
+        git(repo, "checkout", "-q", "HEAD~2", "--", ".beads")
+        git(repo, "commit", "-qm", "an older state", "--", ".beads")
+        write(hive)
+        assert titles(committed)["qb-3"] == "Another"
+
+    def test_by_a_commit_of_an_older_state_after_it_was_made_anew_is_back(
+        self, hive: Hive, committed: Path, repo: Path, clock: Clock
+    ) -> None:
+        commit_without_qb_2(hive, committed, repo)
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "the ledger")
+        clock.advance(1)
+        new(hive, "qb-2")
+        git(repo, "commit", "-qam", "anew")
+        git(repo, "checkout", "-q", "HEAD~1", "--", ".beads")
+        git(repo, "commit", "-qm", "an older state", "--", ".beads")
+        write(hive)
+        assert "qb-2" in titles(committed)
 
     def test_with_the_whole_file_stays_away(self, hive: Hive, committed: Path, repo: Path) -> None:
         git(repo, "rm", "-qf", ".beads/issues.jsonl")

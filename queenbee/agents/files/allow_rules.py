@@ -68,7 +68,7 @@ class AllowRules:
     def removed(self, text: str | None) -> str | None:
         """Returns the settings without the rules, or None if they held nothing else."""
         while text is not None:
-            path = self._containers(text)
+            path = self._containers(text, or_none=True)
             known = self._rules_in(text, path[2]) if len(path) == 3 else []
             ours = [number for number, each in enumerate(known) if each in self.rules]
             if not ours:
@@ -76,8 +76,11 @@ class AllowRules:
             text = cut(text, path, ours[-1])
         return text
 
-    def _containers(self, text: str) -> list[Container]:
-        """Returns the object of the settings, then as much of the way to the list as is there."""
+    def _containers(self, text: str, *, or_none: bool = False) -> list[Container]:
+        """Returns the object of the settings, then as much of the way to the list as is there.
+
+        Raises `Unreadable` if something else is in its place, unless none is needed.
+        """
         json_object(self.path, text, comments=self._comments)
         path = [Container(text, begin(text))]
         for name, bracket in (
@@ -85,7 +88,7 @@ class AllowRules:
             (self._inner, "[" if self._value is None else "{"),
         ):
             item = path[-1].member(name)
-            if item is None:
+            if item is None or (or_none and text[item.value] != bracket):
                 break
             if text[item.value] != bracket:
                 kind = "an object" if bracket == "{" else "an array"

@@ -16,7 +16,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.text import printable, shortened, suggested
-from queenbee.errors import Conflict, NotFound
+from queenbee.errors import NotFound, QueenError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +116,7 @@ def claim(  # noqa: PLR0913 - the options of a command
     queen next chooses one for you. Of several, it claims those that it can, and says why not the
     others.
     """
-    issues = [hive.issue_id(each) for each in issue_ids]
+    issues = list(dict.fromkeys(hive.issue_id(each) for each in issue_ids))
     for each in issues if not new else ():
         hive.issues.refuse_slip(each)
     rest: dict[str, Any] = {"worktree": worktree, "reason": reason, "anyway": anyway}
@@ -136,7 +136,7 @@ def claim(  # noqa: PLR0913 - the options of a command
     for each in issues:
         try:
             given.append(claimed(each))
-        except Conflict as error:
+        except QueenError as error:
             refused.append(error)
     if not given:
         raise refused[0]

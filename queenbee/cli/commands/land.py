@@ -14,7 +14,7 @@ from queenbee.cli.confirming import confirmation
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable
+from queenbee.core.text import printable, suggested
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,11 +38,14 @@ def _show(value: dict[str, Any]) -> None:
 
 
 def _show_landing(value: dict[str, Any]) -> None:
+    from queenbee.git.landing.requests import kept_issues  # noqa: PLC0415 - start-up
+
     landing: Landing = value["landing"]
     if landing.commit is None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
         block(landing.output, most=40)
-        say("when it is mended: queen land -m 'WHAT YOU DID'")
+        again = suggested("queen land", *kept_issues(invocation().hive.layout))
+        say(f"when it is mended: {printable(again)} -m 'WHAT YOU DID'")
         return
     end = "" if landing.checked else ", unchecked"
     if landing.landed_with:
@@ -58,9 +61,8 @@ def _show_landing(value: dict[str, Any]) -> None:
         say(f"note: not part of it, because untracked: {printable(', '.join(landing.untracked))}")
     if value["told"]:
         say(f"told {printable(', '.join(value['told']))} which files that they work on changed")
-    if value["completed"] is not None:
-        for each in (value["completed"], *value["also"]):
-            views.show_loop({"completed": each, "next": None})
+    for each in filter(None, (value["completed"], *value["also"])):
+        views.show_loop({"completed": each, "next": None})
 
 
 @command(

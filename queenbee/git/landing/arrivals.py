@@ -31,8 +31,8 @@ _MOST_CHARS = 60
 _HIVE = ".beads/"
 _RECENT = ("--since=3.days", "--ignore-missing")
 """Over a weekend; a worktree whose files are older still lacks something that landed since."""
-_MOST_FILES = 200
-"""So many files of a branch are looked up; of what takes back more, these are enough to notice."""
+_MOST_NAMED = 200
+"""So many files of a branch are looked up by name; git compares all of them sooner than more."""
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40,64})", re.MULTILINE)
 
 
@@ -143,15 +143,15 @@ def undone(
 
     `changed` are the files that it brings, each with its blob before and after.
     """
-    own = [path for path, (old, new) in changed.items() if old != new and path[:7] != _HIVE]
-    now = {path: changed[path][1] for path in own[:_MOST_FILES]}
-    listed = log(tree, *_RECENT, target, f"^{since}", "--", *now) if now else []
+    now = {path: new for path, (old, new) in changed.items() if old != new and path[:7] != _HIVE}
+    named = now if len(now) <= _MOST_NAMED else ()
+    listed = log(tree, *_RECENT, target, f"^{since}", "--", *named) if now else []
     later: dict[str, list[str]] = {}
     back: dict[str, list[str]] = {}
     for commit, _, _, files in listed:
         for path, old in files.items():
             later.setdefault(path, []).append(commit)
-            if old == now[path]:
+            if old == now.get(path):
                 back.setdefault(path, [*later[path]])
     if not back:
         return []

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.conflicts.appended import everybody_appends_to
-from queenbee.core.text import mentioned, named, quotation, suggested
+from queenbee.core.text import mentioned, named, quotation, some, suggested
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.landing import land
 from queenbee.git.landing.refusals import SHOWN
-from queenbee.git.landing.requests import forget, no_check, whole_check
+from queenbee.git.landing.requests import forget, kept_issues, no_check, whole_check
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.remote.terms import Terms
-from queenbee.services.assignments import taken
+from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import LANDED, stage
 from queenbee.services.telling.notices import ended_by
+from queenbee.workflows.completing import GOOD, Completion, check, complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment, Message
     from queenbee.git.landing.requests import Request
     from queenbee.git.landing.work import Landing, Offer
-    from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
 _SHORT = 10
@@ -84,19 +84,23 @@ def land_issue(
     rules = Rules.of(hive)
     check = whole_check(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
+    issue_id, *others = dict.fromkeys(_issue(hive, each) for each in (asked.issue_id, *asked.also))
+    also = [*map(str, others)]
+    if also:
+        asked = replace(asked, issue_id=issue_id, also=also)
     work = _IssueWork(
         hive=hive,
-        issue_id=_issue(hive, asked.issue_id),
-        also=[str(_issue(hive, str(each))) for each in asked.also],
+        issue_id=issue_id,
+        also=also,
         env=env,
         on_progress=on_progress,
         is_confirmed=terms.confirm,
         is_unchecked=check is None and not asked.unchecked,
         asked=asked,
     )
-    _confirm(terms, work.issue_id)
+    _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
-    read_first(hive, work.issue_id)
+    work.look_again()
     work.commit()
     landed = partial(land, hive, check=check, rules=rules, work=work, tell=tell)
     landing = landed(wait_s=asked.wait_s, go_on=asked.go_on)
@@ -119,29 +123,31 @@ def _send(terms: Terms) -> None:
         terms.tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
 
 
-def _confirm(terms: Terms, issue_id: str | None) -> None:
-    """Has the remote confirm that the actor has the issue, if that is asked for. Raises `Taken` and
-    `Unreachable`.
+def _confirm(terms: Terms, issues: Sequence[str | None]) -> None:
+    """Has the remote confirm that the actor has the issues, if that is asked for. Raises `Taken`
+    and `Unreachable`.
     """
     if not terms.confirm:
         return
     from queenbee.git.remote.syncing import take_in  # noqa: PLC0415 - start-up
 
     hive = terms.hive
-    before = hive.assignments.active(issue_id) if issue_id is not None else None
+    before = [hive.assignments.active(each) for each in issues if each is not None]
     take_in(hive)
     # Whoever assigned it may end it too, and has no grant of its own to confirm.
-    if issue_id is None or before is None or before.droid != hive.actor:
-        return
+    own = [each.issue_id for each in before if each is not None and each.droid == hive.actor]
 
     def mine() -> list[Assignment]:
-        held = hive.assignments.active(issue_id)
-        if held is not None and held.droid != hive.actor:
-            raise taken(held)
-        hive.assignments.check_ending(issue_id)
-        return [held] if held is not None else []
+        held = [each for issue_id in own if (each := hive.assignments.active(issue_id))]
+        for each in held:
+            if each.droid != hive.actor:
+                raise taken(each)
+        for issue_id in own:
+            hive.assignments.check_ending(issue_id)
+        return held
 
-    terms.granted(lambda _: mine())
+    if own:
+        terms.granted(lambda _: mine())
 
 
 @dataclass(kw_only=True)
@@ -162,6 +168,13 @@ class _IssueWork(Work):
     told: Sequence[str] = ()
     _records: dict[str, VerificationRecord | None] = field(default_factory=dict)
     """Of the issues of those who land with this one, by their places in the line."""
+    _further: dict[str, VerificationRecord | None] = field(default_factory=dict)
+    """Of the further issues."""
+
+    @property
+    def issues(self) -> list[str | None]:
+        """All issues that the work is for."""
+        return [self.issue_id, *self.also]
 
     def ready(self) -> None:
         """Keeps what is asked, for going on. Raises `InvalidInput` if nothing would be checked."""
@@ -190,12 +203,12 @@ class _IssueWork(Work):
             return None
         issue = self.hive.issues.tracked().get(self.issue_id)
         title = " ".join(issue.title.splitlines()).strip() if issue is not None else ""
-        more = f" (and {', '.join(self.also)})" if self.also else ""
+        more = f" (and {some(self.also, SHOWN)})" if self.also else ""
         return f"{self.issue_id}: {title}{more}" if title else None
 
     def look_again(self) -> None:
         """Raises `Conflict` for mail that came while the turn was waited for."""
-        read_first(self.hive, self.issue_id)
+        read_first(self.hive, self.issues)
 
     def held(self, paths: Sequence[str]) -> list[str]:
         """Returns those of the files that others hold exclusively, with their holders; also on
@@ -240,6 +253,10 @@ class _IssueWork(Work):
         self.record, failed = self._checked(self.issue_id)
         if self.is_unchecked and (self.record is None or _is_unverified(self.record)):
             raise no_check(self.hive.layout.tree)
+        for each in () if failed else self.also:
+            self._further[each], failed = self._checked(each)
+            if failed:
+                break
         return failed
 
     def verify_for(self, offer: Offer) -> str | None:
@@ -258,8 +275,6 @@ class _IssueWork(Work):
     def _checked(
         self, issue_id: str, droid: str | None = None
     ) -> tuple[VerificationRecord | None, str | None]:
-        from queenbee.workflows.completing import GOOD, check  # noqa: PLC0415 - start-up
-
         record = check(self.hive, issue_id, env=self.env, on_progress=self.on_progress, of=droid)
         if record is None or record["verdict"] in GOOD:
             return record, None
@@ -288,17 +303,17 @@ class _IssueWork(Work):
         short = landing.commit[:_SHORT]
         active = self.hive.assignments.active(issue_id) if issue_id is not None else None
         mine = active is not None and (active.droid == self.hive.actor or issue_id == self.issue_id)
+        reason = self.asked.reason
+        why = f"{reason} ({short})" if reason else f"landed as {short}"
+        done = partial(complete, self.hive, env=self.env, reason=why)
         if issue_id is not None and mine:
-            from queenbee.workflows.completing import complete  # noqa: PLC0415 - start-up
-
-            reason = self.asked.reason
-            why = f"{reason} ({short})" if reason else f"landed as {short}"
-            self.completion = complete(
-                self.hive, issue_id, env=self.env, reason=why, checked=self.record
-            )
-            for each in self.also if issue_id == self.issue_id else ():
-                done = complete(self.hive, each, env=self.env, reason=why)
-                self.completed_too.append(done)
+            self.completion = done(issue_id, checked=self.record)
+        # After a kill, whoever goes on may have named only what was left, or nothing.
+        kept = self.also if issue_id == self.issue_id else kept_issues(self.hive.layout)[1:]
+        for each in kept if issue_id is not None else ():
+            held = self.hive.assignments.active(each)
+            if held is not None and self.hive.actor in (held.droid, *SUPERVISORS):
+                self.completed_too.append(done(each, checked=self._further.get(each)))
         try:
             end_landed(self.hive)
             self.told = self._tell_others(landing, short, issue_id)
@@ -359,7 +374,10 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
     """Returns the issue to complete, which the actor may end; None if it has none."""
     if issue_id is not None:
         issue_id = hive.issue_id(issue_id)
-        hive.assignments.check_ending(issue_id)
+        done = hive.issues.completion(issue_id)
+        was_done_here = done is not None and done.droid == hive.actor
+        if not (was_done_here and issue_id in kept_issues(hive.layout)):  # Before a kill.
+            hive.assignments.check_ending(issue_id)
         return issue_id
     mine = [each.issue_id for each in hive.assignments.find(droid=hive.own_actor)]
     if len(mine) > 1:
@@ -397,13 +415,15 @@ def _refuse_lost(hive: Hive) -> None:
         )
 
 
-def read_first(hive: Hive, issue_id: str | None) -> None:
-    """Raises `Conflict` with the text if there is unread mail about the issue, or urgent mail.
+def read_first(hive: Hive, issues: Sequence[str | None]) -> None:
+    """Raises `Conflict` with the text if there is unread mail about the issues, or urgent mail.
 
     It is read by that: a message stops one landing.
     """
     hive.messages.drop_merged()
-    mail = hive.messages.read_unread(wanted=lambda each: stops_landing(each, issue_id))
+    mail = hive.messages.read_unread(
+        wanted=lambda each: any(stops_landing(each, one) for one in issues)
+    )
     if not mail:
         return
     text = "; ".join(

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from queenbee.services.open_store import Store
 
 _TRIES = 5
+_MOST_TOLD = 200
+"""So many files that a branch puts back are named at once, in a command to paste."""
 
 
 def land(  # noqa: PLR0913 - by name
@@ -360,7 +362,7 @@ class _One:
             if each.commit in records:
                 each.credit(records[each.commit])
         found = [each for each in found if each.beside or each.droid != self._store.actor]
-        files = sorted({path for each in found for path in each.files})
+        files = sorted({path for each in found for path in each.files})[:_MOST_TOLD]
         them, target = " ".join(map(shell_word, files)), shell_word(place.target)
         self._stop_once(
             "takes back what others landed",

@@ -64,14 +64,9 @@ class Request:
 
     def resumed(self, layout: Layout, tell: Callable[[str], None]) -> Request:
         """Returns it with what was asked before the conflict and is not asked anew."""
-        kept = recall(_path(layout), _MOST_BYTES)
-        kept = kept if isinstance(kept, dict) else {}
-        before = {
-            name: kept[name]
-            for name, type_ in _KEPT.items()
-            if isinstance(kept.get(name), type_) and not getattr(self, name)
-        }
-        for told, dropped in (("check", "unchecked"), ("unchecked", "check")):
+        kept = _kept(layout)
+        before = {name: kept[name] for name in kept if not getattr(self, name)}
+        for told, dropped in _INSTEAD:
             if getattr(self, told):
                 before.pop(dropped, None)
         if before:
@@ -84,6 +79,22 @@ _KEPT = {
     "issue_id": str, "check": str, "reason": str, "wait": str, "confirm": bool, "unchecked": bool,
     "take_next": bool, "alone": bool, "also": list,
 }  # fmt: skip
+
+
+_INSTEAD = (("check", "unchecked"), ("unchecked", "check"), ("issue_id", "also"))
+"""What is asked anew, in place of what before."""
+
+
+def kept_issues(layout: Layout) -> list[str]:
+    """Returns the issues that the unfinished landing of this worktree is to complete."""
+    kept = _kept(layout)
+    return [kept["issue_id"], *kept.get("also", ())] if "issue_id" in kept else []
+
+
+def _kept(layout: Layout) -> dict[str, Any]:
+    kept = recall(_path(layout), _MOST_BYTES)
+    kept = kept if isinstance(kept, dict) else {}
+    return {name: kept[name] for name, type_ in _KEPT.items() if isinstance(kept.get(name), type_)}
 
 
 def forget(layout: Layout) -> None:

@@ -37,6 +37,7 @@ from queenbee.store.ledger.codec import (
     decoder,
 )
 from queenbee.store.lock import excludes, no_lock
+from queenbee.store.safe_open import names_in
 from queenbee.store.settings import last_good_path, load
 from queenbee.store.settings_file.editing import changed_under_lock
 from queenbee.store.state import Folded
@@ -80,6 +81,7 @@ def examine(hive: Services) -> list[Diagnosis]:
         found += _conflicts(hive)
         found += _clocks(hive)
         found += hive.documents.examine()
+        found += _notes_of_sync(hive.layout.remote_dir)
         found += [
             Diagnosis("landing", path, what, hint=hint, severity="note")
             for path, what, hint in odd_files(hive)
@@ -99,6 +101,16 @@ def _of_kind(hive: Services, kind: str) -> Iterator[Diagnosis]:
     if kind != KIND:
         yield from _records(hive, kind)
     yield from _index(hive, kind)
+
+
+def _notes_of_sync(folder: str) -> Iterator[Diagnosis]:
+    """Yields what has the name of a note of `queen sync`, and is none."""
+    pending = os.path.join(folder, "pending")
+    for path in (os.path.join(top, n) for top in (folder, pending) for n in names_in(top)):
+        is_sound = os.path.isdir if path == pending else os.path.isfile
+        if os.path.islink(path) or (os.path.lexists(path) and not is_sound(path)):
+            text = "queen sync cannot use it: it is no note of it, but a folder or the like"
+            yield Diagnosis("note", path, text, hint=f"rm -r {shell_word(path)}; queen sync")
 
 
 def repair(hive: Services) -> list[Diagnosis]:
