@@ -91,7 +91,8 @@ class Invocation:
         """Prints a notice to standard error, or keeps it under `--json`."""
         self.bar.make_way()
         if self.json:
-            if text not in self.notices:  # Who waits is told the same every ten seconds.
+            # Who waits is told the same every ten seconds; a line that belongs to one before stays.
+            if text.startswith("  ") or text not in self.notices:
                 self.notices.append(text)
         elif self.in_order:
             say(f"queen: {printable(text)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -317,7 +318,8 @@ class TestAConflict:
         commit_file(repo, "long.txt", "".join(f"{n}\n" for n in range(60)))
         for tree in trees:
             git(tree, "merge", "-q", "main")
-            commit_file(tree, "README.md", f"{tree.name}\n")
+            for name in ("README.md", "a.txt"):
+                commit_file(tree, name, f"{tree.name}\n")
             commit_file(tree, "long.txt", "".join(f"{n} {tree.name}\n" for n in range(60)))
         landed(one)
         told = quick("land", "--unchecked", as_=two.name, cwd=two).out.split("\n")
@@ -325,7 +327,10 @@ class TestAConflict:
         assert [each.removeprefix("queen:   ") for each in told[first + 2 : first + 5]] == [
             *(two.name, "=======", one.name)
         ]
-        assert told[-2] == "queen:   … 90 more lines"
+        assert told[-2] == "queen:   … 96 more lines"
+        abort(opened(two, two.name))
+        again = quick("land", "--unchecked", "--json", as_=two.name, cwd=two)
+        assert json.loads(again.err)["notices"].count("  =======") == 2
 
     @pytest.mark.parametrize("is_committed", [True, False])
     def test_does_not_land_with_its_markers_but_by_a_second_word(
