@@ -498,7 +498,7 @@ class TestCarryingOver:
             ran = quick(*arguments, cwd=other)
             assert (ran.code, ran.out) == (7, ""), arguments
             assert "was carried back" in ran.err
-            assert "queen hive engine use files" in ran.err
+            assert "hive engine use files" in ran.err
         assert quick("engine", "use", "files", cwd=other).code == 0
         assert quick("claim", "--new", "qb-8", as_="ui", cwd=other).code == 5
         assert quick("claim", "--new", "qb-8", as_="ui").code == 5
