@@ -49,6 +49,13 @@ class TestWithoutAnOwner:
             Tracker(hive).edit("qb-9", title="Mended")
         assert refusal.value.hint == "queen doctor"
 
+    def test_an_issue_of_nobody_with_a_name_is_a_persons(self, beads: Path, file: Path) -> None:
+        with Hive.open(beads.parent, env={}) as nobodys:
+            made = Tracker(nobodys).new(NewIssue("Search", depends_on=["qb-1"]))
+            Tracker(nobodys).edit(made, title="Find")
+        row = current(file, made)
+        assert (row["created_by"], row["title"]) == ("human", "Find")
+
     def test_an_issue_is_added_in_the_form_of_beads(self, hive: Hive, file: Path) -> None:
         made = Tracker(hive).new(
             NewIssue(
