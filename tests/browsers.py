@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -31,3 +31,13 @@ def chromium() -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+def violations(page: Page) -> list[str]:
+    """Returns what axe-core finds on a page that is serious."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    return [
+        f"{each['id']}: {each['nodes'][0]['html'][:200]}"
+        for each in axe.Axe().run(page).response["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]

@@ -226,23 +226,31 @@ def _usage_error(error: click.ClickException) -> QueenError:
     return exits.UsageError(message, hint=hint)
 
 
-def _with_hive(hint: str, beads_dir: str) -> str:
-    """Returns a hint whose commands name the same hive: without that, they find another or none."""
-    if "--beads-dir" in hint:
+def _with_options(hint: str, call: Invocation) -> str:
+    """Returns a hint whose commands are for the same hive and the same droid."""
+    said = {"--beads-dir": call.beads_dir, "--as": call.actor}
+    again = " ".join(
+        f"{option} {shell_word(value)}"
+        for option, value in said.items()
+        if value and option not in hint
+    )
+    if not again:
         return hint
     names = {name for section in _SECTIONS.values() for name in section} | {*_HIDDEN, *_MOVED}
     known = "|".join(sorted({each.split(" ")[0] for each in names}))
-    named = f"queen --beads-dir {shell_word(beads_dir)} "
     # What is in quotes is others' text, and no command.
     parts = re.split(r"('(?:[^']|'\\'')*'|“[^”]*”)", hint)
-    parts[::2] = [re.sub(rf"\bqueen (?=(?:{known})\b)", lambda _: named, one) for one in parts[::2]]
+    parts[::2] = [
+        re.sub(rf"\bqueen (?=(?:{known})\b)", lambda _: f"queen {again} ", one)
+        for one in parts[::2]
+    ]
     return "".join(parts)
 
 
 def _report(error: QueenError | None, call: Invocation, *, as_json: bool) -> None:
     """Prints a refusal; under `--json` together with all notices, as one document."""
-    if error is not None and error.hint and call.beads_dir:
-        error.hint = _with_hive(error.hint, call.beads_dir)
+    if error is not None and error.hint:
+        error.hint = _with_options(error.hint, call)
     if as_json:
         document = error_document(error) if error is not None else {}
         if call.notices:

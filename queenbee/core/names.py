@@ -9,7 +9,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-ALWAYS_KNOWN = frozenset({"human", "queen"})
+PERSON = "human"
+"""Who acts where nobody has a name and none is needed; people get mail under it."""
+ALWAYS_KNOWN = frozenset({PERSON, "queen"})
 EVERYONE = "@all"
 NOBODYS = frozenset({"you", "me", "i", "all", "everyone", "everybody", "nobody"})
 """Words that no droid can have as its name, however they are written."""

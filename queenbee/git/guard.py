@@ -11,6 +11,7 @@ import os
 
 from queenbee._light import suppress
 from queenbee.core.leases import Asker, stand_against
+from queenbee.core.names import PERSON
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreachable, Unreadable
 from queenbee.git.changes import staged
@@ -36,8 +37,6 @@ VARIABLE = "QUEEN_GUARD"
 ON, WARN, OFF = "on", "warn", "off"
 COMMIT, PUSH = "commit", "push"
 BYPASS = f"{VARIABLE}=warn (it is logged)"
-_NAMELESS = "human"
-"""A committer without a name counts as this droid: a person."""
 _LOGGED = 20
 """At most so many paths in one log entry."""
 
@@ -291,4 +290,4 @@ def _log(verdict: Verdict, text: str) -> None:
 
 
 def _name(hive: Services | None) -> str:
-    return (hive.actor_or_none if hive is not None else None) or _NAMELESS
+    return (hive.actor_or_none if hive is not None else None) or PERSON

@@ -11,6 +11,7 @@ from _thread import allocate_lock
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
+from queenbee.core.names import PERSON
 from queenbee.services.keeping import Keeping
 from queenbee.store.droids import identity, presence, session_names
 from queenbee.store.engines.choosing import open_engine
@@ -153,6 +154,11 @@ class Store:
         if self._actor is None:
             raise identity.nobody()
         return identity.checked_droid(self.layout, self._actor)
+
+    @property
+    def author(self) -> str:
+        """Who describes work: a person without a name can. Raises `UnknownDroid`."""
+        return PERSON if self._actor is None else self.actor
 
     @property
     def own_actor(self) -> str:

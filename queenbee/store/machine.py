@@ -1,4 +1,4 @@
-"""What this machine alone can tell or choose: where a repository's state is, its start, its clock.
+"""What this machine alone can tell or choose: where a repository's state is, its clock.
 
 A clone must not choose where locks and journals are, so the choice is in the repository's own git
 config, which git never delivers: `git config queenbee.state beads`. ADR 0015.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import Unreadable
-from queenbee.store import safe_open
 from queenbee.store.git_trees import config_value
 
 TYPE_CHECKING = False
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 STATES = ("git", "beads")
 CHOOSE = "git config queenbee.state"
-_BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def chosen_state(common_dir: str) -> str | None:
@@ -36,16 +34,6 @@ def chosen_state(common_dir: str) -> str | None:
             path=path,
         )
     return value
-
-
-def boot_id() -> str:
-    """Returns what tells one start of this machine from the next; "" where nothing does. A power
-    cut may take back the last writes to a database.
-    """
-    try:
-        return safe_open.read(_BOOT, 64).decode().strip()
-    except (OSError, Unreadable, ValueError):
-        return ""
 
 
 def present_ms(folders: Iterable[str | None], now_ms: int) -> int:

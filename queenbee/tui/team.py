@@ -68,13 +68,13 @@ class Team(Screen[None]):
         ),
         Binding("tab", "next(1)", "next list", show=False),
         Binding("shift+tab", "next(-1)", show=False),
+        Binding("question_mark,f1", "app.keys", "help", key_display="?"),
         Binding("slash", "filter", "filter", key_display="/"),
         Binding("m", "app.write", "write"),
         Binding("r", "app.answer", "answer"),
         Binding("x", "app.release", "release"),
         Binding("n", "app.nudge", "nudge"),
         Binding("c", "app.foresee", "conflicts", show=False),
-        Binding("question_mark,f1", "app.keys", "help", key_display="?"),
         Binding("escape", "all", show=False),
         Binding("q", "app.quit", "quit"),
         Binding("ctrl+c", "app.quit", show=False),
@@ -142,6 +142,7 @@ class Team(Screen[None]):
         given = shares(needed, self._box.size.height)
         self._box.styles.grid_rows = " ".join(map(str, given)) if is_wide else None
         droids.styles.height = "1fr" if is_wide else given[0]
+        self._tabs()
 
     @property
     def _below(self) -> list[str]:
@@ -159,7 +160,6 @@ class Team(Screen[None]):
                 each.set_class(each.id == name, "-below")
         self.share_lines()
         self._lists[name].focus()
-        self._tabs()
 
     def action_next(self, by: int) -> None:
         """Goes to the next list."""
@@ -229,9 +229,12 @@ class Team(Screen[None]):
         self._first_line.update(Content(text))
 
     def _tabs(self) -> None:
-        current = self._current
+        names = [f"{number} {name}" for number, name in enumerate(PANELS, 1)]
+        has_room = len(" ".join(names)) + 2 <= self.size.width
         parts = [
-            Content.styled(f"{number} {name}", "bold reverse" if name == current else "dim")
-            for number, name in enumerate(PANELS, 1)
+            Content.styled(text, "bold reverse")
+            if name == self._current
+            else Content.styled(text if has_room else text[0], "dim")
+            for text, name in zip(names, PANELS, strict=True)
         ]
         self.query_one("#tabs", Static).update(Content(" ").join(parts))

@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     Make = Callable[[Sequence[Row], int], RowImport]
     from queenbee.store.git_trees import GitTree
 
-_NOBODY = "queen"
-"""The importer that a dry run names if no actor is known."""
-
 
 @dataclass(frozen=True, slots=True)
 class PlanImport:
@@ -99,7 +96,7 @@ def import_plan_file(
     """
     options = options or PlanImport()
     plan = parse_plan(read_markdown(path))
-    actor = _actor(hive, dry_run=dry_run)
+    actor = hive.author
     plan_file = repository_path(hive, path)
     agents = agents_for(hive.layout.tree, options.agents_dir)
     tree = git_tree(hive.layout.tree)
@@ -130,7 +127,7 @@ def import_session_folder(
     Raises `Unreadable` and `InvalidGraph`; nothing is imported then.
     """
     session = read_session(read_session_folder(path))
-    actor = _actor(hive, dry_run=dry_run)
+    actor = hive.author
     # Relative to the top, if it is in the tree: an absolute path is wrong in another worktree.
     relative = os.path.relpath(os.path.realpath(path), hive.layout.tree)
     outside = relative.split(os.sep)[0] == os.pardir
@@ -151,7 +148,7 @@ def import_issues(
     Raises `InvalidInput`; nothing is imported then.
     """
     listed = read_issue_list(data)
-    actor = _actor(hive, dry_run=dry_run)
+    actor = hive.author
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         first = prefix or usual_prefix(row["id"] for row in rows)
@@ -245,10 +242,6 @@ def repository_path(hive: Hive, path: str) -> str:
     return relative.replace(os.sep, "/")
 
 
-def _actor(hive: Hive, *, dry_run: bool) -> str:
-    return (hive.actor_or_none or _NOBODY) if dry_run else hive.actor
-
-
 def _claimed(hive: Hive) -> frozenset[str]:
     """Returns the issues that somebody has claimed and not given back."""
     taken = [*hive.assignments.find(), *hive.assignments.find(status="completed")]
@@ -272,7 +265,7 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     hive.look({"plan": found.rows})
     owner = Owner.of(hive.layout)
     if owner is not None:
-        owner.put(found.rows, actor=hive.actor)
+        owner.put(found.rows, actor=hive.author)
         return found
     with hive.transaction() as tx:
         if (stamp_of(path), _claimed(hive)) != seen:

@@ -4,6 +4,8 @@ way, with each command."""
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -244,3 +246,21 @@ def test_a_repair_passes_the_guard_from_a_worktree(
     commit_file(tree, ".beads/queen.toml", GOOD)
     assert quick("land", "--check", "true", as_="ann", cwd=tree).code == 0
     assert toml.read_text() == GOOD
+
+
+@pytest.mark.parametrize(
+    "text",
+    [each for way, each in broken_ways() if not way.startswith(("a table that", "a number"))],
+)
+def test_what_doctor_advises_makes_any_text_readable_again(
+    quick: QuickQueen, repo: Path, toml: Path, text: bytes
+) -> None:
+    toml.write_bytes(text)
+    findings = quick("doctor", "--json", as_="ann").json
+    (hint,) = (each["hint"] for each in findings if each["code"] == "unreadable")
+    _, _, copy = hint.partition("cp ")
+    if copy:
+        assert quick("doctor", "--fix", as_="ann").code == 1
+        subprocess.run(["cp", *shlex.split(copy)], check=True, cwd=repo)
+    assert quick("doctor", "--fix", as_="ann").code == 0
+    assert quick("config", "get", "ttl", as_="ann").out == "90m\n"

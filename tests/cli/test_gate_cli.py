@@ -324,6 +324,11 @@ class TestRunAndCheck:
         told = quick("gate", "check", *GATE, "--json", "--beads-dir", str(beads), cwd=tmp_path)
         assert told.error["hint"].startswith(f"queen --beads-dir {beads} gate new")
 
+    def test_a_hint_keeps_the_name_that_was_given(self, quick: QuickQueen) -> None:
+        quick("claim", "gt-1", "--new", "--as", "ann")
+        refused = quick("claim", "gt-1", "--as", "bob")
+        assert "try: queen --as bob issue ready, or ask: queen --as bob msg send ann" in refused.err
+
     def test_a_gate_that_has_passed_is_not_run_again(self, quick: QuickQueen, gate: Path) -> None:
         add(quick, "--test", "true")
         assert quick("gate", "run", *GATE).code == 0

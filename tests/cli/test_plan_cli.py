@@ -208,6 +208,16 @@ class TestImport:
         assert "3 would be added, 0 updated, 0 kept" in done.out
         assert snapshot(beads) == before
 
+    def test_a_long_import_says_how_many_lines_it_left_out(
+        self, quick: QuickQueen, plan: Path
+    ) -> None:
+        sprints = "".join(f"### Sprint 1.{n}: Part {n}\n\n- do it\n\n" for n in range(1, 103))
+        plan.write_text(f"# Plan\n\n## Phase 1: All\n\n{sprints}")
+        told = quick("plan", "import", str(plan), "--dry-run", as_="planner").out
+        assert told.count("\n+ ") >= 101 and "more lines" not in told
+        done = quick("plan", "import", str(plan), as_="planner").out
+        assert done.endswith("\n… 2 more lines\n102 added, 0 updated, 0 kept\n"), done
+
     def test_importing_again_updates_only_changed_sprints(
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
@@ -263,8 +273,11 @@ class TestImport:
         refused = quick("plan", "import", str(tmp_path / "plan.md"), as_="planner")
         assert refused.code == 2
 
-    def test_an_actor_is_required(self, quick: QuickQueen, plan: Path) -> None:
-        assert quick("plan", "import", str(plan), "--json").error["code"] == "no_actor"
+    def test_a_person_imports_without_a_name(
+        self, quick: QuickQueen, plan: Path, tracker: Path
+    ) -> None:
+        assert quick("plan", "import", str(plan)).code == 0
+        assert {row["created_by"] for row in records(tracker)} == {"human"}
 
     def test_two_clones_make_the_same_beads(
         self, quick: QuickQueen, plan: Path, repo: Path, tmp_path: Path, tracker: Path

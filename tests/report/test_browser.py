@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from browsers import chromium
+from browsers import chromium, violations
 from report_worlds import HOSTILE, report_of
 
 from queenbee.report import page as module
@@ -62,22 +62,12 @@ def opened(browser, tmp_path):
         each.context.close()
 
 
-def violations(found: Opened) -> list[str]:
-    """Returns what axe-core finds that is serious."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    return [
-        f"{each['id']}: {each['nodes'][0]['html'][:200]}"
-        for each in axe.Axe().run(found.page).response["violations"]
-        if each["impact"] in ("serious", "critical")
-    ]
-
-
 def test_it_is_accessible_and_quiet_in_both_themes(opened, tmp_path):
     grounds, pictures = [], []
     for theme in THEMES:
         found = opened(report_of("A title that is not long"), color_scheme=theme)
         found.page.evaluate(OPEN_ALL)
-        assert violations(found) == []
+        assert violations(found.page) == []
         assert found.said == []
         assert len(found.asked) == 1, "only the page itself is read"
         grounds.append(found.page.evaluate("getComputedStyle(document.body).backgroundColor"))
@@ -93,7 +83,7 @@ def test_a_page_of_low_contrast_is_noticed(opened, tmp_path, monkeypatch):
         pale = file.read().replace("--soft: #57606a", "--soft: #d7d7d7")
     (tmp_path / "pale.css").write_text(pale)
     monkeypatch.setattr(module, "_STYLE_PATH", str(tmp_path / "pale.css"))
-    assert any("color-contrast" in each for each in violations(opened(report_of("x"))))
+    assert any("color-contrast" in each for each in violations(opened(report_of("x")).page))
 
 
 def test_no_text_of_others_runs_or_loads_anything(opened):

@@ -48,6 +48,7 @@ def compare(name: str, shown: str) -> None:
         ("landings-80x24", (80, 24), ("6",)),
         ("conflicts-80x24", (80, 24), ("7",)),
         ("checks-80x24", (80, 24), ("8",)),
+        ("checks-44x40", (44, 40), ("8",)),
         ("keys-80x24", (80, 24), ("question_mark",)),
         ("release-80x24", (80, 24), ("x",)),
         ("write-80x24", (80, 24), ("m",)),

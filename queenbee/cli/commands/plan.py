@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _plan = click.argument("path", metavar="PLAN.md")
 
+_MOST_LINES = 100
+"""So many lines say what an import did; a dry run shows all."""
 
 _source_branch = click.option(
     "--source-branch",
@@ -202,7 +204,11 @@ def show_import(done: Imported) -> None:
     from queenbee.documents.issue_rows import render_differences  # noqa: PLC0415 - start-up
 
     show_findings(done.found.findings, done.source)
-    click.echo(render_differences(done.found), nl=False)
+    lines = render_differences(done.found).splitlines(keepends=True)
+    most = len(lines) if done.dry_run else _MOST_LINES
+    click.echo("".join(lines[:most]), nl=False)
+    if len(lines) > most:
+        say(f"… {len(lines) - most} more lines")
     kinds = [change.kind for change in done.found.changes]
     did = "would be added" if done.dry_run else "added"
     say(f"{kinds.count('add')} {did}, {kinds.count('update')} updated, {kinds.count('keep')} kept")

@@ -62,9 +62,7 @@ class Arrival:
 
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
-        if not self.files:
-            return f"{self._whose()}, in other files"
-        return f"{self._whose()}, which changes {self._files()} too"
+        return self._whose() + (f", which changes {self._files()} too" if self.files else "")
 
     def taken_back(self) -> str:
         """Returns what is taken back of it, in words that are as safe."""

@@ -19,7 +19,7 @@ from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
 from queenbee.core.row_edits import tombstone
-from queenbee.core.text import quotation, suggested
+from queenbee.core.text import quotation, shell_word, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern, QueenError
 from queenbee.services.archiving import MOST_BYTES
@@ -37,15 +37,17 @@ from queenbee.store.ledger.codec import (
     decoder,
 )
 from queenbee.store.lock import excludes, no_lock
-from queenbee.store.settings import load
+from queenbee.store.settings import last_good_path, load
 from queenbee.store.settings_file.editing import changed_under_lock
 from queenbee.store.state import Folded
+from queenbee.store.whole_files import read_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
+    from queenbee.errors import Unreadable
     from queenbee.services.hive import Services
     from queenbee.services.writing.transaction import Transaction
 
@@ -188,7 +190,7 @@ def _settings(hive: Services) -> Iterator[Diagnosis]:
             path,
             problem.message.removeprefix(f"{path}: ").removeprefix(f"{path} "),
             line=line if isinstance(line, int) else None,
-            hint=problem.hint,
+            hint=_way_back(hive, path, problem),
         )
     path = os.path.join(layout.beads_dir, ".gitattributes")
     lines = [line.strip() for line in creating.read_attributes(layout).splitlines()]
@@ -211,6 +213,23 @@ def _settings(hive: Services) -> Iterator[Diagnosis]:
             f"the setting {name!r} is unknown to this version and has no effect",
             severity="note",
         )
+
+
+def _way_back(hive: Services, path: str, problem: Unreadable) -> str | None:
+    """Returns how to get settings that can be read: where no repair can mend the text, the last
+    good ones.
+    """
+    from queenbee.store.settings_file.merging import mended  # noqa: PLC0415 - start-up
+
+    if problem.hint is None or problem.details.get("setting"):
+        return problem.hint
+    with suppress(UnicodeDecodeError):
+        if mended(read_own(path).decode()) is not None:
+            return problem.hint
+    if not hive.layout.settings.is_known:
+        return "correct the file"
+    kept = shell_word(last_good_path(hive.layout.state_dir))
+    return f"correct the file, or take the last good settings back: cp {kept} {shell_word(path)}"
 
 
 def _ignored(hive: Services) -> Iterator[Diagnosis]:

@@ -7,7 +7,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, NoReturn
 
-from queenbee.services.telling.people import PERSON, Want
+from queenbee.core.names import PERSON
+from queenbee.services.telling.people import Want
 from queenbee.store.droids.told import Told, key_of
 from queenbee.store.files import stamp_of
 from queenbee.store.safe_open import names_in

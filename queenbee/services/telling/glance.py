@@ -6,13 +6,12 @@ life of the droid, reads no mail, and takes no news away.
 
 from __future__ import annotations
 
+from queenbee.core.names import PERSON
 from queenbee.core.prompt_line import MOST_UNREAD, Glance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.hive import Services
-
-_PERSON = "human"
 
 
 def glance(hive: Services) -> Glance:
@@ -22,7 +21,7 @@ def glance(hive: Services) -> Glance:
     `InvalidInput`, `UnknownDroid` and `Unreadable`.
     """
     droid = hive.actor if hive.actor_or_none is not None else None
-    mail = hive.messages.inbox(unread=True, droid=droid or _PERSON, limit=MOST_UNREAD + 1)
+    mail = hive.messages.inbox(unread=True, droid=droid or PERSON, limit=MOST_UNREAD + 1)
     if droid is None:
         busy = {each.droid for each in hive.assignments.find()}
         return Glance(None, issues=(), unread=len(mail), waits=_waiting(hive), at_work=len(busy))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.names import PERSON
 from queenbee.core.text import mentioned, one_line, quotation
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.services.telling.news import MOST_UNREAD, wants_answer
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
 
-PERSON = "human"
 STUCK_S = 600
 """A landing takes as long as its check. One that has not moved for so long needs a look."""
 _NAME_CHARS = 40

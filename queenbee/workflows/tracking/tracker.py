@@ -77,7 +77,7 @@ class Tracker:
             self._hive.issues.get(each)
         if self.owner:
             return self._new_by_owner(title, asked)
-        actor = self._author
+        actor = self._hive.author
         with self._hive.transaction() as tx:
             rows = self._hive.issues.rows()
             identifier = self._fresh_id(rows, title, asked)
@@ -147,7 +147,7 @@ class Tracker:
         if row is not None and row.done:
             return issue
         if self.owner:
-            self.owner.close(issue_id, reason, actor=self._author)
+            self.owner.close(issue_id, reason, actor=self._hive.author)
             return issue
 
         def closed(row: Row, now_ms: int) -> Row:
@@ -170,7 +170,7 @@ class Tracker:
         if self.owner:
             self._call("delete", "--force", "--", issue_id)
             return issue
-        actor = self._author
+        actor = self._hive.author
         self._change(issue_id, lambda row, now_ms: tombstone(row, now_ms, actor, reason))
         return self._hive.issues.tombstone(issue_id) or issue
 
@@ -237,7 +237,7 @@ class Tracker:
                 else:
                     self._call("dep", "add", f"--type={kind}", "--", issue_id, each)
             return self._hive.issues.get(issue_id)
-        actor = self._author
+        actor = self._hive.author
 
         def changed(row: Row, now_ms: int) -> Row:
             if not remove:
@@ -253,6 +253,7 @@ class Tracker:
         return self._hive.issues.get(issue_id)
 
     def _change(self, issue_id: str, change: Callable[[Row, int], Row]) -> None:
+        _ = self._hive.author  # A change has an author, also where the row does not name one.
         with self._hive.transaction() as tx:
             row = self._hive.issues.exact_row(issue_id, ended=True)
             if row is None:
@@ -332,14 +333,9 @@ class Tracker:
         made = self._call("create", "--silent", *options, "--", title).split()
         return made[-1] if made else ""
 
-    @property
-    def _author(self) -> str:
-        """Who acts; the person here, if nobody has said so."""
-        return self._hive.actor if self._hive.actor_or_none else "human"
-
     def _call(self, command: str, *arguments: str) -> str:
         assert self.owner is not None
-        return self.owner.call(command, *arguments, actor=self._author)
+        return self.owner.call(command, *arguments, actor=self._hive.author)
 
 
 _OPTION = {

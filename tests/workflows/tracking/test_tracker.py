@@ -49,13 +49,6 @@ class TestWithoutAnOwner:
             Tracker(hive).edit("qb-9", title="Mended")
         assert refusal.value.hint == "queen doctor"
 
-    def test_an_issue_of_nobody_with_a_name_is_a_persons(self, beads: Path, file: Path) -> None:
-        with Hive.open(beads.parent, env={}) as nobodys:
-            made = Tracker(nobodys).new(NewIssue("Search", depends_on=["qb-1"]))
-            Tracker(nobodys).edit(made, title="Find")
-        row = current(file, made)
-        assert (row["created_by"], row["title"]) == ("human", "Find")
-
     def test_an_issue_is_added_in_the_form_of_beads(self, hive: Hive, file: Path) -> None:
         made = Tracker(hive).new(
             NewIssue(
@@ -75,6 +68,15 @@ class TestWithoutAnOwner:
         assert (row["labels"], row["estimated_minutes"]) == (["ui"], 30)
         needs = [(one["depends_on_id"], one["type"]) for one in row["dependencies"]]
         assert needs == [("qb-1", "blocks"), ("qb-2", "parent-child")]
+
+    def test_a_person_needs_no_name_to_describe_work(
+        self, quick: QuickQueen, hive: Hive, file: Path
+    ) -> None:
+        assert quick("issue", "new", "Search", "--id", "sea-1").out == "sea-1\n"
+        assert quick("issue", "edit", "sea-1", "--priority", "1").code == 0
+        (row,) = (each for each in records(file) if each["id"] == "sea-1")
+        assert (row["created_by"], row["priority"]) == ("human", 1)
+        assert quick("claim", "sea-1").code == 2
 
     def test_the_first_issue_makes_the_file(self, hive: Hive, beads: Path) -> None:
         made = Tracker(hive).new(NewIssue("Search"))
