@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from queenbee.agents.ignored import CONNECTION, WORK, ignored
+from queenbee.agents.setup import AGENTS, place_of
 from queenbee.cli.app import Answer, Invocation, command, invocation, tell
 from queenbee.cli.options import id_prefix
 from queenbee.cli.proposing import settle_check
@@ -139,9 +141,6 @@ def _lets_do_all(hive: Hive, team: Team, wanted: Wanted) -> bool:
     """Tells what the clients will ignore here, and asks a person at a terminal whether they may do
     everything, if they could else do nothing.
     """
-    from queenbee.agents.ignored import CONNECTION, WORK, ignored  # noqa: PLC0415 - start-up
-    from queenbee.agents.setup import AGENTS, place_of  # noqa: PLC0415 - start-up
-
     place = place_of(hive.layout.tree, os.environ, user=False)
     names = sorted({each.name for each in team.clients().values() if each.name in AGENTS})
     found = [each for name in names for each in ignored(AGENTS[name], place)]

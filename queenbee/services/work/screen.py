@@ -54,7 +54,7 @@ class Status:
         self.started = roster.everybody(hive.layout)
         """The agents that a `queen start` looks after, by name."""
         self.programs = roster.programs(hive.layout)
-        """What runs each agent, or ran it in the last run of `queen start`, by name."""
+        """What runs each agent, or ran it in its last run, by name."""
         self.done = self._last_done()
         """The last completions, newest first."""
         own = self.me.assignments if self.me is not None else []

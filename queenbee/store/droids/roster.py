@@ -12,6 +12,7 @@ from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import described, is_running
+from queenbee.store.settings import CLIENTS
 from queenbee.store.whole_files import keep, recall
 
 TYPE_CHECKING = False
@@ -79,7 +80,8 @@ class Entry:
     @property
     def program(self) -> str:
         """The name of what runs it."""
-        return os.path.basename(self.client.split(" ")[0])
+        word = self.client.split(" ")[0]
+        return os.path.basename(word) if word in CLIENTS or "/" in word else "program"
 
     @property
     def is_looked_after(self) -> bool:
@@ -121,14 +123,14 @@ def forget(layout: Layout, name: str) -> None:
         safe_open.unlink(_path(layout, name))
 
 
-def note_end(layout: Layout, at_ms: int, said: list[str], programs: dict[str, str]) -> None:
+def note_end(layout: Layout, at_ms: int, said: list[str], ran: dict[str, str]) -> None:
     """Notes how a run ended, a sentence each, and what ran each agent. Never fails."""
-    ended = {"at_ms": at_ms, "said": said, "programs": programs}
+    ended = {"at_ms": at_ms, "said": said, "programs": programs(layout) | ran}
     keep(os.path.join(folder(layout), "ended"), ended)
 
 
 def programs(layout: Layout) -> dict[str, str]:
-    """Returns what runs each agent, or ran it in the last run that ended."""
+    """Returns what runs each agent, or ran it in its last run."""
     ended = recall(os.path.join(folder(layout), "ended"), _MOST_BYTES)
     last = ended.get("programs") if isinstance(ended, dict) else None
     known = last.items() if isinstance(last, dict) else ()
