@@ -247,6 +247,15 @@ def test_a_branch_that_conflicts_waits_for_its_own_turn(
     assert (repo / "README.md").read_text() == "w1\n"
 
 
+def test_a_branch_with_markers_of_a_conflict_is_told_in_its_own_turn(
+    team: Team, trees: list[Path]
+) -> None:
+    commit_file(trees[2], "code.py", "<<<<<<< HEAD\na\n=======\nb\n>>>>>>> main\n")
+    first, second, third = team.finish(team.start(trees[:3]))
+    assert (first[0], second[0], third[0]) == (0, 0, 5)
+    assert "this branch has markers of conflicts: code.py" in third[1]
+
+
 def test_a_branch_that_takes_back_what_others_landed_is_told_in_its_own_turn(
     team: Team, trees: list[Path]
 ) -> None:

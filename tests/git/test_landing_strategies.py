@@ -201,7 +201,7 @@ class TestConflictsThatNeedNobody:
         with pytest.raises(NotLanded, match=r"conflict: README\.md"):
             landed(appended[1], rules=Rules(), tell=told.append)
         assert told[0] == "joined CHANGELOG.md lines 4-6: both kept"
-        assert told[-1].startswith("came in: ")
+        assert [each.startswith("came in: ") for each in told].count(True) == 1
         (appended[1] / "README.md").write_text("both\n")
         git(appended[1], "add", "README.md")
         landed(appended[1], go_on=True)
@@ -309,6 +309,41 @@ class TestAConflict:
         self.resolve(conflict)
         assert landed(conflict, "two", go_on=True) == head(repo, "main")
         assert landers(opened(repo)) == []
+
+    def test_shows_the_lines_in_question(
+        self, quick: QuickQueen, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        commit_file(repo, "long.txt", "".join(f"{n}\n" for n in range(60)))
+        for tree in trees:
+            git(tree, "merge", "-q", "main")
+            commit_file(tree, "README.md", f"{tree.name}\n")
+            commit_file(tree, "long.txt", "".join(f"{n} {tree.name}\n" for n in range(60)))
+        landed(one)
+        told = quick("land", "--unchecked", as_=two.name, cwd=two).out.split("\n")
+        first = told.index("queen: README.md lines 1-5:")
+        assert [each.removeprefix("queen:   ") for each in told[first + 2 : first + 5]] == [
+            *(two.name, "=======", one.name)
+        ]
+        assert told[-2] == "queen:   … 90 more lines"
+
+    @pytest.mark.parametrize("is_committed", [True, False])
+    def test_does_not_land_with_its_markers_but_by_a_second_word(
+        self, quick: QuickQueen, repo: Path, conflict: Path, is_committed: bool
+    ) -> None:
+        git(conflict, "add", "README.md")
+        if is_committed:
+            git(conflict, "commit", "-q", "--no-edit")
+        go_on = () if is_committed else ("--continue",)
+        refused = quick("land", "--unchecked", *go_on, as_="two", cwd=conflict)
+        assert refused.code == 5
+        assert "this branch has markers of conflicts: README.md\n  try: resolve" in refused.err
+        assert (repo / "README.md").read_text() == "one\n"
+        assert quick("land", "--unchecked", as_="two", cwd=conflict).code == 0
+        # A file that has them already may change.
+        marked = (conflict / "README.md").read_text()
+        commit_file(conflict, "README.md", f"more\n{marked}")
+        assert quick("land", "--unchecked", as_="two", cwd=conflict).code == 0
 
     def test_is_taken_back(self, repo: Path, trees: tuple[Path, Path], conflict: Path) -> None:
         abort(opened(conflict, "two"))

@@ -320,7 +320,7 @@ class TestASprintBead:
         assert "test_x failed" in failed.out
         self.record(quickly, "dev", ATTEMPT)
         self.record(quickly, "qa", JUDGEMENT)
-        assert quickly("verify", "bd-1").code == 0
+        assert quickly("verify").code == 0  # The bead that the droid has.
         done = quickly("complete", "bd-1", "--json")
         assert (done.code, done.json["reason"]) == (0, "verified: 1 check passed")
         assert [one["verdict"] for one in runs(beads)] == ["failed", "failed", "passed", "passed"]

@@ -77,17 +77,18 @@ def _show(value: Mapping[str, Any]) -> None:
     show=_show,
     example="queen bead verify gt-login-001 --dry-run\nqueen bead verify gt-login-001",
 )
-@click.argument("bead", metavar="BEAD")
+@click.argument("bead", required=False, metavar="[BEAD]")
 @dry_run
-def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
+def verify(hive: Hive, bead: str | None, dry_run: bool) -> Answer:
     """Run the checks of a bead once
 
-    Exit 0 if they pass, 1 if not. BEAD is an id, or the file of a Ralph bead. The commands come
-    from the bead's own file, and their output is kept as evidence. See them first with --dry-run.
+    Exit 0 if they pass, 1 if not. BEAD is an id, or the file of a Ralph bead; else the issue that
+    you have. The commands come from the bead's own file, and their output is kept as evidence. See
+    them first with --dry-run.
     """
     from queenbee.workflows import running  # noqa: PLC0415 - start-up
 
-    bead = hive.issue_id(_named(bead), recorded=True)
+    bead = hive.issue_id(_named(bead), recorded=True) if bead else hive.assignments.own()
     if dry_run:
         checks = running.checks_of(hive, bead)
         return Answer({"bead": bead, "dry_run": True, "checks": checks}, yes=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.conflicts.marked import MARKER_SIZE, both_only_added
 from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, join
 from queenbee.core.text import mentioned, one_line
-from queenbee.errors import InvalidInput
+from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.landing.commands import git
 from queenbee.git.run import user_git
 from queenbee.store import safe_open
@@ -30,6 +31,9 @@ OFF = "off"
 _SHOWN = 20
 """Lines of one place that are shown before the target moves."""
 _MOST_CHARS = 120
+_MOST_LEFT = 40
+"""Lines of all that is left in conflict."""
+_MOST_BYTES = 1 << 20
 _STAGES = frozenset({"1", "2", "3"})
 _REGULAR = frozenset({"100644", "100755"})
 
@@ -100,6 +104,55 @@ class Joined:
             told += [sentence, *(f"  {one_line(each, _MOST_CHARS)}" for each in lines[:_SHOWN])]
             told += [f"  … {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
         return told
+
+
+def left_places(tree: str, files: Sequence[str]) -> list[str]:
+    """Returns the places that git marked in files that are left in conflict: for each its lines,
+    and what is there; the first ones if they are many.
+    """
+    told: list[str] = []
+    for path in files:
+        name, places = mentioned(one_line(path)), _marked_places(_read(tree, path))
+        told += [] if places else [f"{name}: one side deleted, renamed or replaced it: git status"]
+        for first, lines in places:
+            told.append(f"{name} lines {first}-{first + len(lines) - 1}:")
+            told += [f"  {one_line(each, _MOST_CHARS)}" for each in lines]
+    more = [f"  … {len(told) - _MOST_LEFT} more lines"] if len(told) > _MOST_LEFT else []
+    return told[:_MOST_LEFT] + more
+
+
+def with_markers(tree: str, changed: Mapping[str, Sequence[str]]) -> list[str]:
+    """Returns the files with more places between git's markers than before: those of a conflict
+    that somebody forgot. `changed` has the blob of each, before and after.
+    """
+    found = []
+    for path, (before, _) in changed.items():
+        if places := _marked_places(_read(tree, path)):
+            old = git("cat-file", "blob", before, cwd=tree) if set(before) != {"0"} else b""
+            found += [path] if len(places) > len(_marked_places(old)) else []
+    return found
+
+
+def _read(tree: str, path: str) -> bytes:
+    with suppress(OSError, QueenError):
+        return safe_open.read(os.path.join(tree, path), _MOST_BYTES)
+    return b""
+
+
+def _marked_places(text: bytes) -> list[tuple[int, list[str]]]:
+    """Returns the number of the first line of each place between git's markers, and its lines."""
+    found: list[tuple[int, list[str]]] = []
+    is_open = False
+    if b"\n>>>>>>> " not in text:
+        return found
+    for number, line in enumerate(text.decode(errors="replace").split("\n"), 1):
+        if line.startswith("<<<<<<< "):
+            is_open = True
+            found.append((number, []))
+        if is_open:
+            found[-1][1].append(line)
+            is_open = not line.startswith(">>>>>>> ")
+    return found
 
 
 class Unmerged:

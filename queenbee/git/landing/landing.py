@@ -20,13 +20,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.processes import Interrupts
-from queenbee.core.text import quotation, shell_word, some
+from queenbee.core.text import named, quotation, shell_word, some
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import Incoming, began, undone
 from queenbee.git.landing.commands import Commands
-from queenbee.git.landing.conflicts import Joins
+from queenbee.git.landing.conflicts import Joins, left_places, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.promised import Promised
@@ -342,6 +342,7 @@ class _One:
         changed = [*contents]
         place.refuse_without_hive(changed)
         place.refuse_unreadable(changed)
+        self._stop_marked(contents)
         self._stop_undoing(contents)
         _refuse_held(self.work.held(changed))
         self.work.look_again()
@@ -360,17 +361,29 @@ class _One:
                 each.credit(records[each.commit])
         found = [each for each in found if each.beside or each.droid != self._store.actor]
         files = sorted({path for each in found for path in each.files})
-        path = os.path.join(place.git_dir, STOPPED)
-        told = recall(path)
-        if set(files) <= {*(told if isinstance(told, list) else ())}:
-            return
-        keep(path, files)
         them, target = " ".join(map(shell_word, files)), shell_word(place.target)
+        self._stop_once(
+            "takes back what others landed",
+            some([each.taken_back() for each in found], SHOWN, "; "),
+            f"git checkout --no-overlay {target} -- {them}; look for more in git diff {target}",
+            files,
+        )
+
+    def _stop_marked(self, changed: dict[str, list[str]]) -> None:
+        """Raises `NotLanded`, once, for files in which the markers of a conflict were left."""
+        files = with_markers(self.place.tree, changed)
+        self._stop_once("has markers of conflicts", named(files, SHOWN), "resolve them", files)
+
+    def _stop_once(self, what: str, where: str, way: str, files: Sequence[str]) -> None:
+        path = os.path.join(self.place.git_dir, STOPPED)
+        told, said = recall(path), [f"{what}: {each}" for each in files]
+        known = told if isinstance(told, list) else []
+        if set(said) <= {*known}:
+            return
+        keep(path, [*known, *said])
         raise NotLanded(
-            f"nothing was landed: this branch takes back what others landed: "
-            f"{some([each.taken_back() for each in found], SHOWN, '; ')}",
-            hint=f"git checkout --no-overlay {target} -- {them}; look for more in git diff "
-            f"{target}; then queen land -m 'WHAT YOU DID'. If it is meant: queen land again",
+            f"nothing was landed: this branch {what}: {where}",
+            hint=f"{way}; then queen land -m 'WHAT YOU DID'. If it is meant: queen land again",
             files=files,
         )
 
@@ -392,6 +405,8 @@ class _One:
             self._tell_joined()
             with suppress(QueenError):  # The conflict is what must be said.
                 self._tell_whom_to_ask(error.files)
+            for said in left_places(self.place.tree, error.files):
+                self._tell(said)
             raise
         finally:  # Also where another file is left in conflict.
             self._tell_joined()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.commands import ACTION, differing
+from queenbee.git.landing.conflicts import with_markers
 from queenbee.git.landing.healing import go_back
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.store.git_trees import git_tree
@@ -115,11 +116,12 @@ class Batch:
         if self._joining.add(before, offer.head, offer.branch, offer.subject):
             changed = differing(place.tree, before, "HEAD")
         own = any(each.startswith(".beads/") for each in changed)
-        # One that takes back what others landed is told that itself.
+        # One that takes back what others landed, or has markers, is told that itself.
         here = changed and git_tree(offer.tree)
         since = began(here.git_dir if here else place.git_dir)
         back = undone(place.tree, since, self._joining.target, changed)
-        if not changed or own or back or is_held(offer, [*changed]):
+        odd = back or with_markers(place.tree, changed)
+        if not changed or own or odd or is_held(offer, [*changed]):
             self._back_to(before)
         else:
             self.members.append(Member(offer, [*changed], self._joining.joined[known:]))
