@@ -126,11 +126,9 @@ def main() -> int:
         "\nThat was all: text files in .beads/, one command, no server. In a repository of yours:\n"
     )
     print(f"  export PATH={os.path.dirname(queen)}:$PATH")
-    print(
-        "  queen init && queen setup claude          # or codex, gemini, cursor, opencode, copilot"
-    )
+    print("  queen init && queen setup")
     print("  queen issue new 'What is to be done'")
-    print("  queen start --agent claude --size 2")
+    print("  queen start --agent claude,codex --yolo   # or gemini, opencode, copilot, qwen, kilo")
     return 0
 
 

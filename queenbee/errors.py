@@ -205,7 +205,7 @@ class MissingPackage(ExternalFailure):
         """Returns the refusal of `what`, such as "queen mcp", for which `package` is missing."""
         return cls(
             f"{what} needs the Python package {package}",
-            hint=f"pip install 'queenbee-hive[{extra}]'",
+            hint=f"pip install 'queenbee-hive[{extra}]', or in a clone: pip install '.[{extra}]'",
             package=package.split(" ")[0],
             extra=extra,
         )

@@ -24,12 +24,19 @@ if TYPE_CHECKING:
     from queenbee.agents.agent import Agent, Place
     from queenbee.agents.files.allow_rules import AllowRules
 
-    Finding = tuple[str, str, str]
-    """What is ignored, why, and the cure."""
+    Finding = tuple[str, str, str, str]
+    """What is ignored, why, the cure, and what is at stake."""
 
+_UNASKED = "queen and its tools, unless you say yes"
+_ALL = "hooks and the MCP server"
+_FOLDER = "the folder is not trusted"
 COPILOT_RULES = "copilot --allow-tool queenbee --allow-tool 'shell(queen:*)'"
 _SINCE = {"gemini": ((0, 26), "hooks"), "codex": ((0, 145), "the end of a session")}
 """Since which version an agent has what, where that is known."""
+
+
+CONNECTION, RULES, WORK = "connection", "rules", "work"
+"""What is at stake: that it knows of the hive; some of what it may do unasked; all of that."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,10 @@ class Ignored:
     what: str
     why: str
     cure: str
+    stake: str
+
+    def __str__(self) -> str:
+        return f"{self.agent}: {self.what}: {self.why} [{self.cure}]"
 
 
 def ignored(agent: Agent, place: Place) -> Iterator[Ignored]:
@@ -50,9 +61,9 @@ def ignored(agent: Agent, place: Place) -> Iterator[Ignored]:
     if agent.rules is not None and not _allowed(agent.rules, place):
         shown = ", ".join(agent.rules(place).rules)
         cure = f"queen setup {agent.name} --allow"
-        found.append(("queen and its tools, unless you say yes", f"no rule allows {shown}", cure))
-    for what, why, cure in found:
-        yield Ignored(agent.title, what, why, cure)
+        found.append((_UNASKED, f"no rule allows {shown}", cure, WORK))
+    for each in found:
+        yield Ignored(agent.title, *each)
 
 
 def _of_version(agent: Agent, place: Place) -> Iterator[Finding]:
@@ -60,7 +71,12 @@ def _of_version(agent: Agent, place: Place) -> Iterator[Finding]:
     if version is not None and tuple(version) < _SINCE[agent.name][0]:
         least, what = _SINCE[agent.name]
         known = ".".join(map(str, least))
-        yield what, f"version {'.'.join(map(str, version))} has none, only {known}", "update it"
+        yield (
+            what,
+            f"version {'.'.join(map(str, version))} has none, only {known}",
+            "update it",
+            CONNECTION,
+        )
 
 
 def _of_claude(place: Place, tree: str) -> Iterator[Finding]:
@@ -68,7 +84,7 @@ def _of_claude(place: Place, tree: str) -> Iterator[Finding]:
     projects = _member(_json(os.path.join(folder, ".claude.json")), "projects")
     trusted = [each for each in projects if _member(projects, each).get("hasTrustDialogAccepted")]
     if not _covers(trusted, tree):
-        yield "the repository's allow rules", "the folder is not trusted", _trust("claude")
+        yield "the repository's allow rules", _FOLDER, _trust("claude"), RULES
 
 
 def _of_codex(place: Place, tree: str) -> Iterator[Finding]:
@@ -76,7 +92,9 @@ def _of_codex(place: Place, tree: str) -> Iterator[Finding]:
     projects = _member(config, "projects")
     trusted = [each for each in projects if _member(projects, each).get("trust_level") == "trusted"]
     if not _covers(trusted, tree):
-        yield "hooks and the MCP server", "the project is not trusted", _trust("codex")
+        why = "the project is not trusted"
+        yield _ALL, why, _trust("codex"), CONNECTION
+        yield "every edit without a screen", why, _trust("codex"), WORK
     path = os.path.join(tree, ".codex", "hooks.json")
     reviewed = {
         each.removeprefix(f"{path}:").partition(":")[0]
@@ -85,7 +103,8 @@ def _of_codex(place: Place, tree: str) -> Iterator[Finding]:
     }
     wanted = {re.sub(r"(?<!^)(?=[A-Z])", "_", each).lower() for each in _events(path)}
     if wanted - reviewed:
-        yield "hooks", "they are new and not reviewed", "enter /hooks in codex, and trust them"
+        cure = "enter /hooks in codex, and trust them"
+        yield "hooks", "they are new and not reviewed", cure, CONNECTION
 
 
 def _of_gemini(place: Place, tree: str) -> Iterator[Finding]:
@@ -95,7 +114,7 @@ def _of_gemini(place: Place, tree: str) -> Iterator[Finding]:
     trusted = [each for each, said in listed.items() if said == "TRUST_FOLDER"]
     trusted += [os.path.dirname(each) for each, said in listed.items() if said == "TRUST_PARENT"]
     if trust.get("enabled") is not False and not _covers(trusted, tree):
-        yield "hooks and the MCP server", "the folder is not trusted", _trust("gemini")
+        yield _ALL, _FOLDER, _trust("gemini"), CONNECTION
 
 
 def _of_copilot(place: Place, tree: str) -> Iterator[Finding]:
@@ -104,8 +123,8 @@ def _of_copilot(place: Place, tree: str) -> Iterator[Finding]:
     trusted = [each for some in listed if isinstance(some, list) for each in some]
     if not _covers(trusted, tree):
         cure = "copilot --trust-folder, or run copilot here once, and trust it"
-        yield "hooks and the MCP server", "the folder is not trusted", cure
-    yield "queen and its tools, unless you say yes", "no file has its rules", COPILOT_RULES
+        yield _ALL, _FOLDER, cure, CONNECTION
+    yield _UNASKED, "no file has its rules", COPILOT_RULES, WORK
 
 
 _TRUST: dict[str, Callable[[Place, str], Iterator[Finding]]] = {

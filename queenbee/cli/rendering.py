@@ -14,7 +14,7 @@ import click
 
 from queenbee.cli.terminal import columns, cut, encodable, say, tinted, width, wrapped
 from queenbee.core.plain_json import to_plain
-from queenbee.core.text import bracketed, mentioned, printable, shell_word, shortened
+from queenbee.core.text import bracketed, mentioned, printable, shortened, suggested
 from queenbee.core.timestamps import format_duration
 
 if TYPE_CHECKING:
@@ -249,6 +249,13 @@ def _dumps(value: object) -> str:
 
 def show_landing_of(issues: Sequence[str]) -> None:
     """Shows what to type when these issues are done, which are all that the droid has."""
-    which = " ".join(["queen land", *map(shell_word, issues)]) if issues[1:] else "queen land"
     when = "when all of it is done" if issues[1:] else "when it is done"
-    paragraph(printable(f"{when}: {which} -m 'WHAT YOU DID' --next"))
+    which = landing_of(issues if issues[1:] else (), "-m 'WHAT YOU DID' --next")
+    paragraph(printable(f"{when}: {which}"))
+
+
+def landing_of(issues: Sequence[str], options: str) -> str:
+    """Returns the command that lands these issues, none of which is read as an option."""
+    if any(each.startswith("-") for each in issues):
+        return suggested(f"queen land {options}", *issues)
+    return f"{suggested('queen land', *issues)} {options}"

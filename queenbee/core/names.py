@@ -84,10 +84,14 @@ def joined(name: str, separator: str, part: str) -> str:
     return f"{name[: MAX_LENGTH - len(separator) - len(part)]}{separator}{part}"
 
 
+def is_issue_id(text: str) -> bool:
+    """Returns whether this is one visible word, and not too long."""
+    return 0 < len(text) <= MAX_ISSUE_ID_LENGTH and visible(text) and " " not in text
+
+
 def checked_issue_id(issue_id: str) -> str:
     """Returns the id unchanged. Raises `InvalidInput` if no tracker would print it."""
-    is_word = visible(issue_id) and not any(char.isspace() for char in issue_id)
-    if not 0 < len(issue_id) <= MAX_ISSUE_ID_LENGTH or not is_word:
+    if not is_issue_id(issue_id):
         hint = "queen issues; an id is one word, such as qb-42"
         raise InvalidInput(f"{issue_id!r} is not an issue id", hint=hint)
     return issue_id

@@ -11,6 +11,7 @@ from itertools import groupby, islice
 from math import fsum
 
 from queenbee.core.beads import NOT_WORK, WISP
+from queenbee.core.names import is_issue_id
 from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
@@ -470,6 +471,8 @@ def _deferred(issues: Mapping[str, Issue], now_ms: int) -> dict[str, str]:
 def _set_aside(issue: Issue) -> str | None:
     # Asked of every open issue, and so is the next question below: they read the fields themselves.
     fields = issue.fields
+    if not is_issue_id(issue.id):  # Nobody could complete it, or give it back.
+        return "its id is not one word"
     if fields.get("pinned") is True or fields.get("status") == "pinned":
         return "it is pinned"
     if fields.get("ephemeral") is True:

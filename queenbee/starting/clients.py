@@ -10,11 +10,12 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
-from queenbee.core.text import shell_word, suggested
+from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, MissingPackage
 
 if TYPE_CHECKING:
@@ -128,27 +129,22 @@ def path_of(env: Mapping[str, str]) -> str:
     return f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"
 
 
-def unfound(client: Client, env: Mapping[str, str]) -> str:
-    """Returns what is wrong if a client runs its commands where `queen` is not found; else nothing.
+def shell_options(client: Client, env: Mapping[str, str]) -> list[str]:
+    """Returns what has a client run its commands where `queen` is found.
 
     Codex asks a login shell, which may make a PATH of its own.
     """
-    if client.name != "codex":
-        return ""
-    shell = env.get("SHELL") or "/bin/sh"
-    asked = [shell, "-lc", "command -v queen"]
-    try:
-        whole = {**env, "PATH": path_of(env)}
-        found = subprocess.run(asked, env=whole, capture_output=True, timeout=_SHELL_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    if found.returncode == 0:
-        return ""
-    folder = os.path.dirname(shutil.which("queen", path=whole["PATH"]) or sys.executable)
-    return (
-        f"Codex will not find queen: {shell} -l, in which it runs commands, has another PATH; "
-        f"add this to ~/.profile: PATH={shell_word(folder)}:$PATH"
-    )
+    asked = [env.get("SHELL") or "/bin/sh", "-lc", "command -v queen"]
+    whole = {**env, "PATH": path_of(env)}
+    with suppress(OSError, subprocess.TimeoutExpired):
+        if (
+            client.name == "codex"
+            and subprocess.run(
+                asked, env=whole, capture_output=True, timeout=_SHELL_S, check=False
+            ).returncode
+        ):
+            return ["-c", "allow_login_shell=false"]
+    return []
 
 
 LOOP = (

@@ -6,10 +6,11 @@ import os
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts
-from queenbee.core.text import some
+from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, InvalidInput, QueenError
 from queenbee.git.landed import commit_records
@@ -24,7 +25,7 @@ from queenbee.starting.clients import (
     installed,
     path_of,
     refuse_missing,
-    unfound,
+    shell_options,
 )
 from queenbee.starting.interactive import open_clients
 from queenbee.store import safe_open
@@ -98,6 +99,10 @@ class Ended:
     left: list[str]
     """The issues that are not done."""
     cost_usd: float
+    clients: dict[str, str]
+    """What ran each agent."""
+    kept: dict[str, str]
+    """Whose an issue still is, by id."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -134,29 +139,31 @@ class Team:
                 team = "a team is already at work here"
                 raise Busy(team, hint="queen status, or Ctrl-C there") from error
             interrupts = stack.enter_context(Interrupts())
-            clients = {name: client_of(self._agent(name), self._env) for name in self._names()}
-            for said in {unfound(each, self._env) for each in clients.values()} - {""}:
-                self._tell(said)
-            self.workers = [self._worker(name, client) for name, client in clients.items()]
+            self.workers = [self._worker(*each) for each in self.clients().items()]
             return self._ended(self._look_after(interrupts, on_tick))
 
     def open(self) -> None:
         """Opens the clients for a person: in this terminal, or in windows of tmux."""
-        names, clients = self._names(), {}
-        if not self._wanted.names and not self._wanted.size:
-            names = names[:1]
-        for name in names:
-            client = client_of(self._agent(name), self._env)
+        most = None if self._wanted.names or self._wanted.size else 1
+        opened = {}
+        for name, client in list(self.clients().items())[:most]:
             made = self._made(name, client)
             prompt = LOOP.format(name=name, alone="")
-            clients[name] = (made.path, client.opened(prompt, self._options(client)))
-        open_clients(clients, self._env, path_of(self._env))
+            opened[name] = (made.path, client.opened(prompt, self._options(client)))
+        open_clients(opened, self._env, path_of(self._env))
 
-    def _agent(self, name: str) -> str:
-        return agent_of(self._hive.layout, name, self._wanted.agent, self._env)
+    def clients(self) -> dict[str, Client]:
+        """Returns what runs each agent: those that are given take turns. Raises `InvalidInput`."""
+        given = [self._wanted.agent]
+        if set(self._wanted.agent.split(",")) <= set(CLIENTS):
+            given = self._wanted.agent.split(",")
+        turns = zip(self._names(), cycle(given), strict=False)
+        agents = {name: agent_of(self._hive.layout, name, each, self._env) for name, each in turns}
+        return {name: client_of(each, self._env) for name, each in agents.items()}
 
     def _options(self, client: Client) -> list[str]:
-        return [*self._wanted.args, *(client.yolo if self._wanted.yolo else ())]
+        yolo = client.yolo if self._wanted.yolo else ()
+        return [*self._wanted.args, *yolo, *shell_options(client, self._env)]
 
     def _look_after(self, interrupts: Interrupts, on_tick: Callable[[Team], None]) -> str:
         why = ""
@@ -238,8 +245,7 @@ class Team:
             time.sleep(0.05)
 
     def _ended(self, why: str) -> Ended:
-        for each in self.workers:
-            each.forget()
+        held = {each.name: each.settle_up() for each in self.workers}
         commit_records(self._hive, is_end=True)
         left = self._hive.issues.open()
         why = why if left else ""
@@ -257,8 +263,10 @@ class Team:
             },
             [each for each in left if self._wanted.only is None or each in self._wanted.only],
             sum(each.cost_usd for each in self.workers),
+            {each.name: each.entry.program for each in self.workers},
+            {issue_id: name for name, issue_id in held.items() if issue_id},
         )
-        roster.note_end(self._hive.layout, self._hive.now_ms(), sentences(ended))
+        roster.note_end(self._hive.layout, self._hive.now_ms(), sentences(ended), ended.clients)
         return ended
 
     def _names(self) -> list[str]:
@@ -331,7 +339,7 @@ def agent_of(layout: Layout, name: str, given: str, env: Mapping[str, str]) -> s
     if len(here) != 1:
         raise InvalidInput(
             f"which client is to run is not set; installed are: {', '.join(here) or 'none'}",
-            hint=f"queen start --agent {here[0] if here else 'COMMAND, a client or a program'}; "
+            hint=f"queen start --agent {','.join(here) or 'COMMAND, a client or a program'}; "
             "for everybody: queen config set team.agent NAME",
         )
     return here[0]
@@ -363,12 +371,17 @@ def _path_of(hive: Hive, name: str) -> str | None:
 
 def sentences(ended: Ended) -> list[str]:
     """Returns what was done, by whom and in what time, and what is left and why, a line each."""
-    done = ", ".join(f"{name} {count}" for name, count in ended.landed.items())
+    done = ", ".join(f"{key} ({ended.clients[key]}) {count}" for key, count in ended.landed.items())
     count = sum(ended.landed.values())
     found = [f"{count} issues in {format_duration(ended.seconds)}: {done}"]
     if ended.cost_usd:
         found.append(f"spent, as the clients report it: {ended.cost_usd:.2f} USD")
     found += [f"{issue_id}: {why}" for issue_id, why in ended.gave_back.items()]
+    found += [
+        f"{issue_id} is still {name}'s: {suggested('queen start', name)} goes on with it, "
+        f"{suggested('queen release', issue_id, as_=name)} gives it back"
+        for issue_id, name in ended.kept.items()
+    ]
     if ended.why:
         found.append(f"it ended before everything was done: {ended.why}")
     if ended.left:

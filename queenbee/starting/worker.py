@@ -160,10 +160,14 @@ class Worker:
         self._rest_until_s = time.monotonic() + for_s
         self._note(state)
 
-    def forget(self) -> None:
-        """Takes it off the roster, unless its process still runs."""
+    def settle_up(self) -> str:
+        """Counts what it landed, and takes it off the roster, unless its process still runs;
+        returns the id of its unfinished issue, if any.
+        """
+        held = self._count_landed()
         if not self.entry.is_alive:
             roster.forget(self.hive.layout, self.name)
+        return held.issue_id if held is not None else ""
 
     def leave_alone(self, issue_id: str) -> None:
         """Has it not take an issue."""
@@ -282,14 +286,24 @@ class Worker:
             # A program need not know how to land; a client may have forgotten it.
             self._land(held.issue_id)
         else:
-            why = f"what it made did not land{self._refusal()}" if was_landing else ended
+            refusal = self._refusal() if was_landing else ""
+            made_nothing = "nothing to land" in refusal
+            why = f"what it made did not land{refusal}" if was_landing else ended
+            why = "it made nothing" if made_nothing else why
             if ended and not was_landing and (said := self._tail().splitlines()):
                 why += f", after {quotation(said[-1], 160)}"
             why = why or "it ended without landing it"
             if self._was_denied:
-                allow = f"queen setup {self.client.name} --allow"
-                why += f"; it was refused a permission: {allow}, or queen start --yolo"
-            self._fail(why, held, is_landing=was_landing)
+                why += (
+                    "; it was refused a permission: queen start --yolo, or allow it in its settings"
+                )
+            if self._was_denied and made_nothing and not self.entry.landed:
+                # The next attempt would fare no better, and neither would the next issue.
+                self.failures += 1
+                self._give_back(held, f"{self.name} stops: {why}")
+                self._note("ended")
+            else:
+                self._fail(why, held, is_landing=was_landing)
 
     def _count_landed(self) -> Assignment | None:
         """Tells what it has landed since it was asked last; returns its unfinished issue, or None.

@@ -117,7 +117,9 @@ def _droids(facts: Facts, now_ms: int) -> Panel:
             rows.append(_without_issue(marked("ready", "free"), started.name, about, seen=since))
     for droid, seen_ms in sorted(facts.seen.items()):
         if droid not in shown and now_ms - seen_ms < facts.quiet_after_ms:
-            about, seen = Cell("no issue, no lease"), age(seen_ms, now_ms)
+            programs = facts.status.programs
+            about = cell(" · ".join(["no issue, no lease", *filter(None, [programs.get(droid)])]))
+            seen = age(seen_ms, now_ms)
             rows.append(_without_issue(marked("ready", "free"), droid, about, seen=seen))
     quiet = sum(row.cells[0].state == "quiet" for row in rows)
     note = f"{quiet} quiet" if quiet else ""
@@ -129,7 +131,9 @@ def _member(member: Member, facts: Facts, now_ms: int) -> Iterator[Row]:
     seen_ms = max(member.last_seen_ms, facts.seen.get(member.droid, 0))
     quiet = not seen_ms or now_ms - seen_ms >= facts.quiet_after_ms
     waits = any(each.droid == member.droid for each in facts.status.queue)
+    program = facts.status.programs.get(member.droid)
     run = next((f" · {e.sentence()}" for e in facts.status.started if e.name == member.droid), "")
+    run = run or (f" · {program}" if program else "")
     state = "waits" if waits else "quiet" if quiet else "active"
     since = age(seen_ms, now_ms) if member.silent_s is None else member.silence()
     seen = Cell("now" if waits else since, "quiet" if state == "quiet" else "")
@@ -296,7 +300,7 @@ def _checks(facts: Facts, now_ms: int) -> Panel:
         cells = (marked(state, word), cell(of), cell(said), Cell(""))
         rows.append(Row(f"gate {gate.path}", cells))
     rows += [_run(each, now_ms) for each in facts.runs]
-    empty = "No gate, and no check has run."
+    empty = "No gate, and no checks of a bead have run."
     return Panel("checks", "Checks and gates", CHECKS, rows, empty)
 
 

@@ -194,3 +194,24 @@ def test_what_cannot_be_claimed_is_said_beside_what_was(quick: QuickQueen, tree:
     claimed = quick("claim", "q-1", "q-0", "q-2", "--new", as_="ui", cwd=tree)
     assert (claimed.code, claimed.out.count("is assigned to ui")) == (0, 2)
     assert "not claimed: there is no issue 'q-0'" in claimed.err
+
+
+def test_no_id_of_an_issue_is_read_as_an_option_of_a_command_to_paste(
+    quick: QuickQueen, beads: Path, tree: Path
+) -> None:
+    row = {"id": "--unchecked", "title": "x", "description": "In a.py."}
+    write_lines(beads / "issues.jsonl", row, {**row, "id": "q-1"})
+    claimed = quick("claim", "--", "q-1", "--unchecked", as_="ui", cwd=tree)
+    command = "queen land -m 'WHAT YOU DID' --next -- q-1 --unchecked\n"
+    assert f"when all of it is done: {command}" in claimed.out
+
+
+def test_what_nobody_could_complete_is_not_given(
+    quick: QuickQueen, beads: Path, tree: Path
+) -> None:
+    row = {"title": "x", "description": "In a.py.", "priority": 0}
+    ids = ("two words", "x" * 129, "\u202ered", "q-1")
+    write_lines(beads / "issues.jsonl", *({**row, "id": each} for each in ids))
+    begun = quick("next", as_="ui", cwd=tree)
+    assert ("q-1 is yours" in begun.out, "two words" in begun.out) == (True, False)
+    assert quick("issues", "--json").out.count('"because":"its id is not one word"') == 3

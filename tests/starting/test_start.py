@@ -21,6 +21,23 @@ from queenbee.starting.clients import CLIENTS
 from queenbee.store.droids import roster
 
 
+def at_a_terminal(team: Team, repo: Path, says: str, *arguments: str) -> tuple[int, str]:
+    """Starts a team at a terminal at which somebody types; returns its status and all it shows."""
+    ours, theirs = pty.openpty()
+    env = {**team.queen.environment("lead", None), "TERM": "dumb"}
+    command = [*COMMAND, "start", *arguments]
+    process = subprocess.Popen(
+        command, cwd=repo, env=env, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    os.write(ours, says.encode())
+    shown = b""
+    with suppress(OSError):
+        while part := os.read(ours, 4096):
+            shown += part
+    return process.wait(timeout=LIMIT_S), shown.decode()
+
+
 def said(ran: Ran) -> dict[str, Any]:
     found = json.loads(ran.out)
     assert isinstance(found, dict)
@@ -74,8 +91,9 @@ class TestATeam:
         assert "working x-1" in shown.out
         assert "- `ui (agent): working x-1, 0 landed`" in report.out
         report = team.queen("report", "--format", "md", as_="lead")
-        assert ": ui 1`" in report.out
-        assert "ui (agent)" not in report.out
+        assert ": ui (agent) 1`" in report.out
+        assert "ui (agent): " not in report.out
+        assert "ui (agent) (seen " in team.queen("status", as_="lead").out
 
     def test_says_why_an_agent_does_not_begin(self, team: Team) -> None:
         team.issues(2)
@@ -164,7 +182,7 @@ class TestAnAgentThatFails:
         ran = team.start("ui", "--agent", team.agent("echo done\n"))
         assert ran.code == 1
         assert team.done() == {}
-        assert "nothing to land" in ran.out
+        assert "it made nothing; it begins x-1 again" in ran.out
 
     def test_gets_what_failed(self, team: Team) -> None:
         team.issues(1)
@@ -209,29 +227,13 @@ class TestAnAgentThatFails:
 
 
 class TestWithoutAHive:
-    def start(self, repo: Path, team: Team, says: str) -> tuple[int, str]:
-        """Starts a team at a terminal at which somebody types."""
-        ours, theirs = pty.openpty()
-        env = {**team.queen.environment("lead", None), "TERM": "dumb"}
-        arguments = ["start", "--agent", "true", "--size", "1"]
-        process = subprocess.Popen(
-            [*COMMAND, *arguments], cwd=repo, env=env, stdin=theirs, stdout=theirs, stderr=theirs
-        )
-        os.close(theirs)
-        os.write(ours, says.encode())
-        shown = b""
-        with suppress(OSError):
-            while part := os.read(ours, 4096):
-                shown += part
-        return process.wait(timeout=LIMIT_S), shown.decode()
-
     def test_it_offers_to_make_one_at_a_terminal(self, team: Team, tmp_path: Path) -> None:
         for name, says in (("no", "n\n"), ("yes", "y\n-\n")):
             repo = tmp_path / name
             repo.mkdir()
             git(repo, "init", "-q")
             git(repo, "commit", "-q", "--allow-empty", "-m", "begin")
-            _, shown = self.start(repo, team, says)
+            _, shown = at_a_terminal(team, repo, says, "--agent", "true", "--size", "1")
             assert "There is no hive here" in shown
             assert (repo / ".beads").exists() == (name == "yes")
 
@@ -267,6 +269,24 @@ class TestItsEnd:
         assert time.monotonic() - begun_s < 10
         assert team.running() == []
         assert team.done() == {}
+
+    def test_says_whose_an_issue_still_is_and_counts_what_landed_last(self, team: Team) -> None:
+        team.issues(2)
+        # The second one lands while the team is stopped, before anybody looks at it again.
+        lands = 'trap "" TERM; echo 1 > "$FILE"; queen land -m one; touch landed; sleep 1000\n'
+        waits = f"case $QUEEN_ISSUE in x-1) {lands[:-1]};; *) sleep 1000;; esac\n"
+        running = team.begun("ui", "api", "--agent", f"exec {team.agent(waits)}")
+        team.wait(lambda: (team.repo.parent / "repo-ui" / "landed").exists())
+        running.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(timeout=LIMIT_S)
+        assert "1 issues in" in out
+        assert "ui (program) 1, api (program) 0" in out
+        assert "x-2 is still api's: queen start api goes on with it" in out
+        assert "queen release x-2 --as api gives it back" in out
+        assert team.start("api", "--agent", team.agent(WORKS)).code == 0
+        assert team.done()["x-2"] == ["api"]
 
     def test_a_killed_one_is_taken_over_by_the_next(self, team: Team) -> None:
         team.issues(2)
@@ -331,8 +351,8 @@ queen land -m 'my work' --next
 
 
 class TestAClient:
-    def calls(self, team: Team) -> list[list[str]]:
-        return [each.read_text().splitlines() for each in sorted(team.bin.glob("claude.*"))]
+    def calls(self, team: Team, client: str = "claude") -> list[list[str]]:
+        return [each.read_text().splitlines() for each in sorted(team.bin.glob(f"{client}.*"))]
 
     def test_is_started_with_a_prompt_and_no_permission(self, team: Team) -> None:
         team.issues(1)
@@ -370,18 +390,52 @@ class TestAClient:
         denied = '{"type": "result", "permission_denials": [{"tool_name": "Bash"}]}'
         team.program("claude", f"echo '{denied}'\n")
         ran = team.start("ui", "--agent", "claude")
-        assert "it was refused a permission: queen setup claude --allow, or queen start" in ran.out
+        assert (
+            "ui stops: it made nothing; it was refused a permission: queen start --yolo" in ran.out
+        )
+        assert "again" not in ran.out
 
-    def test_that_would_not_find_queen_is_told_of(self, team: Team) -> None:
-        team.issues(1)
+    def test_gets_no_login_shell_that_would_not_find_queen(self, team: Team) -> None:
         team.program("codex", CLIENT)
         profile = team.bin.parent / ".profile"
         team.queen.env |= {"HOME": str(profile.parent), "SHELL": "/bin/sh"}
-        profile.write_text("PATH=/usr/bin:/bin\n")
-        ran = team.start("ui", "--agent", "codex")
-        assert "Codex will not find queen: /bin/sh -l, in which it runs commands" in ran.out
-        profile.write_text(f"PATH={os.path.dirname(sys.executable)}:/usr/bin:/bin\n")
-        assert "will not find" not in team.start("ui", "--agent", "codex").out
+        for path in ("/usr/bin:/bin", f"{team.bin}:/usr/bin:/bin"):
+            profile.write_text(f"PATH={path}\n")
+            assert team.queen("issue", "new", "another", as_="lead").code == 0
+            assert team.start("ui", "--agent", "codex").code == 0
+        first, second = self.calls(team, "codex")
+        assert first[:3] == ["exec", "-c", "allow_login_shell=false"]
+        assert "-c" not in second
+
+    def test_takes_turns_with_another(self, team: Team) -> None:
+        team.issues(1)
+        team.program("claude", "exit 1\n")
+        team.program("codex", "exit 1\n")
+        ran = team.start("--agent", "codex,claude", "--size", "3", "--max-failures", "1")
+        assert "amber (codex) 0, birch (claude) 0, cedar (codex) 0" in ran.out
+
+    def test_is_told_of_before_it_begins_if_it_can_do_nothing_here(self, team: Team) -> None:
+        team.issues(2)
+        team.program("codex", CLIENT)
+        edits = "ignored by Codex: every edit without a screen: the project is not trusted"
+        hooks = "ignored by Codex: hooks and the MCP server: the project is not trusted"
+        ran = team.start("ui", "--agent", "codex", "--max-issues", "1")
+        assert ran.out.index(edits) < ran.out.index("ui takes x-1")
+        assert hooks in ran.out
+        ran = team.start("ui", "--agent", "codex", "--yolo")
+        assert edits not in ran.out
+        assert hooks in ran.out
+
+    @pytest.mark.parametrize("says", ["y", "n", ""])
+    def test_does_everything_only_if_the_person_at_the_terminal_says_so(
+        self, team: Team, says: str
+    ) -> None:
+        team.issues(1)
+        team.program("claude", CLIENT)
+        _, shown = at_a_terminal(team, team.repo, f"{says}\n", "ui", "--agent", "claude")
+        assert "Let them do everything, as --yolo does?" in shown
+        (words,) = self.calls(team)
+        assert ("--dangerously-skip-permissions" in words) == (says == "y")
 
     def test_gets_what_the_user_says(self, team: Team) -> None:
         team.issues(1)

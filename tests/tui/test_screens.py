@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 
 from queenbee import Hive
 from queenbee.store import safe_open
-from queenbee.store.droids import roster
+from queenbee.store.droids import presence, roster
 from queenbee.store.droids.liveness import described
 from queenbee.tui.listing import Listing
 from queenbee.tui.team import shares
@@ -73,6 +73,17 @@ def test_an_agent_of_a_started_team_has_a_line(team: Hive) -> None:
 
     async def steps(pilot: Pilot[None]) -> None:
         await shows(pilot, "robin (claude): between, 2 landed")
+
+    drive(team, steps, (160, 50))
+
+
+def test_an_agent_of_a_team_that_has_ended_has_its_client(team: Hive) -> None:
+    presence.note(team.layout, "robin", team.now_ms())
+    safe_open.make_folder(roster.folder(team.layout))
+    roster.note_end(team.layout, team.now_ms(), [], {"robin": "codex"})
+
+    async def steps(pilot: Pilot[None]) -> None:
+        await shows(pilot, "no issue, no lease · codex")
 
     drive(team, steps, (160, 50))
 

@@ -12,9 +12,9 @@ from queenbee.cli.app import Answer, command, invocation, tell
 from queenbee.cli.commands import work as views
 from queenbee.cli.confirming import confirmation
 from queenbee.cli.progress import watcher
-from queenbee.cli.rendering import block
+from queenbee.cli.rendering import block, landing_of
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable, suggested
+from queenbee.core.text import printable
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def _show_landing(value: dict[str, Any]) -> None:
     if landing.commit is None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
         block(landing.output, most=40)
-        again = suggested("queen land", *kept_issues(invocation().hive.layout))
-        say(f"when it is mended: {printable(again)} -m 'WHAT YOU DID'")
+        again = landing_of(kept_issues(invocation().hive.layout), "-m 'WHAT YOU DID'")
+        say(f"when it is mended: {printable(again)}")
         return
     end = "" if landing.checked else ", unchecked"
     if landing.landed_with:

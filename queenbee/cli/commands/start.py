@@ -6,10 +6,13 @@ import os
 import shlex
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
+from queenbee.agents.ignored import CONNECTION, WORK, ignored
+from queenbee.agents.setup import AGENTS, place_of
 from queenbee.cli.app import Answer, Invocation, command, invocation, tell
 from queenbee.cli.options import id_prefix
 from queenbee.cli.proposing import settle_check
@@ -26,7 +29,7 @@ from queenbee.store.whole_files import keep, recall
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.starting.team import Ended, Team
+    from queenbee.starting.team import Ended, Team, Wanted
     from queenbee.workflows.hive import Hive
 
 _SHOW_EVERY_S = 30.0
@@ -49,7 +52,11 @@ def _show(ended: Ended | None) -> None:
     example="queen start --agent claude --size 3\nqueen start ui api --agent './agent.sh'",
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--agent", metavar="CLIENT", help=f"{', '.join(CLIENTS)}, or a command of your own")
+@click.option(
+    "--agent",
+    metavar="CLIENT",
+    help=f"{', '.join(CLIENTS)}, or several of these; or a command of your own",
+)
 @click.option("--size", type=click.IntRange(1, 64), help="How many agents  [default: 3]")
 @click.option("--issues", "only", multiple=True, metavar="ISSUE", help="Only this one; repeatable")
 @click.option("--plan", metavar="FILE", help="Import this plan, and do its beads")
@@ -95,7 +102,7 @@ def start(  # noqa: PLR0913 - the options of a command
 
     Exit 0: everything is done. Exit 1: something is left, and the output says why.
     """
-    from queenbee.starting.team import Limits, Team, Wanted  # noqa: PLC0415 - start-up
+    from queenbee.starting.team import Limits, Wanted  # noqa: PLC0415 - start-up
 
     hive = _hive(call)
     if logs is not None:
@@ -114,15 +121,41 @@ def start(  # noqa: PLR0913 - the options of a command
         ),
     )
     _settle_check(hive)
-    return _done(Team(hive, wanted, env=os.environ, tell=_said), opens=interactive)
+    return _started(hive, wanted, opens=interactive)
 
 
-def _done(team: Team, *, opens: bool) -> Answer:
+def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
+    from queenbee.starting.team import Team  # noqa: PLC0415 - start-up
+
+    team = Team(hive, wanted, env=os.environ, tell=_said)
     if opens:
         team.open()
         return Answer(None, yes=True)
+    if _lets_do_all(hive, team, wanted):
+        team = Team(hive, replace(wanted, yolo=True), env=os.environ, tell=_said)
     ended = team.run(_Screen())
     return Answer(ended, yes=not ended.why and not ended.left)
+
+
+def _lets_do_all(hive: Hive, team: Team, wanted: Wanted) -> bool:
+    """Tells what the clients will ignore here, and asks a person at a terminal whether they may do
+    everything, if they could else do nothing.
+    """
+    place = place_of(hive.layout.tree, os.environ, user=False)
+    names = sorted({each.name for each in team.clients().values() if each.name in AGENTS})
+    found = [each for name in names for each in ignored(AGENTS[name], place)]
+    for each in found:
+        if each.stake == CONNECTION or not wanted.yolo:
+            _said(f"ignored by {each}")
+    if wanted.yolo or wanted.args or all(each.stake != WORK for each in found) or not _asks():
+        return False
+    return click.confirm(
+        "Nobody sits before them to say yes. Let them do everything, as --yolo does?", err=True
+    )
+
+
+def _asks() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _hive(call: Invocation) -> Hive:
@@ -130,8 +163,7 @@ def _hive(call: Invocation) -> Hive:
     try:
         hive = call.hive
     except NoHive:
-        asks = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-        if not asks or not click.confirm("There is no hive here. Make one?", err=True):
+        if not _asks() or not click.confirm("There is no hive here. Make one?", err=True):
             raise
         places = layout.discover(layout.working_directory(), os.environ, must_exist=False)
         for path in creating.init(places):
@@ -175,9 +207,8 @@ def _args(hive: Hive, given: str | None) -> list[str]:
     if not said or recall(path) == said:
         return said
     shown = shlex.join(said)
-    asks = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
     question = f"queen.toml gives the clients these options: {printable(shown)}. Use them?"
-    if not asks or not click.confirm(question, err=True):
+    if not _asks() or not click.confirm(question, err=True):
         raise InvalidInput(
             f"queen.toml gives the clients options that nobody has agreed to here: {shown}",
             hint=f"to use them: queen start --args {shell_word(shown)}; without: --args ''",

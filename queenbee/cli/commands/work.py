@@ -176,7 +176,7 @@ def _doing(begin: Begin, member: Member, path: str) -> str:
     return " (nothing changed yet)" if known else ""
 
 
-def _show_member(member: Member, indent: str = "") -> None:
+def _show_member(member: Member, indent: str = "", program: str = "") -> None:
     now_ms = time.time_ns() // 1_000_000
     has = [
         f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip() + _note(member, each)
@@ -190,7 +190,7 @@ def _show_member(member: Member, indent: str = "") -> None:
     if member.silent_s is not None:
         seen = f", {member.silence()}"
     what = f"{printable('; '.join(doing))}{printable(place)}"
-    paragraph(f"{indent}{printable(member.droid)}: {what}{seen}")
+    paragraph(f"{indent}{printable(member.droid + program)}: {what}{seen}")
 
 
 def _show_mail(found: Begin | Nothing) -> None:
@@ -408,10 +408,14 @@ def show_status(status: Status) -> None:
     _show_me(status, now_ms)
     if status.others:
         paragraph("others", bold=True)
+    programs = {name: f" ({program})" for name, program in status.programs.items()}
     for member in status.others:
-        _show_member(member, "  ")
+        _show_member(member, "  ", programs.get(member.droid, ""))
     if status.idle:
-        names = [f"{name} (seen {ago(ms, now_ms)})" for name, ms in sorted(status.idle.items())]
+        names = [
+            f"{name}{programs.get(name, '')} (seen {ago(ms, now_ms)})"
+            for name, ms in sorted(status.idle.items())
+        ]
         paragraph(printable(f"without an issue: {some(names, _SHOWN)}"))
     for each in status.started:
         what = printable(" ".join(filter(None, (each.state, each.issue_id))))

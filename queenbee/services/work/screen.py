@@ -53,6 +53,8 @@ class Status:
         """Those who bring their work to the main branch now, or wait for that, in order."""
         self.started = roster.everybody(hive.layout)
         """The agents that a `queen start` looks after, by name."""
+        self.programs = roster.programs(hive.layout)
+        """What runs each agent, or ran it in its last run, by name."""
         self.done = self._last_done()
         """The last completions, newest first."""
         own = self.me.assignments if self.me is not None else []
@@ -90,6 +92,7 @@ class Status:
             "queue": [each.to_dict() for each in self.queue],
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],
+            "programs": self.programs,
             "counts": self.counts,
             "ready": [each.to_dict() for each in self.ready],
             "done": [each.to_dict() for each in self.done],

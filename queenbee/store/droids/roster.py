@@ -12,6 +12,7 @@ from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import described, is_running
+from queenbee.store.settings import CLIENTS
 from queenbee.store.whole_files import keep, recall
 
 TYPE_CHECKING = False
@@ -73,9 +74,14 @@ class Entry:
 
     def sentence(self) -> str:
         """Returns its line: what runs it, what it does, and how much it has landed."""
-        client = os.path.basename(self.client.split(" ")[0])
         doing = " ".join(filter(None, (self.state, self.issue_id if self.process else "")))
-        return f"{self.name} ({client}): {doing}, {self.landed} landed"
+        return f"{self.name} ({self.program}): {doing}, {self.landed} landed"
+
+    @property
+    def program(self) -> str:
+        """The name of what runs it."""
+        word = self.client.split(" ")[0]
+        return os.path.basename(word) if word in CLIENTS or "/" in word else "program"
 
     @property
     def is_looked_after(self) -> bool:
@@ -117,9 +123,20 @@ def forget(layout: Layout, name: str) -> None:
         safe_open.unlink(_path(layout, name))
 
 
-def note_end(layout: Layout, at_ms: int, said: list[str]) -> None:
-    """Notes how a run ended, a sentence each. Never fails."""
-    keep(os.path.join(folder(layout), "ended"), {"at_ms": at_ms, "said": said})
+def note_end(layout: Layout, at_ms: int, said: list[str], ran: dict[str, str]) -> None:
+    """Notes how a run ended, a sentence each, and what ran each agent. Never fails."""
+    ended = {"at_ms": at_ms, "said": said, "programs": programs(layout) | ran}
+    keep(os.path.join(folder(layout), "ended"), ended)
+
+
+def programs(layout: Layout) -> dict[str, str]:
+    """Returns what runs each agent, or ran it in its last run."""
+    ended = recall(os.path.join(folder(layout), "ended"), _MOST_BYTES)
+    last = ended.get("programs") if isinstance(ended, dict) else None
+    known = last.items() if isinstance(last, dict) else ()
+    return {str(name): str(program) for name, program in known} | {
+        each.name: each.program for each in everybody(layout)
+    }
 
 
 def sentences(layout: Layout, since_ms: int) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.agents.files import file_edits
+from queenbee.agents.ignored import Ignored
 from queenbee.agents.setup import AGENTS, Setup, place_of
 from queenbee.cli.app import Answer, Invocation, command
 from queenbee.cli.commands.care.hive import tell_without_hive
@@ -43,7 +44,7 @@ def _show(value: dict[str, list[dict[str, str]]]) -> None:
         line = f"  {each['state']:9} {printable(each['path'])}: {each['part']}"
         paragraph(line, state=each["state"])
     for each in value["ignored"]:
-        paragraph(f"  ignored   {each['agent']}: {each['what']}: {each['why']} [{each['cure']}]")
+        paragraph(f"  ignored   {Ignored(**each)}")
 
 
 @command(
