@@ -373,7 +373,7 @@ def sentences(ended: Ended) -> list[str]:
     """Returns what was done, by whom and in what time, and what is left and why, a line each."""
     done = ", ".join(f"{key} ({ended.clients[key]}) {count}" for key, count in ended.landed.items())
     count = sum(ended.landed.values())
-    found = [f"{count} issues in {format_duration(ended.seconds)}: {done}"]
+    found = [f"{count} issue{'s' * (count != 1)} in {format_duration(ended.seconds)}: {done}"]
     if ended.cost_usd:
         found.append(f"spent, as the clients report it: {ended.cost_usd:.2f} USD")
     found += [f"{issue_id}: {why}" for issue_id, why in ended.gave_back.items()]

@@ -281,7 +281,7 @@ class TestItsEnd:
         time.sleep(0.5)
         running.send_signal(signal.SIGINT)
         out, _ = running.communicate(timeout=LIMIT_S)
-        assert "1 issues in" in out
+        assert "1 issue in" in out
         assert "ui (program) 1, api (program) 0" in out
         assert "x-2 is still api's: queen start api goes on with it" in out
         assert "queen release x-2 --as api gives it back" in out
