@@ -407,6 +407,25 @@ class TestAClient:
         assert first[:3] == ["exec", "-c", "allow_login_shell=false"]
         assert "-c" not in second
 
+    def test_prints_events_of_which_the_words_and_calls_are_followed(self, team: Team) -> None:
+        team.issues(1)
+        said = {"type": "text", "text": "I look."}
+        call = {"type": "tool_use", "name": "Bash", "input": {"command": "ls", "description": "x"}}
+        odd = [1, {"type": "tool_use", "input": {}}, {"type": "text"}]
+        events = (
+            {"type": "system", "tools": ["Bash"]},
+            {"type": "assistant", "message": {"content": [said, call, *odd]}},
+            {"type": "user", "message": {"content": [said]}},
+            {"type": "assistant", "message": "no list"},
+        )
+        lines = [*(json.dumps(each) for each in events), '{"a": 1}', "[1]", "{no json"]
+        shown = "".join(f"echo '{each}'\n" for each in lines)
+        team.program("claude", shown + CLIENT)
+        assert team.start("ui", "--agent", "claude").code == 0
+        out = team.queen("start", "--logs", "ui", as_="lead").out
+        wanted = 'I look.\nBash: ls\nNone: \n{"a": 1}\n[1]\n{no json\n'
+        assert out.startswith(wanted)
+
     def test_takes_turns_with_another(self, team: Team) -> None:
         team.issues(1)
         team.program("claude", "exit 1\n")

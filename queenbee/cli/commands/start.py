@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -254,9 +256,35 @@ def _follow(hive: Hive, name: str) -> None:
     path = roster.log_path(hive.layout, name)
     if not is_name(name) or not os.path.exists(path):
         raise NotFound(f"no agent called {name} has run here", hint="queen status")
+    rest = ""
     with os.fdopen(safe_open.open_file(path, os.O_RDONLY), errors="replace") as file:
         while text := file.read(2**16) or roster.looked_after(hive.layout, name):
-            if isinstance(text, str):
-                say(printable(text, keep_newlines=True).rstrip("\n"))
-            else:
+            if not isinstance(text, str):
                 time.sleep(_FOLLOW_S)
+                continue
+            *lines, rest = (rest + text).split("\n")
+            for each in (said for line in lines for said in _readable(line)):
+                say(printable(each, keep_newlines=True))
+    if rest:
+        say(printable(rest))
+
+
+def _readable(line: str) -> list[str]:
+    """Returns what an agent says and calls, of an event that Claude Code prints; any other line as
+    it is.
+    """
+    event = None
+    with suppress(ValueError, RecursionError):
+        event = json.loads(line)
+    if not isinstance(event, dict) or "type" not in event:
+        return [line]
+    message = event.get("message") if event["type"] == "assistant" else None
+    parts = message.get("content") if isinstance(message, dict) else None
+    found = []
+    for part in parts if isinstance(parts, list) else ():
+        given = part.get("input") if isinstance(part, dict) else None
+        if isinstance(given, dict):
+            found.append(f"{part.get('name')}: {next(iter(given.values()), '')}")
+        elif isinstance(part, dict) and part.get("text"):
+            found.append(str(part["text"]))
+    return found

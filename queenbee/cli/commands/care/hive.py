@@ -37,6 +37,7 @@ def tell_without_hive(call: Invocation) -> None:
 NEXT = {
     "queen setup": "to connect your coding agents",
     "queen issue new TITLE": "to describe some work",
+    "queen start": "to have a team of agents do it",
 }
 """What one does in a new hive."""
 JOINING = {"queen next": "to take an issue"}
