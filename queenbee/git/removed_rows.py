@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LIMIT_S = 5.0
 """How long git may take: nobody waits for a lock meanwhile, but somebody for the command."""
 _LOG = (
-    *("log", "--format=%x00", "--patch", "--unified=0", "--full-history"),
+    *("log", "--format=%x00%s", "--patch", "--unified=0", "--full-history"),
     *("--diff-merges=dense-combined", "--no-textconv", "--no-ext-diff", "--no-color"),
     "--no-renames",
 )
@@ -68,7 +68,7 @@ class _Asked:
         The last commit that took a row out counts, and none that put another in its place. A merge
         that takes the file of one side removes no row of the other: it has a `-` for each parent
         with the line. A commit that takes out what the ledger says of a row, too, meant neither:
-        somebody committed an older state of all files.
+        somebody committed an older state of all files. Nor did a revert: it is about other files.
         """
         layout, found, are_meant = self._layout, dict[str, list[str]](), dict[str, bool]()
         paths = (layout.issues_path, layout.ledger_path(KIND))
@@ -77,7 +77,9 @@ class _Asked:
             gone: tuple[list[bytes], list[bytes]] = ([], [])
             there: list[bytes] = []
             of_ledger = False
-            for each in commit.split(b"\n"):
+            subject, *lines = commit.split(b"\n")
+            is_revert = subject.startswith(b'Revert "')
+            for each in lines:
                 if each.startswith(b"diff "):
                     of_ledger = each.endswith(os.fsencode(names[1]))
                 elif (row := each.lstrip(b"-")) != each and row.startswith(b"{"):
@@ -88,7 +90,7 @@ class _Asked:
             for key, versions in of_rows.items():
                 found.setdefault(key, []).extend(versions)
             for key in of_rows.keys() - _versions(there).keys():
-                are_meant.setdefault(key, key not in of_lines)
+                are_meant.setdefault(key, not (is_revert or key in of_lines))
         return {key: found[key] for key, is_meant in are_meant.items() if is_meant}
 
     def is_cut_off(self) -> bool:

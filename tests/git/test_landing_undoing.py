@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,6 +111,19 @@ def test_a_revert_of_a_commit_in_a_landing_passes_and_of_another_does_not(
         git(tree, "commit", "-qam", f"Not yet\n\nThis reverts commit {full}.")
     assert landed(quick, two).code == 5
     assert landed(quick, one).code == 0
+
+
+def test_a_branch_that_says_to_revert_the_first_commit_of_all_is_not_stopped_for_ever(
+    quick: QuickQueen, repo: Path, trees: Trees
+) -> None:
+    git(repo, "config", "core.logAllRefUpdates", "false")
+    tree = trees("ui")
+    shutil.rmtree(repo / ".git" / "worktrees" / "ui" / "logs", ignore_errors=True)
+    first = git(repo, "rev-list", "--max-parents=0", "main").strip()
+    path, *_ = git(repo, "ls-tree", "--name-only", first).split()
+    git(tree, "rm", "-q", path)
+    git(tree, "commit", "-qm", f"Without it\n\nThis reverts commit {first}.")
+    assert landed(quick, tree).code == 0
 
 
 def test_one_file_among_hundreds_is_noticed(quick: QuickQueen, repo: Path, trees: Trees) -> None:

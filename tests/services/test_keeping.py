@@ -267,6 +267,14 @@ class TestWhatSomebodyRemoved:
         write(hive)
         assert "qb-2" in titles(committed)
 
+    def test_by_a_revert_is_back(self, hive: Hive, committed: Path, repo: Path) -> None:
+        new(hive, "qb-3")
+        git(repo, "commit", "-qm", "a landing", "--", ".beads/issues.jsonl")
+        git(repo, "revert", "--no-edit", "HEAD")
+        assert "qb-3" not in titles(committed)
+        write(hive)
+        assert "qb-3" in titles(committed)
+
     def test_with_the_whole_file_stays_away(self, hive: Hive, committed: Path, repo: Path) -> None:
         git(repo, "rm", "-qf", ".beads/issues.jsonl")
         git(repo, "commit", "-qm", "no issues")

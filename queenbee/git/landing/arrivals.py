@@ -33,6 +33,8 @@ _RECENT = ("--since=3.days", "--ignore-missing")
 """Over a weekend; a worktree whose files are older still lacks something that landed since."""
 _MOST_NAMED = 200
 """So many files of a branch are looked up by name; git compares all of them sooner than more."""
+_PARTS = ("rev-list", "--ignore-missing")
+"""The commits that a landing brought; the first commit of all has none before it."""
 _REVERTED = re.compile(r"^This reverts commit ([0-9a-f]{40,64})", re.MULTILINE)
 
 
@@ -163,7 +165,7 @@ def undone(
     found = []
     for commit, author, subject, _ in listed:
         paths = sorted(path for path in kept if commit in back[path])
-        parts = meant and git("rev-list", f"{commit}^..{commit}", "--", cwd=tree).decode().split()
+        parts = meant and git(*_PARTS, commit, f"^{commit}^", "--", cwd=tree).decode().split()
         if paths and not meant.intersection(parts):
             found.append(Arrival(commit, subject, author, paths))
     return found
