@@ -378,9 +378,10 @@ def sentences(ended: Ended) -> list[str]:
         found.append(f"spent, as the clients report it: {ended.cost_usd:.2f} USD")
     found += [f"{issue_id}: {why}" for issue_id, why in ended.gave_back.items()]
     found += [
-        f"{issue_id} is still {name}'s: {suggested('queen start', name)} goes on with it, "
-        f"{suggested('queen release', issue_id, as_=name)} gives it back"
+        f"{issue_id} is still {name}'s: {suggested('queen start', name, agent=agent)} goes on with "
+        f"it, {suggested('queen release', issue_id, as_=name)} gives it back"
         for issue_id, name in ended.kept.items()
+        for agent in (ended.clients[name] if ended.clients[name] in CLIENTS else "COMMAND",)
     ]
     if ended.why:
         found.append(f"it ended before everything was done: {ended.why}")

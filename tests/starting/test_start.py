@@ -283,7 +283,7 @@ class TestItsEnd:
         out, _ = running.communicate(timeout=LIMIT_S)
         assert "1 issue in" in out
         assert "ui (program) 1, api (program) 0" in out
-        assert "x-2 is still api's: queen start api goes on with it" in out
+        assert "x-2 is still api's: queen start api --agent COMMAND goes on with it" in out
         assert "queen release x-2 --as api gives it back" in out
         assert team.start("api", "--agent", team.agent(WORKS)).code == 0
         assert team.done()["x-2"] == ["api"]
