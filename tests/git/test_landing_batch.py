@@ -126,6 +126,22 @@ def test_all_who_wait_land_in_one_step_with_one_check(
     assert any(line.split()[2:] == [own] for line in merges.splitlines())
 
 
+def test_mail_about_a_further_issue_leaves_a_branch_to_its_own_turn(
+    team: Team, beads: Path, trees: list[Path], queen: Queen
+) -> None:
+    rows = [{"id": f"qb-{n}", "title": "x", "status": "open"} for n in (1, 2)]
+    write_lines(beads / "issues.jsonl", *rows)
+    queen("claim", "qb-1", "qb-2", as_="w2", cwd=trees[2])
+    started = team.start(trees[:2])
+    several = ("land", "qb-1", "qb-2", "--check", f"{team.check}; true")
+    started.append(queen.start(*several, cwd=trees[2], as_="w2"))
+    team.until(lambda: len(list(waiting_line.live(team.folder))) == 3)
+    queen("msg", "send", "w2", "Not yet", "--issue", "qb-2", as_="boss")
+    done = team.finish(started)
+    assert [code for code, _ in done] == [0, 0, 5]
+    assert "“Not yet”" in done[2][1]
+
+
 def test_whoever_lands_next_is_told_of_each_issue_of_the_step(
     team: Team, repo: Path, beads: Path, trees: list[Path], queen: Queen, tmp_path: Path
 ) -> None:

@@ -232,7 +232,10 @@ class _IssueWork(Work):
         it changed.
         """
         unread = self.hive.messages.inbox(unread=True, droid=offer.droid)
-        if any(stops_landing(each, offer.issue_id) for each in unread):
+        # An offer names one issue. Mail about another of the droid's is looked at in its own turn.
+        has = (each.issue_id for each in self.hive.assignments.find(droid=offer.droid))
+        issues = [offer.issue_id, *(has if unread else ())]
+        if any(stops_landing(each, one) for each in unread for one in issues):
             return True
         leases = self.hive.reservations.covering(paths)
         return any(
