@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -21,6 +22,8 @@ from tests.torture.places import errors_of, git, make_repository, must, require
 START_MS = 1_734_172_200_000
 ISSUES = ("qb-1", "qb-2", "qb-3")
 PATTERNS = ("src/a.py", "src/*", "src/**", "docs/**", "**/a.py", "docs/[ab].md")
+_SEEN = re.compile(r',"last_seen_at":"[^"]*"')
+"""When a droid was last seen is known best where it was."""
 EVERYWHERE = frozenset({"conflict"})
 """What doctor may find in a sound hive here: two grants that a merge brought together."""
 
@@ -186,10 +189,14 @@ def told(clone: Clone, now_ms: int, ids: list[str], droids: list[str]) -> dict[s
     clock, time.time_ns = time.time_ns, lambda: now_ms * 1_000_000
     try:
         ran = {" ".join(each): queen(*each, "--json") for each in commands}
-        answers = {name: f"{each.code}\n{each.out}" for name, each in ran.items()}
+        answers = {
+            name: "\n".join((str(each.code), _SEEN.sub("", each.out))) for name, each in ran.items()
+        }
+        answers |= {each: _anywhere(answers[each]) for each in ran if each.startswith("check ")}
         if _rows(answers["reserved"]):  # Refused everywhere, for the same reasons in one order.
             refused = queen("reserve", "**", "--as", "stranger", "--json")
-            answers["reserve **"] = f"{refused.code}\n{refused.err}"
+            holders = [each["id"] for each in refused.error["holders"]]
+            answers["reserve **"] = f"{refused.code}\n{holders}"
     finally:
         time.time_ns = clock
     return answers
@@ -221,6 +228,17 @@ def check(world: World) -> dict[str, object]:
             )
     superseded = _check_verdicts(answers[0], world.now_ms)
     return {"commands": len(answers[0]), "records": len(ids), "superseded": superseded}
+
+
+def _anywhere(answer: str) -> str:
+    """Returns what is said of files, without the verdict if one of them is under a shared lease:
+    that excludes others in the tree of one clone alone.
+    """
+    rows = _rows(answer)
+    leases = [one for each in rows for one in each["reservations"]]
+    if all(each["exclusive"] for each in leases):
+        return answer
+    return json.dumps([{**each, "status": None} for each in rows])
 
 
 def _check_verdicts(answer: dict[str, str], now_ms: int) -> int:
