@@ -27,8 +27,16 @@ def settle_check(call: Invocation, layout: Layout) -> str:
     if call.json or not all(each and each.isatty() for each in (sys.stdin, sys.stderr)):
         return check_setting(found)
     asked = f"Which command must pass before anything lands? ({_NONE}: none)"
-    said = click.prompt(asked, default=found[0] if found else _NONE, err=True).strip()
+    default = found[0] if found else _NONE
+    said = click.prompt(asked, default=default, err=True, value_proc=_checked)
     if said and said != _NONE:
         set_value(layout, "land.check", said, holder=call.actor or "queen init")
         call.tell(f"set: land.check = {said}")
     return ""
+
+
+def _checked(said: str) -> str:
+    """Returns the answer. Raises `UsageError` for the next command of a text that was pasted."""
+    if said.split()[:1] == ["queen"]:
+        raise click.UsageError("this is a command of queen; which one tests the repository?")
+    return said.strip()

@@ -155,7 +155,14 @@ class TestProposing:
         assert way not in quick("setup", "claude", cwd=tree).err
 
     @pytest.mark.parametrize(
-        ("said", "check"), [("\n", "make test"), ("./t.sh\n", "./t.sh"), ("-\n", "")]
+        ("said", "check"),
+        [
+            ("\n", "make test"),
+            ("./t.sh\n", "./t.sh"),
+            ("-\n", ""),
+            # The next lines of a text that was pasted.
+            ("queen setup\nqueen issue new A\n./t.sh\n", "./t.sh"),
+        ],
     )
     def test_at_a_terminal_it_is_asked_for_and_written(
         self, tmp_path: Path, said: str, check: str
