@@ -19,7 +19,7 @@ from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.deciding import Decisions
 from queenbee.git.remote.sync_state import Notes
-from queenbee.git.remote.syncing import sync
+from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services.hive import Services
 
 
@@ -527,6 +527,37 @@ class TestATakeover:
             with pytest.raises(SystemError):
                 self.force(held, "bob")
         assert self.holders(held) == ["bob src/a.py"]
+
+    def test_of_one_lease_by_two_of_one_clone_is_confirmed_to_the_first(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Until it is confirmed, the first loses to what it takes over, and refuses nobody here."""
+        reserve(two, "bob", "src/**", ttl_s=12 * HOUR_S)
+        sync(two.hive("ada"))
+
+        def die(*_: object, **__: object) -> None:
+            raise SystemError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(confirming, "sync", die)
+            patch.setattr(confirming, "_take_back", die)
+            with pytest.raises(SystemError):
+                self.force(two, "ada")
+        reserve(
+            two, "bob", "docs/**", ttl_s=12 * HOUR_S
+        )  # What arrives has every grant judged anew.
+        two.clocks["ada"].advance(1)
+        amy = two.hive("ada", "amy")
+
+        def grant() -> list[Reservation]:
+            given = forced(amy, "src/a.py")
+            reserve(two, "bob", "lib/**", ttl_s=12 * HOUR_S)
+            take_in(two.hive("ada"))
+            return given
+
+        with pytest.raises(Held, match="held by ada"):
+            confirmed(amy, grant)
+        assert sorted(self.holders(two)) == ["ada src/a.py", "bob docs/**", "bob lib/**"]
 
     def test_of_several_patterns_ends_a_lease_once(self, held: World) -> None:
         hive = held.hive("bob")

@@ -16,6 +16,7 @@ from hives import QuickQueen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import QueenError
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
+from queenbee.git.landing.commands import ACTION
 from queenbee.git.landing.healing import STEPS, Found, remedy
 from queenbee.services.care.doctor import examine
 from queenbee.services.waiting.landing_steps import Promises, Step
@@ -290,6 +291,42 @@ def test_each_event_in_each_state_ends_and_another_lands(
         assert not (trees.one / "other.txt").exists()
     left = {each.name.partition("-")[0] for each in trees.folder.iterdir() if each.is_file()}
     assert left <= {"step", "promised", "pace"}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_joined"), [(None, False), ("- both", True), ("- by hand", False)]
+)
+def test_a_rebase_that_was_killed_at_a_conflict_begins_anew_unless_somebody_resolved_it(
+    repo: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str | None,
+    is_joined: bool,
+) -> None:
+    commit_file(repo, "CHANGELOG.md", "# Changes\n\nend\n")
+    trees = Trees(repo, tmp_path)
+    for tree in (trees.one, repo):
+        commit_file(tree, "CHANGELOG.md", f"# Changes\n\n- {tree.name}\nend\n")
+    before, after = head(trees.one), head(repo)
+    with monkeypatch.context() as patch, pytest.raises(AssertionError):
+        patch.setenv("GIT_REFLOG_ACTION", ACTION)
+        git(trees.one, "rebase", "-q", after)
+    trees.step("rebase", trees.one, before, after)
+    path = trees.one / "CHANGELOG.md"
+    if text is not None:
+        path.write_text(f"# Changes\n\n{text}\nend\n")
+    if is_joined:
+        blob = git(trees.one, "hash-object", "-w", "CHANGELOG.md").strip()
+        with Step.of(str(trees.folder), str(trees.one)) as step:
+            step.write("rebase", before=before, after=after, joined={"CHANGELOG.md": blob})
+    if text is not None and not is_joined:
+        with pytest.raises(NotLanded, match="conflict"):
+            landed(trees.one, rules=Rules(strategy="rebase"))
+        assert text in path.read_text()
+        return
+    landed(trees.one, rules=Rules(strategy="rebase"))
+    lines = (repo / "CHANGELOG.md").read_text().splitlines()
+    assert sorted(lines) == ["", "# Changes", "- one", "- repo", "end"]
 
 
 def test_a_conflict_that_a_landing_joined_before_it_was_killed_is_nobodys_work(

@@ -204,8 +204,9 @@ def _found(where: Where, before: str, after: str, step: Step) -> Found:
     rebase = os.path.join(where.git_dir, "rebase-merge")
     if os.path.isdir(rebase):
         began, onto = (_first_line(os.path.join(rebase, each)) for each in ("orig-head", "onto"))
-        touched = os.path.exists(os.path.join(rebase, "stopped-sha"))
-        return Found(began == before, "rebase", bool(after) and onto == after, touched)
+        stopped = os.path.exists(os.path.join(rebase, "stopped-sha"))
+        is_touched = stopped and _is_resolved(where, step)
+        return Found(began == before, "rebase", bool(after) and onto == after, is_touched)
     is_before = _commit(where.tree) == before
     theirs = _first_line(os.path.join(where.git_dir, "MERGE_HEAD"))
     if not theirs:
@@ -215,6 +216,18 @@ def _found(where: Where, before: str, after: str, step: Step) -> Found:
     known = joined if isinstance(joined, dict) else {}
     is_touched = is_ours and _is_touched(where.tree, before, after, known)
     return Found(is_before, "merge", is_ours, is_touched)
+
+
+def _is_resolved(where: Where, step: Step) -> bool:
+    """Returns whether somebody has worked on a rebase that stopped: made a commit, or changed files
+    that are neither as git left them, which it keeps as a tree, nor as the landing joined them.
+    """
+    left = "AUTO_MERGE" if os.path.exists(os.path.join(where.git_dir, "AUTO_MERGE")) else "HEAD"
+    changed = names_in(git("diff", "--name-only", "-z", left, "--", cwd=where.tree))
+    joined = step.fields.get("joined")
+    known: Fields = joined if isinstance(joined, dict) else {}
+    is_as_left = all(_is_joined(where.tree, each, known.get(each)) for each in changed)
+    return not is_as_left or bool(_committed_by_others(where))
 
 
 def _is_touched(tree: str, before: str, theirs: str, joined: Fields) -> bool:

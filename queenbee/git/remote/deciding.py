@@ -45,13 +45,14 @@ def decide(hive: Services, notes: Notes, token: int) -> Decisions:
     pending: dict[str, Sequence[Named]] = {**notes.pending()}
     pending |= _left_behind(hive, pending, notes.clone())
     ours = {identifier for named in pending.values() for _, identifier in named}
+    given: set[str] = set()
     for name, named in pending.items():
         grants = [(kind, found(hive, kind, identifier)) for kind, identifier in named]
         alive = [(kind, grant) for kind, grant in grants if grant and is_live(grant, hive.now_ms())]
         lost = {
             grant.id: against[0].id
             for kind, grant in alive
-            if (against := standing_against(hive, kind, grant, ours, notes.clone()))
+            if (against := standing_against(hive, kind, grant, ours, given, notes.clone()))
         }
         if lost or len(alive) < len(grants):
             # All of a request or nothing.
@@ -65,6 +66,7 @@ def decide(hive: Services, notes: Notes, token: int) -> Decisions:
             decisions.lines.setdefault(kind, []).append(codec.encode(fields))
         for kind, lines in taking_over(hive, [grant for _, grant in alive]).items():
             decisions.lines.setdefault(kind, []).extend(lines)
+        given.update(grant.id for _, grant in alive)
         decisions.confirmed.append(name)
     return decisions
 
@@ -118,16 +120,22 @@ def is_live(grant: Grant, now_ms: int) -> bool:
 
 
 def standing_against(
-    hive: Services, kind: str, grant: Grant, ours: Collection[str], clone: str
+    hive: Services,
+    kind: str,
+    grant: Grant,
+    ours: Collection[str],
+    given: Collection[str],
+    clone: str,
 ) -> list[Grant]:
     """Returns the grants of other droids that keep this one from being confirmed.
 
     Age decides nothing here: what was recorded at the remote first stays. `ours` are the ids of
-    the grants that wait for the same push; what lost to one of them still stands.
+    the grants that wait for the same push; what lost to one of them still stands. So do those of
+    them that were `given` already, also if they lost to what they take over.
     """
     if isinstance(grant, Assignment):
         return list(_assignments_against(hive, grant, ours))
-    return list(_leases_against(hive, grant, ours, clone))
+    return list(_leases_against(hive, grant, ours, given, clone))
 
 
 def _assignments_against(
@@ -143,7 +151,7 @@ def _assignments_against(
 
 
 def _leases_against(
-    hive: Services, grant: Reservation, ours: Collection[str], clone: str
+    hive: Services, grant: Reservation, ours: Collection[str], given: Collection[str], clone: str
 ) -> Iterator[Reservation]:
     state, now_ms = hive.state(RESERVATIONS), hive.now_ms()
     skew_ms = int(hive.layout.settings.sync_clock_skew_s * 1000)
@@ -157,7 +165,8 @@ def _leases_against(
             continue
         # Another machine's clock may be behind ours: its confirmed lease may go on there.
         margin_ms = skew_ms if each.token and each.clone != clone else 0
-        if not is_live(each, now_ms - margin_ms) or lost.get(each.id, grant.id) not in ours:
+        is_standing = each.id in given or lost.get(each.id, grant.id) in ours
+        if not is_live(each, now_ms - margin_ms) or not is_standing:
             continue
         if overlaps(each, grant.pattern, fold_case=fold_case):
             yield each
