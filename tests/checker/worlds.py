@@ -251,6 +251,8 @@ class Files(World):
                     [*self.queen, *words, "--as", name], cwd=self.trees[name],
                     env=self.environment(self.trees[name]), capture_output=True, check=False,
                 )  # fmt: skip
+        # What was rotated since the last landing is for people to commit.
+        self.must_git(self.main, "add", "--", ".beads")
         end = self.listed(self.main)
         with open(os.path.join(self.main, ".beads", "issues.jsonl"), encoding="utf-8") as file:
             end.lists["issues"] = [json.loads(line) for line in file]

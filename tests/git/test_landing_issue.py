@@ -11,11 +11,11 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.git import hooks
+from queenbee.git.landing import landed_issue
 from queenbee.git.landing.arrivals import Arrival
 from queenbee.services.leases import edits
 from queenbee.services.telling.briefing import section
 from queenbee.store.git_files import tree_id
-from queenbee.workflows import completing
 
 
 @pytest.fixture
@@ -293,7 +293,7 @@ def test_a_completion_that_fails_says_that_it_has_landed_and_is_done_by_the_next
         raise Busy("the lock is taken")
 
     with monkeypatch.context() as broken:
-        broken.setattr(completing, "complete", fails)
+        broken.setattr(landed_issue, "complete", fails)
         refused = quick("land", "--unchecked", as_="ui", cwd=tree)
     assert (refused.code, "landed on main; run queen land again" in refused.out) == (6, True)
     assert head(repo, "main") == head(tree)

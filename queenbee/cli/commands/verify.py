@@ -88,7 +88,8 @@ def verify(hive: Hive, bead: str | None, dry_run: bool) -> Answer:
     """
     from queenbee.workflows import running  # noqa: PLC0415 - start-up
 
-    bead = hive.issue_id(_named(bead), recorded=True) if bead else hive.assignments.own()
+    own = hive.assignments.own
+    bead = own() if bead is None else hive.issue_id(_named(bead), recorded=True)
     if dry_run:
         checks = running.checks_of(hive, bead)
         return Answer({"bead": bead, "dry_run": True, "checks": checks}, yes=True)
