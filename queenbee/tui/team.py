@@ -54,6 +54,7 @@ class Lists(Container):
         """Shares the new height among them."""
         assert isinstance(self.screen, Team)
         self.screen.share_lines()
+        self.screen.show_tabs()
 
 
 class Team(Screen[None]):
@@ -142,7 +143,6 @@ class Team(Screen[None]):
         given = shares(needed, self._box.size.height)
         self._box.styles.grid_rows = " ".join(map(str, given)) if is_wide else None
         droids.styles.height = "1fr" if is_wide else given[0]
-        self._tabs()
 
     @property
     def _below(self) -> list[str]:
@@ -160,6 +160,7 @@ class Team(Screen[None]):
                 each.set_class(each.id == name, "-below")
         self.share_lines()
         self._lists[name].focus()
+        self.show_tabs()
 
     def action_next(self, by: int) -> None:
         """Goes to the next list."""
@@ -228,7 +229,8 @@ class Team(Screen[None]):
     def _say(self, text: str) -> None:
         self._first_line.update(Content(text))
 
-    def _tabs(self) -> None:
+    def show_tabs(self) -> None:
+        """Shows the names of the lists; where they have no room, that of the current one."""
         names = [f"{number} {name}" for number, name in enumerate(PANELS, 1)]
         has_room = len(" ".join(names)) + 2 <= self.size.width
         parts = [
