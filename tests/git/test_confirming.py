@@ -559,6 +559,26 @@ class TestATakeover:
             confirmed(amy, grant)
         assert sorted(self.holders(two)) == ["ada src/a.py", "bob docs/**", "bob lib/**"]
 
+    def test_of_a_lease_that_its_droid_extends_in_the_same_push_is_told(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The extension is refused; what ends the confirmed lease is the takeover, not that."""
+        reserve(two, "ada", "src/a.py")
+
+        def die(*_: object, **__: object) -> None:
+            raise SystemError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(confirming, "sync", die)
+            patch.setattr(confirming, "_take_back", die)
+            with pytest.raises(SystemError):
+                reserve(two, "ada", "src/a.py")
+        amy = two.hive("ada", "amy")
+        confirmed(amy, lambda: forced(amy, "src/a.py"))
+        assert self.holders(two) == ["amy src/a.py"]
+        (told,) = two.hive("ada").messages.inbox()
+        assert "amy took over src/a.py: late" in told.body
+
     def test_of_several_patterns_ends_a_lease_once(self, held: World) -> None:
         hive = held.hive("bob")
         several = ["src/a.py", "src/b.py"]

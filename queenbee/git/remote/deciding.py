@@ -55,8 +55,8 @@ def decide(hive: Services, notes: Notes, token: int) -> Decisions:
             if (against := standing_against(hive, kind, grant, ours, given, notes.clone()))
         }
         if lost or len(alive) < len(grants):
-            # All of a request or nothing.
-            withdraw(hive, [(kind, grant.id) for kind, grant in alive], lost)
+            # All of a request or nothing; a lease that was to be extended stays as it was.
+            withdraw(hive, [(kind, grant.id) for kind, grant in alive if not grant.token], lost)
             notes.remove_pending(name)
             decisions.refused += 1
             continue
