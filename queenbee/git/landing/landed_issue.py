@@ -15,7 +15,7 @@ from queenbee.git import let_ask, touched
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.landing import land
 from queenbee.git.landing.refusals import SHOWN
-from queenbee.git.landing.requests import forget, kept_issues, no_check, whole_check
+from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
@@ -81,8 +81,8 @@ def land_issue(
     nothing is landed then.
     """
     let_ask(hive)
-    rules = Rules.of(hive)
-    check = whole_check(rules.check, asked)
+    rules = Rules.of(hive, asked.check)
+    refuse_unchecked(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
     issue_id, *others = dict.fromkeys(_issue(hive, each) for each in (asked.issue_id, *asked.also))
     also = [*map(str, others)]
@@ -95,14 +95,14 @@ def land_issue(
         env=env,
         on_progress=on_progress,
         is_confirmed=terms.confirm,
-        is_unchecked=check is None and not asked.unchecked,
+        is_unchecked=rules.check is None and not asked.unchecked,
         asked=asked,
     )
     _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
     work.look_again()
     work.commit()
-    landed = partial(land, hive, check=check, rules=rules, work=work, tell=tell)
+    landed = partial(land, hive, check=None, rules=rules, work=work, tell=tell)
     landing = landed(wait_s=asked.wait_s, go_on=asked.go_on)
     if landing.landed:
         forget(hive.layout)
@@ -196,6 +196,11 @@ class _IssueWork(Work):
         bead = self.hive.documents.find_bead(self.issue_id) if self.issue_id is not None else None
         if self.is_unchecked and bead is None:
             raise no_check(self.hive.layout.tree)
+
+    def judged_by(self, check: str | None) -> None:
+        """Raises `InvalidInput` if nothing would check the commit that is to land."""
+        self.is_unchecked = check is None and not self.asked.unchecked
+        self.refuse_unchecked()
 
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""

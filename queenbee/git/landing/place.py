@@ -13,6 +13,7 @@ from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import ACTION, RAW, contents, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
+from queenbee.git.objects import Objects
 from queenbee.git.run import names_in, user_git
 from queenbee.services.waiting import landing_steps
 from queenbee.services.waiting.landing_turn import folder_of
@@ -47,6 +48,8 @@ class Place:
                 hint="git push" if bare else "queen worktree add NAME, and work there",
             )
         self.commands: Commands
+        self.objects = Objects(here.tree)
+        """Reads commits and files of commits; to be closed."""
         self.tree = here.tree
         self.git_dir = here.git_dir
         self.common_dir = here.common_dir
