@@ -141,7 +141,8 @@ class BeadWorker(Worker):
         status = "timeout" if "silent" in ended else "failed" if ended else "completed"
         if not ended:
             try:
-                commit_all(sprint.path, shortened(str(sprint.row.get("title")), 72))
+                for said in commit_all(sprint.path, shortened(str(sprint.row.get("title")), 72)):
+                    self.tell(f"{self.name}: {said}")
             except QueenError as error:
                 status, ended = "failed", error.message
         if not ended and not sprint.makes_nothing and not self._unlanded():
