@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import named, one_line, shell_word
 from queenbee.git.changes import merge_heads
 from queenbee.git.landing.commands import ACTION, git, line
+from queenbee.git.landing.nested import lost, unregistered
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.unfit_blobs import MOST_BYTES, changes, unfit
@@ -18,6 +19,8 @@ from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from queenbee.git.unfit_blobs import Change
 
 _HUGE_BYTES = 4 * MOST_BYTES
 """No conversion but a filter makes a file so much smaller: git need not store it to find out."""
@@ -33,8 +36,8 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[
     is no error. Returns the lines that git and the hooks said.
 
     Raises `NotLanded` for an unfinished merge, files over 5 MiB, what looks like a secret, unless
-    that is allowed, and a hook that refuses; then nothing is committed. Raises `LooksLikeSecret`
-    for the message.
+    that is allowed, other repositories, and a hook that refuses; then nothing is committed. Raises
+    `LooksLikeSecret` for the message.
     """
     wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     everything = (".", *(f":(exclude,glob){each}" for each in _RECORDS))
@@ -47,12 +50,17 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[
     paths = [each[3:] for each in entries if each[:2] != "!!"]
     if not paths:
         return []
+    # Of all folders, git names only those.
+    nested = [each for each in paths if each.endswith("/")]
+    if nested:
+        raise unregistered(nested)
     if not allow_secrets:
         refuse_secrets({"message": message})
     _refuse_huge(tree, paths)
     sides = _sides(tree)
     files, said = _stored(tree, everything)
-    _refuse_unfit(tree, sides, files, allow_secrets=allow_secrets)
+    if not _refuse_unfit(tree, sides, files, allow_secrets=allow_secrets) and not sides[1:]:
+        return _shown(said)  # Only what a submodule has that is not committed there.
     # The index gets what was looked at, whatever the files are by now.
     as_the_user("read-tree", "-i", "-m", files, cwd=tree)
     status, out, err = user_git("commit", "--quiet", "-m", message, cwd=tree)
@@ -114,8 +122,15 @@ def _take_back(tree: str, sides: Sequence[str]) -> None:
         safe_open.write(os.path.join(tree, os.fsdecode(path.rstrip(b"\n"))), said)
 
 
-def _refuse_unfit(tree: str, sides: Sequence[str], files: str, *, allow_secrets: bool) -> None:
-    large, secret = unfit(tree, changes(tree, sides, files), allow_secrets=allow_secrets)
+def _refuse_unfit(
+    tree: str, sides: Sequence[str], files: str, *, allow_secrets: bool
+) -> list[Change]:
+    """Returns what a commit changes. Raises `NotLanded` for what should never be in git."""
+    changed = changes(tree, sides, files)
+    refusal = lost(tree, changed, files)
+    if refusal is not None:
+        raise refusal
+    large, secret = unfit(tree, changed, allow_secrets=allow_secrets)
     if large:
         raise _too_large(large)
     if secret:
@@ -125,6 +140,7 @@ def _refuse_unfit(tree: str, sides: Sequence[str], files: str, *, allow_secrets:
             f"{OVERRIDE}=1 queen land …",
             files=secret,
         )
+    return changed
 
 
 def _refuse_huge(tree: str, paths: Sequence[str]) -> None:
