@@ -87,7 +87,8 @@ class Worker:
     """How many commits of its branch had not landed when its process began."""
     _why: str = ""
     _rest_until_s: float = 0.0
-    _log_from: int = 0
+    _output: bytes = b""
+    """The end of what its last process printed."""
     _nudged_s: float | None = None
     _silent: str = ""
     """Why its process is being stopped."""
@@ -124,7 +125,7 @@ class Worker:
         if self._child is not None:
             ended = self._child.ended()
             if ended is not None:
-                self._child = None
+                self._output, self._child = self._child.printed(), None
                 self._settle(self._silent or ended)
             elif self._silent:
                 self._child.stop()
@@ -239,7 +240,6 @@ class Worker:
         self, argv: Sequence[str], state: str, env: Mapping[str, str], *, said: str = ""
     ) -> None:
         log = roster.log_path(self.hive.layout, self.name)
-        self._log_from = os.path.getsize(log) if os.path.exists(log) else 0
         try:
             self._child = Child.start(argv, cwd=self.entry.path, env=env, log=log, said=said)
         except OSError as error:
@@ -278,7 +278,7 @@ class Worker:
         was_landing, self.entry.process = self.entry.state == "landing", ""
         self.cost_usd += self._reported_cost()
         if not was_landing:
-            self._was_denied = _DENIED.search(self._printed(2**16)) is not None
+            self._was_denied = _DENIED.search(self._output) is not None
         held = self._count_landed()
         if held is None:
             self._note("between")
@@ -429,7 +429,7 @@ class Worker:
 
     def _tail(self) -> str:
         """Returns the end of what its last process printed, fit for a prompt and a variable."""
-        return printable(self._printed(_TAIL_BYTES).decode(errors="replace"), keep_newlines=True)
+        return printable(self._output[-_TAIL_BYTES:].decode(errors="replace"), keep_newlines=True)
 
     def _refusal(self) -> str:
         """Returns why a landing failed, in the last words of `queen`."""
@@ -438,16 +438,8 @@ class Worker:
         return f": {lines[-1].removeprefix('queen: ')}" if lines else ""
 
     def _reported_cost(self) -> float:
-        found = _COST.findall(self._printed(2**16))
+        found = _COST.findall(self._output)
         return float(found[-1]) if found else 0.0
-
-    def _printed(self, most_bytes: int) -> bytes:
-        with suppress(OSError, QueenError):
-            fd = safe_open.open_file(roster.log_path(self.hive.layout, self.name), os.O_RDONLY)
-            with os.fdopen(fd, "rb") as file:
-                file.seek(max(self._log_from, os.fstat(fd).st_size - most_bytes))
-                return file.read(most_bytes)
-        return b""
 
     def _note(self, state: str) -> None:
         if state != self.entry.state:
