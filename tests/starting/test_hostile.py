@@ -167,6 +167,39 @@ class TestAnAgent:
         assert team.done() == {}
 
 
+class TestTrouble:
+    def test_three_times_in_a_row_ends_an_agent_which_says_why(self, team: Team) -> None:
+        team.issues(2)
+        spoils = 'rm -f "$QUEEN_FAILURES_FILE"; mkdir "$QUEEN_FAILURES_FILE"; exit 3\n'
+        ran = team.start("ui", "--agent", team.agent(spoils))
+        assert ran.code == 1, ran
+        failures = f"{roster.folder(team.hive().layout)}/ui.failures"
+        assert ran.out.count("tried again in 5 s") == 2
+        assert ran.out.count(f"ui ends: [Errno 21] Is a directory: '{failures}'") == 1
+        assert f"ui ended early: [Errno 21] Is a directory: '{failures}'" in ran.out
+        assert "it ended before everything was done: agents ended early" in ran.out
+        assert "x-1 is still ui's" in ran.out
+
+    def test_of_one_agent_that_cannot_begin_is_not_the_others(self, team: Team) -> None:
+        team.issues(1)
+        (team.repo.parent / "repo-ui").mkdir()
+        (team.repo.parent / "repo-ui" / "mine").touch()
+        ran = team.start("ui", "api", "--json", "--agent", team.agent(WORKS))
+        assert ran.code == 0, ran
+        assert team.done() == {"x-1": ["api"]}
+        assert "repo-ui exists already" in ran.json["ended_early"]["ui"]
+
+    def test_is_no_link_in_place_of_a_file_of_the_team(self, team: Team) -> None:
+        team.issues(1)
+        mine, once = team.bin / "mine", team.bin / "once"
+        mine.write_text("mine\n")
+        links = f'touch {once}; ln -sf {mine} "$QUEEN_FAILURES_FILE"; exit 3'
+        agent = team.agent(f"[ -e {once} ] || {{ {links}; }}\n{WORKS}")
+        ran = team.start("ui", "--agent", agent)
+        assert ran.code == 0, ran
+        assert mine.read_text() == "mine\n"
+
+
 class TestAPlace:
     @pytest.mark.parametrize("name", ["../ui", "a/b", ".git", "ui\n"])
     def test_is_no_path_out_of_a_name(self, team: Team, name: str) -> None:
