@@ -18,6 +18,7 @@ import select
 import time
 
 from queenbee._light import suppress
+from queenbee.core.command_lines import git_line
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure
 
@@ -25,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from queenbee.core.command_lines import CommandLine
 
 QUIET = (
     "--no-pager",
@@ -264,22 +267,19 @@ class _Patience:
 class _Process:
     """A git that was started, and the pipes of what it says."""
 
-    def __init__(
-        self, arguments: Sequence[str], cwd: str, env: Mapping[str, str], stdin: bytes
-    ) -> None:
+    def __init__(self, command: CommandLine, env: Mapping[str, str], stdin: bytes) -> None:
         given = _readable(stdin)
         (out, to_out), (err, to_err) = os.pipe(), os.pipe()
         self._said: dict[int, list[bytes]] = {out: [], err: []}
         ends = enumerate((given, to_out, to_err))
         actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in ends]
-        command = ("git", "-C", cwd, *arguments)
         # Python ignores SIGPIPE; a hook's `yes | head` would go on for ever.
         how: Mapping[str, Any] = {"file_actions": actions, "setsigdef": (_PIPE,)}
         try:
             try:
-                self._pid = os.posix_spawnp("git", command, env, **how, setsid=True)
+                self._pid = os.posix_spawnp(command[0], command, env, **how, setsid=True)
             except NotImplementedError:  # Not on every system.
-                self._pid = os.posix_spawnp("git", command, env, **how, setpgroup=0)
+                self._pid = os.posix_spawnp(command[0], command, env, **how, setpgroup=0)
         except (OSError, ValueError) as error:  # A name with a NUL is a `ValueError`.
             self.close()
             why = error.strerror if isinstance(error, OSError) else error
@@ -339,7 +339,7 @@ def _run(
     """Returns the exit status of a git and its two outputs. Raises `_GivenUp`, and
     `ExternalFailure` if it cannot be run.
     """
-    process = _Process(arguments, cwd, env, stdin)
+    process = _Process(git_line(cwd, arguments), env, stdin)
     try:
         out, err = process.listen(patience)
         return process.wait(), out, err

@@ -13,13 +13,14 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import CommandLine, command_line
 from queenbee.errors import QueenError
 from queenbee.starting import minder
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import PROC, described, is_running
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import IO
 
 UNKNOWN = "it ended"
@@ -54,7 +55,7 @@ class Child:
 
     @classmethod
     def start(
-        cls, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], log: str, said: str = ""
+        cls, argv: CommandLine, *, cwd: str, env: Mapping[str, str], log: str, said: str = ""
     ) -> Child:
         """Starts a program, with a file or nothing as its standard input; both its outputs go to
         the end of a log, of which no more is kept than `minder` says. Raises `OSError`.
@@ -63,9 +64,10 @@ class Child:
         tail = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the process has ended
         output = safe_open.open_file(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         given = safe_open.open_file(said, os.O_RDONLY) if said else subprocess.DEVNULL
+        minded = [minder.__file__, str(tail.fileno()), log, *argv]
         try:
             popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", minder.__file__, str(tail.fileno()), log, *argv],
+                command_line(sys.executable, "-I", "-S", values=minded),
                 cwd=cwd,
                 env={**env, _MARK: log},
                 stdin=given,

@@ -18,6 +18,12 @@ import sys
 import time
 from contextlib import suppress
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from queenbee.core.command_lines import CommandLine
+
 HALF_BYTES = 32 * 2**20
 """The output is in two files of at most this size, FILE and FILE.1: a night of a talkative client
 is some MB, and of one that floods only the end matters."""
@@ -31,11 +37,16 @@ _CHUNK_BYTES = 2**16
 _MOST_LEFT_BYTES = 2**20
 """A pipe holds no more on Linux."""
 _TICK_S, _LONGEST_S = 0.05, 60.0
+_OURS = (
+    signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR1, signal.SIGPIPE,
+    signal.SIGXFSZ,
+)  # fmt: skip
+"""What we, or Python, do not leave to the program."""
 _SUBREAPER, _DUMPABLE = 36, 4
 """`PR_SET_CHILD_SUBREAPER` and `PR_SET_DUMPABLE` in Linux' prctl.h."""
 
 
-def main(tail: int, log: str, argv: list[str]) -> int:
+def main(tail: int, log: str, argv: CommandLine) -> int:
     """Runs a program whose outputs go to a log, which is our standard output; returns its status as
     a shell gives it, once nothing of it runs any more.
     """
@@ -45,10 +56,15 @@ def main(tail: int, log: str, argv: list[str]) -> int:
     asked: list[float] = []
     wake = _signals(asked)
     out, into = os.pipe()
-    pid = _start(argv, into)
-    os.close(into)
-    output = _Output(log)
-    status = _listen(pid, out, wake, asked, output)
+    output, status = _Output(log), 127
+    try:
+        pid = _start(argv, into)
+    except OSError as error:
+        os.write(into, f"{argv[0]}: {error.strerror}\n".encode(errors="backslashreplace"))
+        os.close(into)
+    else:
+        os.close(into)
+        status = _listen(pid, out, wake, asked, output)
     _drain(out, output)
     with suppress(OSError):
         os.write(tail, output.tail[-TAIL_BYTES:])
@@ -146,21 +162,11 @@ def _become_parent() -> None:
         libc.prctl(_DUMPABLE, 0, 0, 0, 0)
 
 
-def _start(argv: list[str], into: int) -> int:
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGCHLD", "SIGUSR1", "SIGPIPE", "SIGXFSZ"):
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
-        for each in (1, 2):
-            os.dup2(into, each)
-        os.execvp(argv[0], argv)  # noqa: S606 - as it was given to us
-    except OSError as error:
-        os.write(2, f"{argv[0]}: {error.strerror}\n".encode(errors="backslashreplace"))
-        os._exit(126 if isinstance(error, PermissionError) else 127)
-    finally:
-        os._exit(127)
+def _start(argv: CommandLine, into: int) -> int:
+    """Returns the id of a process whose outputs go into a pipe. Raises `OSError`."""
+    outputs = [(os.POSIX_SPAWN_DUP2, into, each) for each in (1, 2)]
+    how: dict[str, Any] = {"file_actions": outputs, "setsigdef": _OURS}
+    return os.posix_spawnp(argv[0], argv, os.environ, **how)
 
 
 def _drain(out: int, output: _Output) -> None:
@@ -235,4 +241,5 @@ def _descendants() -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))
+    # The command line that `Child` was given: it is passed on word by word.
+    sys.exit(main(int(sys.argv[1]), sys.argv[2], sys.argv[3:]))  # type: ignore[arg-type]
