@@ -59,8 +59,8 @@ class BeadWorker(Worker):
         try:
             self._go_on(begin.assignment)
         except (Conflict, ExternalFailure, InvalidInput, NotFound) as error:
-            self._why = error.message
-            self._give_back(begin.assignment, f"{self.name} cannot work on it: {error.message}")
+            self._why = "; ".join(filter(None, (error.message, error.hint)))
+            self._give_back(begin.assignment, f"{self.name} cannot work on it: {self._why}")
 
     def _go_on(self, held: Assignment) -> None:
         """Does the next step of a bead."""
@@ -83,7 +83,7 @@ class BeadWorker(Worker):
 
     def _on(self, held: Assignment) -> Sprint:
         if self._sprint is None or self._sprint.issue_id != held.issue_id:
-            self._sprint = Sprint(self.home, held.issue_id, self.name, self.env)
+            self._sprint = Sprint(self.home, held.issue_id, self.name, self.env, self.tell)
         return self._sprint
 
     def _start_step(self, sprint: Sprint, step: Step) -> None:

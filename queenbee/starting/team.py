@@ -14,6 +14,7 @@ from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, InvalidInput, QueenError
 from queenbee.git.landed import commit_records
+from queenbee.git.ownership import worktree_note
 from queenbee.git.worktrees.worktree_care import remove
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.starting.bead_worker import BeadWorker
@@ -360,10 +361,9 @@ def no_room() -> str:
 
 
 def _path_of(hive: Hive, name: str) -> str | None:
-    """Returns the worktree that a droid has already, or None. Raises `Conflict` for two."""
-    every = [each for each in worktrees(hive.layout) if each.linked and each.droid == name]
-    # Beside its home it has the worktree of the sprint bead that it works on.
-    own = [each.path for each in every if each.branch == name] or [each.path for each in every]
+    """Returns the worktree that was made for a droid, or None. Raises `Conflict` for two."""
+    notes = [(each, worktree_note(each)) for each in worktrees(hive.layout) if each.linked]
+    own = [each.path for each, note in notes if note is not None and note.is_for(name, None)]
     if len(own) > 1:
         raise Conflict(f"{name} has two worktrees: {', '.join(own)}", hint="queen worktree list")
     return own[0] if own else None

@@ -16,13 +16,14 @@ import click
 from queenbee.agents.ignored import CONNECTION, WORK, ignored
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.cli.app import Answer, Invocation, command, invocation, tell
-from queenbee.cli.options import id_prefix
+from queenbee.cli.options import adopts, id_prefix
 from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import InvalidInput, NoHive, NotFound
+from queenbee.git import ownership
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS
@@ -73,6 +74,7 @@ def _show(ended: Ended | None) -> None:
 )
 @click.option("--max-cost", type=click.FloatRange(0), default=0, help="End after so many dollars")
 @click.option("--logs", metavar="NAME", help="Follow the output of an agent")
+@adopts
 @id_prefix
 def start(  # noqa: PLR0913 - the options of a command
     call: Invocation,
@@ -90,6 +92,7 @@ def start(  # noqa: PLR0913 - the options of a command
     max_failures: int,
     max_cost: float,
     logs: str | None,
+    adopt: tuple[str, ...],
     prefix: str | None,
 ) -> Answer:
     """Start a team of agents, and look after them
@@ -102,6 +105,9 @@ def start(  # noqa: PLR0913 - the options of a command
     A command of your own gets the briefing on standard input and the issue in QUEEN_ISSUE. It works
     on one issue, and what it made is landed when it ends.
 
+    Agents work only in worktrees and on branches that QueenBee made for them. --adopt BRANCH takes
+    over a branch of yours and its worktree: all that is there may be worked on and landed.
+
     Exit 0: everything is done. Exit 1: something is left, and the output says why.
     """
     from queenbee.starting.team import Limits, Wanted  # noqa: PLC0415 - start-up
@@ -110,6 +116,8 @@ def start(  # noqa: PLR0913 - the options of a command
     if logs is not None:
         _follow(hive, logs)
         return Answer(None, yes=True)
+    for each in adopt:
+        ownership.adopt(hive.layout, each)
     wanted = Wanted(
         names=names,
         size=size or 0,
