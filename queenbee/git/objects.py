@@ -6,6 +6,7 @@ import os
 import subprocess
 from contextlib import suppress
 
+from queenbee.core.command_lines import git_line
 from queenbee.errors import ExternalFailure
 from queenbee.git.run import QUIET, quiet_environment
 
@@ -77,8 +78,7 @@ class Objects:
         pipe = subprocess.PIPE
         try:
             self._git = subprocess.Popen(
-                ["git", *QUIET, "cat-file", "--batch"],
-                cwd=self._cwd,
+                git_line(self._cwd, (*QUIET, "cat-file", "--batch")),
                 env=quiet_environment({}, {}),
                 stdin=pipe,
                 stdout=pipe,

@@ -11,12 +11,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import CommandLine, shell_line
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import PROC, described, is_running
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 UNKNOWN = "it ended"
 """How a process ended that somebody else has reaped."""
@@ -51,7 +52,7 @@ class Child:
 
     @classmethod
     def start(
-        cls, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], log: str, said: str = ""
+        cls, argv: CommandLine, *, cwd: str, env: Mapping[str, str], log: str, said: str = ""
     ) -> Child:
         """Starts a program, with a file or nothing as its standard input; both its outputs go to
         the end of a log. Raises `OSError`.
@@ -60,7 +61,7 @@ class Child:
         given = safe_open.open_file(said, os.O_RDONLY) if said else subprocess.DEVNULL
         try:
             popen = subprocess.Popen(
-                ["/bin/sh", "-c", _TELLS_ITS_END, f"{log}{_END}", *argv],
+                shell_line(_TELLS_ITS_END, f"{log}{_END}", *argv),
                 cwd=cwd,
                 env={**env, _MARK: log},
                 stdin=given,

@@ -11,7 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import printable, quotation, shortened
+from queenbee.core.command_lines import CommandLine, command_line
+from queenbee.core.text import printable, quotation, shortened, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import QueenError
 from queenbee.git.run import line
@@ -49,8 +50,7 @@ _COST = re.compile(rb'"total_cost_usd"\s*:\s*([0-9]+(?:\.[0-9]+)?)')
 
 _AGAIN = (
     "You ended with {issue} in hand, and it has not landed: {why}. Run `queen next` and `git "
-    "status`, and go on: land it, or say with `queen release {issue} --reason TEXT` why it cannot "
-    "be done.{failures}"
+    "status`, and go on: land it, or say with `{release}` why it cannot be done.{failures}"
 )
 
 
@@ -220,7 +220,7 @@ class Worker:
             self.tell(f"{self.name} takes {issue_id}: {shortened(title, 60)}")
         self.entry.issue_id = issue_id
 
-    def _command(self, issue_id: str) -> list[str]:
+    def _command(self, issue_id: str) -> CommandLine:
         if not self._ends:
             return self.client.command(
                 LOOP.format(name=self.name, alone=ALONE), options=self.options
@@ -228,6 +228,7 @@ class Worker:
         failures = self._tail()
         text = _AGAIN.format(
             issue=issue_id,
+            release=suggested("queen release", issue_id, reason="TEXT"),
             why=self._why,
             failures=f"\n\nThe end of the last output:\n{failures}" if failures else "",
         )
@@ -236,7 +237,7 @@ class Worker:
         return self.client.command(text, session=session, options=self.options)
 
     def _start(
-        self, argv: Sequence[str], state: str, env: Mapping[str, str], *, said: str = ""
+        self, argv: CommandLine, state: str, env: Mapping[str, str], *, said: str = ""
     ) -> None:
         log = roster.log_path(self.hive.layout, self.name)
         self._log_from = os.path.getsize(log) if os.path.exists(log) else 0
@@ -270,7 +271,7 @@ class Worker:
             return ""
         path = os.path.join(roster.folder(self.hive.layout), f"{self.name}.briefing")
         safe_open.write(path, b"")
-        Child.start(["queen", "next"], cwd=self.entry.path, env=env, log=path).wait()
+        Child.start(command_line("queen", "next"), cwd=self.entry.path, env=env, log=path).wait()
         return path
 
     def _settle(self, ended: str) -> None:
@@ -324,8 +325,8 @@ class Worker:
 
     def _land(self, issue_id: str) -> None:
         issue = self.hive.issues.get_or_none(issue_id)
-        title = issue.title if issue is not None and issue.title else issue_id
-        argv = ["queen", "land", issue_id, "-m", printable(shortened(title, 72))]
+        message = message_of(issue_id, issue.title if issue is not None else "")
+        argv = command_line("queen", "land", values=[issue_id], message=message)
         self._start(argv, "landing", self._environment(issue_id))
 
     def _fail(self, why: str, held: Assignment | None = None, *, is_landing: bool = False) -> None:
@@ -346,7 +347,8 @@ class Worker:
         self.rest("rests", min(_REST_S * 2.0**self._starts, _MOST_REST_S))
 
     def _abort_landing(self, issue_id: str) -> None:
-        argv, log = ["queen", "land", "--abort"], roster.log_path(self.hive.layout, self.name)
+        argv = command_line("queen", "land", "--abort")
+        log = roster.log_path(self.hive.layout, self.name)
         # What cannot be started must not fail as an attempt: whoever gives an issue back is here.
         with suppress(OSError, QueenError):
             env = self._environment(issue_id)
@@ -453,3 +455,8 @@ class Worker:
         if state != self.entry.state:
             self.entry.state, self.entry.since_ms = state, self.hive.now_ms()
         roster.write(self.hive.layout, self.entry)
+
+
+def message_of(issue_id: str, title: str) -> str:
+    """Returns what the commit of an issue says: its title on one line, or its id without one."""
+    return printable(shortened(title.strip() or issue_id, 72))

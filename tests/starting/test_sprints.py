@@ -240,7 +240,7 @@ class TestAClient:
         calls = [each.read_text() for each in sorted(team.bin.glob("claude.1*"))]
         develops = [each for each in calls if "Others judge it" in each]
         judges = [each for each in calls if "You judge" in each]
-        assert all("--model\nsonnet\n" in each for each in [*develops, *judges])
+        assert all("--model=sonnet\n" in each for each in [*develops, *judges])
         assert ["--resume\nsession-1\n" in each for each in develops] == [False, True]
         assert not any("--resume" in each for each in judges)
         first, second = (each["metadata"] for each in sprints.beads()[:2])

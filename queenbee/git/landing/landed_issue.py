@@ -94,6 +94,7 @@ def land_issue(
         also=also,
         env=env,
         on_progress=on_progress,
+        tell=tell,
         is_confirmed=terms.confirm,
         is_unchecked=rules.check is None and not asked.unchecked,
         asked=asked,
@@ -158,6 +159,7 @@ class _IssueWork(Work):
     issue_id: str | None
     env: Mapping[str, str]
     on_progress: Callable[[Progress], None] | None
+    tell: Callable[[str], None]
     is_confirmed: bool
     is_unchecked: bool
     """Whether no check is set or given, and nobody said that none is needed."""
@@ -182,14 +184,24 @@ class _IssueWork(Work):
         self.asked.keep(self.hive.layout)
 
     def commit(self) -> None:
-        """Commits all changes of the worktree, if that is asked for."""
+        """Commits all changes of the worktree, if that is asked for; looks at what was resolved, if
+        that goes on.
+        """
         layout = self.hive.layout
-        if self.asked.message is None or layout.worktree is None:
+        message, allowed = self.asked.message, self.hive.allow_secrets
+        if layout.worktree is None or (message is None and (allowed or not self.asked.go_on)):
             return
-        from queenbee.git.landing.committing import commit_all  # noqa: PLC0415 - start-up
+        from queenbee.git.landing.committing import (  # noqa: PLC0415 - start-up
+            commit_all,
+            refuse_resolved,
+        )
 
+        if message is None:
+            refuse_resolved(layout.tree)
+            return
         self.refuse_unchecked()
-        commit_all(layout.tree, self.asked.message, allow_secrets=self.hive.allow_secrets)
+        for said in commit_all(layout.tree, message, allow_secrets=allowed):
+            self.tell(said)
 
     def refuse_unchecked(self) -> None:
         """Raises `InvalidInput` if no check would run."""
