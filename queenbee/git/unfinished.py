@@ -307,12 +307,12 @@ class _PuttingBack:
         where: Any = {"cwd": place.path, "repository": {}, "limit_s": _LIMIT_S}
         self._git = partial(git, **where, config=config)
         self._line = partial(line, **where)
-        self._head = self._commit("HEAD")
+        self._head = self._commit_of("HEAD")
 
     def to(self, wanted: str | None) -> Unfinished:
         """Brings it to a commit. Raises `ExternalFailure`."""
-        place, tip = self._place, self._commit(f"refs/heads/{self._branch}")
-        to = tip if wanted is None else self._commit(wanted)
+        place, tip = self._place, self._commit_of(f"refs/heads/{self._branch}")
+        to = tip if wanted is None else self._commit_of(wanted)
         if to is None:
             raise ExternalFailure(f"{wanted or self._branch} is not there", program="git")
         status = _status(place)
@@ -388,7 +388,7 @@ class _PuttingBack:
             said = os.fsdecode(out + err).strip()
             raise ExternalFailure(f"git {arguments[0]} failed: {said}", program="git")
 
-    def _commit(self, name: str) -> str | None:
+    def _commit_of(self, name: str) -> str | None:
         return self._line(*_TREE, f"{name}^{{commit}}")
 
     def _count(self, *revisions: str) -> int:
