@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.services.hive import Services
     from queenbee.store.git_files.worktrees import Worktree
+    from queenbee.store.layout import Layout
 
 FOLDER = "unfinished"
 """The branches of what was kept begin so."""
@@ -143,20 +144,8 @@ class WorktreeKeeper:
     def put_back(
         self, place: Worktree, *, branch: str, name: str, to: str | None = None
     ) -> Unfinished:
-        """Brings a worktree to its branch, and that to a commit (default: where it is), once all
-        that is not there is on a branch `unfinished/NAME`; changes nothing if nothing differs.
-
-        Raises `Conflict` if another worktree has the branch, and `ExternalFailure` if git refuses,
-        as for a file that somebody changes meanwhile. Then nothing is lost, and the same call can
-        be repeated.
-        """
-        other = _other_with(self._hive, place, branch)
-        if other is not None:
-            raise Conflict(
-                f"{mentioned(branch)} is checked out in {mentioned(other.path)}",
-                hint=suggested("git -C", other.path, "switch --detach"),
-            )
-        return _PuttingBack(self._hive, place, branch, name).to(to)
+        """Does as the function of this name."""
+        return put_back(self._hive.layout, place, branch=branch, name=name, to=to)
 
     def _kept(self, assignment: Assignment, place: Worktree) -> Unfinished:
         files = _changed(self._hive, place)
@@ -182,6 +171,32 @@ class WorktreeKeeper:
         return next((each for each in best if not os.path.samefile(each.path, here)), None)
 
 
+def put_back(
+    layout: Layout,
+    place: Worktree,
+    *,
+    branch: str,
+    name: str,
+    to: str | None = None,
+    tracked_only: bool = False,
+) -> Unfinished:
+    """Brings a worktree to its branch, and that to a commit (default: where it is), once all that
+    is not there is on a branch `unfinished/NAME`; changes nothing if nothing differs. Files that
+    git does not track may stay where they are.
+
+    Raises `Conflict` if another worktree has the branch, and `ExternalFailure` if git refuses,
+    as for a file that somebody changes meanwhile. Then nothing is lost, and the same call can
+    be repeated.
+    """
+    other = _other_with(layout, place, branch)
+    if other is not None:
+        raise Conflict(
+            f"{mentioned(branch)} is checked out in {mentioned(other.path)}",
+            hint=suggested("git -C", other.path, "switch --detach"),
+        )
+    return _PuttingBack(layout, place, branch, name, tracked_only=tracked_only).to(to)
+
+
 def open_operations(git_dir: str) -> list[str]:
     """Returns what git has under way in a worktree, as the names of the files in `OPEN`."""
     return [name for name in OPEN if os.path.lexists(os.path.join(git_dir, name))]
@@ -189,11 +204,11 @@ def open_operations(git_dir: str) -> list[str]:
 
 def _changed(hive: Services, place: Worktree) -> list[str]:
     """Returns what is not committed in a worktree. Raises `ExternalFailure`."""
-    return _not_exempt(hive, _all_changed(place))
+    return _not_exempt(hive.layout, _all_changed(place))
 
 
-def _not_exempt(hive: Services, paths: Iterable[str]) -> list[str]:
-    return [path for path in paths if not is_exempt(hive.layout, path)]
+def _not_exempt(layout: Layout, paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if not is_exempt(layout, path)]
 
 
 def _all_changed(place: Worktree) -> list[str]:
@@ -211,8 +226,8 @@ def nested_in(status: bytes) -> list[str]:
     return [each for each in untracked if each.endswith("/")]
 
 
-def _other_with(hive: Services, place: Worktree, branch: str) -> Worktree | None:
-    every = worktrees(hive.layout)
+def _other_with(layout: Layout, place: Worktree, branch: str) -> Worktree | None:
+    every = worktrees(layout)
     return next((w for w in every if w.branch == branch and w.git_dir != place.git_dir), None)
 
 
@@ -279,8 +294,11 @@ def _commit(hive: Services, place: Worktree, assignment: Assignment) -> str:
 class _PuttingBack:
     """A worktree that is brought back to its branch."""
 
-    def __init__(self, hive: Services, place: Worktree, branch: str, name: str) -> None:
-        self._hive = hive
+    def __init__(
+        self, layout: Layout, place: Worktree, branch: str, name: str, *, tracked_only: bool
+    ) -> None:
+        self._layout = layout
+        self._tracked_only = tracked_only
         self._place = place
         self._branch = branch
         self._name = name
@@ -289,18 +307,19 @@ class _PuttingBack:
         where: Any = {"cwd": place.path, "repository": {}, "limit_s": _LIMIT_S}
         self._git = partial(git, **where, config=config)
         self._line = partial(line, **where)
-        self._head = self._commit("HEAD")
+        self._head = self._commit_of("HEAD")
 
     def to(self, wanted: str | None) -> Unfinished:
         """Brings it to a commit. Raises `ExternalFailure`."""
-        place, tip = self._place, self._commit(f"refs/heads/{self._branch}")
-        to = tip if wanted is None else self._commit(wanted)
+        place, tip = self._place, self._commit_of(f"refs/heads/{self._branch}")
+        to = tip if wanted is None else self._commit_of(wanted)
         if to is None:
             raise ExternalFailure(f"{wanted or self._branch} is not there", program="git")
         status = _status(place)
-        changed = sorted(Status(status).changed)
+        said = Status(status)
+        changed = sorted({*said.changed} - (said.untracked if self._tracked_only else set()))
         open_ = open_operations(place.git_dir)
-        found = Unfinished(place, _not_exempt(self._hive, changed), 0)
+        found = Unfinished(place, _not_exempt(self._layout, changed), 0)
         if (place.branch, self._head, changed, open_) == (self._branch, to, [], []):
             return found
         kept, made = self._kept(nested_in(status)) if changed else (self._head, 0)
@@ -331,7 +350,8 @@ class _PuttingBack:
         """
         staged = self._line("write-tree")  # None in the midst of a conflict.
         but = [f":(top,exclude,literal){each.rstrip('/')}" for each in nested]
-        self._as_the_user("add", "--all", "--", ":/", *but)
+        which = "--update" if self._tracked_only else "--all"
+        self._as_the_user("add", which, "--", ":/", *but)
         kept, made = self._head, 0
         for tree in (staged, self._git("write-tree").decode().strip()):
             if tree is not None and (
@@ -368,7 +388,7 @@ class _PuttingBack:
             said = os.fsdecode(out + err).strip()
             raise ExternalFailure(f"git {arguments[0]} failed: {said}", program="git")
 
-    def _commit(self, name: str) -> str | None:
+    def _commit_of(self, name: str) -> str | None:
         return self._line(*_TREE, f"{name}^{{commit}}")
 
     def _count(self, *revisions: str) -> int:

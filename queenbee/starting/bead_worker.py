@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _DEVELOPING, _JUDGING = roster.STEPS
-_MOST_OUTPUT = 2**18
 
 
 @dataclass
@@ -161,7 +160,7 @@ class BeadWorker(Worker):
             self._note("between")
 
     def _has_judged(self, sprint: Sprint, held: Assignment) -> None:
-        step, output = self._step, self._printed(_MOST_OUTPUT).decode(errors="replace")
+        step, output = self._step, self._output.decode(errors="replace")
         if step is None:
             self._note("between")
             return

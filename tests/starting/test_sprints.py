@@ -160,6 +160,24 @@ class TestAJudgement:
         assert sprints.team.content(row["id"]) == f"{row['id']}\n"
         assert not (sprints.team.repo / "y").exists()
 
+    @pytest.mark.linux
+    def test_is_what_the_process_printed_that_was_asked(self, sprints: Sprints) -> None:
+        note = sprints.team.bin / "pid"
+        talks = sprints.team.program(
+            "talks", f"echo $$ > {note}\nwhile :; do echo '{PASSES}'; sleep 0.05; done\n"
+        )
+        leaves = f'env -i PATH="$PATH" setsid {talks} &\nuntil [ -s {note} ]; do sleep 0.1; done\n'
+        fails = f"""kill -0 $(cat {note}) && echo '{PASSES}' > "$SAID.alive"
+        echo '{PASSES}' >> "$QUEEN_TEAM_LOG"
+        echo '{{"status": "fail", "message": "no"}}'; sleep 1"""
+        ran = sprints.start(ONE, develops=leaves + 'echo x > "$QUEEN_ISSUE.txt"', judges=fails)
+        assert ran.code == 1, ran
+        (row,) = sprints.beads()
+        judged = row["metadata"]["qa_agent_executions"]
+        assert {each["status"] for each in judged} == {"fail"}
+        assert list(sprints.team.bin.glob("*.alive")) == []
+        assert sprints.team.content(row["id"]) == ""
+
 
 class TestAnAttempt:
     def test_cannot_land_unjudged(self, sprints: Sprints) -> None:

@@ -30,13 +30,15 @@ from queenbee.store.settings import CLIENTS
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import TextIO
 
     from queenbee.starting.team import Ended, Team, Wanted
     from queenbee.workflows.hive import Hive
 
 _SHOW_EVERY_S = 30.0
 _FOLLOW_S = 0.3
+_PART_CHARS = 2**16
 
 
 def _show(ended: Ended | None) -> None:
@@ -265,16 +267,35 @@ def _follow(hive: Hive, name: str) -> None:
     if not is_name(name) or not os.path.exists(path):
         raise NotFound(f"no agent called {name} has run here", hint="queen status")
     rest = ""
-    with os.fdopen(safe_open.open_file(path, os.O_RDONLY), errors="replace") as file:
-        while text := file.read(2**16) or roster.looked_after(hive.layout, name):
-            if not isinstance(text, str):
-                time.sleep(_FOLLOW_S)
-                continue
-            *lines, rest = (rest + text).split("\n")
-            for each in (said for line in lines for said in _readable(line)):
-                say(printable(each, keep_newlines=True))
+    for text in _output(hive, name, path):
+        *lines, rest = (rest + text).split("\n")
+        for each in (said for line in lines for said in _readable(line)):
+            say(printable(each, keep_newlines=True))
     if rest:
         say(printable(rest))
+
+
+def _output(hive: Hive, name: str, path: str) -> Iterator[str]:
+    """Yields what an agent printed. A file that is full gets another name, and the next follows."""
+    with suppress(FileNotFoundError), _opened(f"{path}.1") as file:
+        while text := file.read(_PART_CHARS):
+            yield text
+    while True:
+        with _opened(path) as file:
+            is_full = False
+            while not is_full:
+                is_running = roster.looked_after(hive.layout, name)
+                with suppress(FileNotFoundError):
+                    is_full = not os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+                while text := file.read(_PART_CHARS):
+                    yield text
+                if not is_running and not is_full:
+                    return
+                time.sleep(_FOLLOW_S)
+
+
+def _opened(path: str) -> TextIO:
+    return os.fdopen(safe_open.open_file(path, os.O_RDONLY), errors="replace")
 
 
 def _readable(line: str) -> list[str]:
