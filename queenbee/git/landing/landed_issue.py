@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.text import mentioned, named, quotation, some, suggested
+from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
 from queenbee.git.landed import commit_records, end_landed
-from queenbee.git.landing.landing import land
+from queenbee.git.landing.landing import land, refuse_unseen
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, kept_issues, no_check, whole_check
 from queenbee.git.landing.work import Rules, Work
@@ -100,6 +102,7 @@ def land_issue(
     )
     _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
+    _refuse_unseen(hive, rules, work.issues)
     work.look_again()
     work.commit()
     landed = partial(land, hive, check=check, rules=rules, work=work, tell=tell)
@@ -109,6 +112,17 @@ def land_issue(
         _send(terms)
     more = work.completed_too
     return Landed(landing, work.issue_id, work.record, work.completion, more, work.told)
+
+
+def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> None:
+    """Asks for what the landing is going to run, or raises `Untrusted`. Later nobody is asked:
+    others wait for their turn.
+    """
+    refuse_unseen(hive, rules)
+    for bead in (hive.documents.find_bead(each) for each in issues if each is not None):
+        if bead is not None:
+            seen_checks(bead, Consent.of(hive))
+    hive.asks_person = None
 
 
 def _send(terms: Terms) -> None:

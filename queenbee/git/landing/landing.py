@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
+from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.checks.processes import Interrupts
 from queenbee.core.text import named, quotation, shell_word, some
 from queenbee.core.timestamps import format_ms
@@ -67,12 +68,14 @@ def land(  # noqa: PLR0913 - by name
     that of `rules`, which are the hive's by default. `go_on` first commits the merge whose
     conflicts were resolved.
 
-    Raises `InvalidInput` outside a linked worktree, `NotLanded`, and `Busy` if the turn does not
-    come within `wait_s`.
+    Raises `InvalidInput` outside a linked worktree, `NotLanded`, `Untrusted`, and `Busy` if the
+    turn does not come within `wait_s`.
     """
     rules = rules or Rules.of(store)
+    refuse_unseen(store, rules)
     rules = replace(rules, check=check or rules.check)
-    with Interrupts() as interrupts, _One(store, interrupts, rules, work or Work(), tell) as one:
+    seen = typed_command(rules.check) if rules.check else None
+    with Interrupts() as interrupts, _One(store, interrupts, rules, work, tell, seen) as one:
         one.joining.joins.is_checked = bool(rules.check)
         done = one.done_before()
         if done is not None:
@@ -97,12 +100,18 @@ def land(  # noqa: PLR0913 - by name
         return one.answered(kept)
 
 
+def refuse_unseen(store: Store, rules: Rules) -> None:
+    """Asks for the check that the repository says, or raises `Untrusted`."""
+    if rules.proposed:
+        Consent.of(store).command("land.check", rules.proposed)
+
+
 def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None:
     """Takes back the unfinished merge or rebase of this worktree.
 
     Raises `InvalidInput` if there is none.
     """
-    with Interrupts() as interrupts, _One(store, interrupts, Rules.of(store), Work(), tell) as one:
+    with Interrupts() as interrupts, _One(store, interrupts, Rules.of(store), None, tell) as one:
         was_under_way = bool(one.step.name)
         one.heal()
         if one.step.name == "conflict":
@@ -126,13 +135,14 @@ class _One:
         store: Store,
         interrupts: Interrupts,
         rules: Rules,
-        work: Work,
+        work: Work | None,
         tell: Callable[[str], None],
+        check: SeenCommand | None = None,
     ) -> None:
         self._store = store
         self._tell = tell
         self.rules = rules
-        self.work = work
+        self.work = work = work or Work()
         self.place = Place(store)
         self._folder = folder_of(store, self.place.target)
         self.promised = Promised(self.place, self._folder)
@@ -148,7 +158,7 @@ class _One:
         self.place.commands = self.commands
         joins = Joins(rules.union, rules.join)
         self.joining = Joining(self.place, rules, joins, work.subject())
-        self._trial = Trial(self.place, self.joining, rules, work, tell)
+        self._trial = Trial(self.place, self.joining, rules, check, work, tell)
         self._told = 0
         """How many of the joined places were named to the user."""
         self.incoming: Incoming | None = None

@@ -86,6 +86,8 @@ class Rules:
 
     check: str | None = None
     """A shell command that has to pass."""
+    proposed: str | None = None
+    """The part of it that the repository says, and not this machine or whoever lands."""
     strategy: str = MERGE
     union: Sequence[str] = ()
     """Patterns, as in `.gitignore`, of files in which what both sides added is kept."""
@@ -111,6 +113,7 @@ class Rules:
         own = {each.partition("\n")[0]: each.partition("\n")[2] for each in lines if each}
         return cls(
             check=own.get(CHECK) or said.land_check or None,
+            proposed=None if own.get(CHECK) else said.land_check or None,
             strategy=said.land_strategy,
             union=said.land_union,
             join=said.land_join,

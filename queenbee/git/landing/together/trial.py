@@ -17,6 +17,7 @@ from queenbee.git.landing.work import offers
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.checks.consent import SeenCommand
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.work import Offer, Rules, Work
@@ -31,14 +32,20 @@ class Trial:
     """The check of one landing."""
 
     def __init__(
-        self, place: Place, joining: Joining, rules: Rules, work: Work, tell: Callable[[str], None]
+        self,
+        place: Place,
+        joining: Joining,
+        rules: Rules,
+        check: SeenCommand | None,
+        work: Work,
+        tell: Callable[[str], None],
     ) -> None:
         self._place = place
         self._commands = place.commands
         self._rules = rules
         self._work = work
         self._tell = tell
-        self._check = check_of(rules.check, rules.check_timeout_s) if rules.check else None
+        self._check = check_of(check, rules.check_timeout_s) if check else None
         self._joining = joining
         self._passed: set[str] = set()
         """Trees that passed elsewhere."""
