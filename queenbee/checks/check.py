@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import CommandLine, shell_line
 from queenbee.core.text import escaped
 
 if TYPE_CHECKING:
@@ -34,13 +35,14 @@ class Command:
     shell: str = "sh"
 
     @property
-    def argv(self) -> list[str]:
+    def argv(self) -> CommandLine:
         """The shell and its arguments; `sh` is always the system's."""
         if self.shell == "sh":
-            return ["/bin/sh", "-c", self.text]
+            return shell_line(self.text)
         if self.shell in ("pwsh", "powershell"):
-            return [self.shell, "-NoProfile", "-NonInteractive", "-Command", self.text]
-        return [self.shell, "-c", self.text]
+            how = (self.shell, "-NoProfile", "-NonInteractive", "-Command")
+            return shell_line(self.text, by=how)
+        return shell_line(self.text, by=(self.shell, "-c"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from queenbee.checks.check import Check, Command, Script
 from queenbee.core.text import mentioned, quotation, some
 from queenbee.errors import Untrusted
 from queenbee.store.layout import discover
-from queenbee.store.trust import CHECK, GATE, OPTIONS, VERIFIER, Proposal, Trust
+from queenbee.store.trust import GATE, VERIFIER, Proposal, Trust
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from queenbee.services.open_store import Store
 
-__all__ = ["CHECK", "GATE", "OPTIONS", "VERIFIER", "Consent", "SeenCheck", "SeenCommand"]
+__all__ = ["GATE", "VERIFIER", "Consent", "SeenCheck", "SeenCommand"]
 
 SeenCheck = NewType("SeenCheck", Check)
 """A check that starts no program, or one that somebody here has seen."""
@@ -59,11 +59,6 @@ class Consent:
         self.require(proposals(kind, origin, checks))
         return [SeenCheck(each) for each in checks]
 
-    def command(self, origin: str, text: str) -> SeenCommand:
-        """Returns the check of a repository. Raises `Untrusted`."""
-        self.require([Proposal(CHECK, text, origin=origin)])
-        return SeenCommand(text)
-
     def require(self, asked: Sequence[Proposal]) -> None:
         """Asks for what nobody has seen. Raises `Untrusted` if it must not run."""
         # Each once: several issues may have the same command.
@@ -81,7 +76,9 @@ def typed(check: Check) -> SeenCheck:
 
 
 def typed_command(text: str) -> SeenCommand:
-    """Returns a command that was typed for this very run, or set for this machine alone."""
+    """Returns a command that was typed for this very run or set for this machine, or of which
+    `require` has let pass the rest.
+    """
     return SeenCommand(text)
 
 

@@ -19,12 +19,14 @@ from queenbee.checks.check import (
 )
 from queenbee.checks.file_checks import look_for_file, search_file
 from queenbee.checks.processes import Interrupts, ProcessResult, Program, run_process
+from queenbee.core.command_lines import typed_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Literal
 
     from queenbee.checks.check import Check
+    from queenbee.core.command_lines import CommandLine
 
 _ENVIRONMENT = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "VIRTUAL_ENV"})
 _UNKNOWN = 127
@@ -134,7 +136,7 @@ def _result(check: Check, run: _Run, on_tick: Callable[[float, str], None]) -> C
         case Command():
             return _run_program(check, check.what.argv, run, on_tick)
         case Script(path, args):
-            return _run_program(check, [run.path(path), *args], run, on_tick)
+            return _run_program(check, typed_line([run.path(path), *args]), run, on_tick)
         case FileExists(path, file_type):
             return look_for_file(check, run.path(path), file_type)
         case ContentMatch(path, patterns):
@@ -152,7 +154,7 @@ def _result(check: Check, run: _Run, on_tick: Callable[[float, str], None]) -> C
 
 
 def _run_program(
-    check: Check, argv: list[str], run: _Run, on_tick: Callable[[float, str], None]
+    check: Check, argv: CommandLine, run: _Run, on_tick: Callable[[float, str], None]
 ) -> CheckResult:
     cwd = run.path(check.cwd or "")
     look_for = (check.expect.stdout_contains or "", check.expect.stderr_contains or "")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from queenbee.checks import content
 from queenbee.checks.check import CheckResult
 from queenbee.checks.processes import Program
+from queenbee.core.command_lines import command_line
 from queenbee.core.timestamps import format_ms
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def search_file(
         limits = f"{MAX_PATTERNS} patterns, or {MAX_PATTERN_BYTES:,} bytes of them"
         return CheckResult(check, "failed", f"more than {limits}")
     # -I and -S: this interpreter imports nothing from the project that is checked.
-    argv = [sys.executable, "-I", "-S", content.__file__, path, asked]
+    argv = command_line(sys.executable, "-I", "-S", values=[content.__file__, path, asked])
     done = run(Program(argv, "/", env, timeout_s))
     if done.ended == "interrupted":
         return CheckResult(check, "interrupted", "interrupted", duration_s=done.duration_s)

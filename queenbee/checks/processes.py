@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 from queenbee.checks.check import LONGEST_S, NOTHING, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import Literal
+
+    from queenbee.core.command_lines import CommandLine
 
 CAP_BYTES = 1024 * 1024
 """How much of each stream is kept: half from its beginning, half from its end."""
@@ -58,7 +60,7 @@ class Program:
     `look_for` are two literal texts to find in standard output and standard error.
     """
 
-    argv: Sequence[str]
+    argv: CommandLine
     cwd: str
     env: Mapping[str, str]
     timeout_s: float
@@ -85,7 +87,7 @@ def run_process(
     captures = tuple(_Capture(program.cap_bytes, text) for text in program.look_for)
     try:
         child = subprocess.Popen(
-            list(program.argv),
+            program.argv,
             cwd=program.cwd,
             env=dict(program.env),
             stdin=subprocess.DEVNULL,

@@ -16,12 +16,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from queenbee.cli.terminal import aside
+from queenbee.core.command_lines import command_line, typed_line
 from queenbee.core.text import one_line, printable
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
+    from queenbee.core.command_lines import CommandLine
     from queenbee.services.telling.people import Want
 
     Caller = Callable[[Want], None]
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 30.0
 """A command that hangs must not keep the next thing from being told."""
 _SCRIPT = (
-    "on run argv",
-    "display notification (item 2 of argv) with title (item 1 of argv)",
-    "end run",
+    *("-e", "on run argv"),
+    *("-e", "display notification (item 2 of argv) with title (item 1 of argv)"),
+    *("-e", "end run"),
 )
 """For macOS: the texts are arguments of the script, never part of it."""
 
@@ -56,21 +58,21 @@ def by_command(line: str, root: str) -> Caller:
             "QUEEN_EVENT" if key == "event" else f"QUEEN_EVENT_{key.upper()}": one_line(str(value))
             for key, value in event.items()
         }
-        _run([found, *words[1:]], json.dumps(event) + "\n", {**os.environ, **named})
+        _run(typed_line([found, *words[1:]]), json.dumps(event) + "\n", {**os.environ, **named})
 
     return call
 
 
 def by_desktop(title: str) -> Caller | None:
     """Returns what shows a notification of the desktop, or None where there is no such thing."""
-    command = _desktop_command(os.environ)
-    if command is None:
+    heading = f"QueenBee: {one_line(title)}"
+    if _desktop_command(os.environ, heading, "") is None:
         return None
-    escape = html.escape if "notify-send" in command[0] else str
 
     def call(want: Want) -> None:
-        # Our own word is first in both, so that neither is an option.
-        _run([*command, f"QueenBee: {one_line(title)}", escape(f"{want.text}")], "", os.environ)
+        command = _desktop_command(os.environ, heading, f"{want.text}")
+        if command is not None:
+            _run(command, "", os.environ)
 
     return call
 
@@ -81,18 +83,19 @@ def by_bell(want: Want) -> None:
         aside("\a", end="")
 
 
-def _desktop_command(env: Mapping[str, str]) -> list[str] | None:
+def _desktop_command(env: Mapping[str, str], title: str, text: str) -> CommandLine | None:
     shown = any(env.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     send = shutil.which("notify-send")
     if send is not None and shown:
-        return [send, "--app-name=QueenBee", "--"]
+        values = [title, html.escape(text)]
+        return command_line(send, "--app-name=QueenBee", values=values)
     script = shutil.which("osascript") if sys.platform == "darwin" else None
     if script is not None:
-        return [script, *(word for line in _SCRIPT for word in ("-e", line)), "--"]
+        return command_line(script, *_SCRIPT, values=[title, text])
     return None
 
 
-def _run(command: Sequence[str], stdin: str, env: Mapping[str, str]) -> None:
+def _run(command: CommandLine, stdin: str, env: Mapping[str, str]) -> None:
     """Runs a command; says on standard error if it failed, since the next may not."""
     name = printable(os.path.basename(command[0]))
     try:

@@ -84,6 +84,18 @@ def joined(name: str, separator: str, part: str) -> str:
     return f"{name[: MAX_LENGTH - len(separator) - len(part)]}{separator}{part}"
 
 
+def checked_new_id(text: str, noun: str = "issue") -> str:
+    """Returns an id to be made, unchanged. Raises `InvalidInput` for one that a program could take
+    for an option; where such an id arrives from elsewhere, it is shown and left alone.
+    """
+    if text.startswith("-"):
+        raise InvalidInput(
+            f"{text[:80]!r} cannot be the id of a new {noun}: it begins with a dash, as an option",
+            hint="begin it with a letter or a digit, such as qb-42",
+        )
+    return text
+
+
 def is_issue_id(text: str) -> bool:
     """Returns whether this is one visible word, and not too long."""
     return 0 < len(text) <= MAX_ISSUE_ID_LENGTH and visible(text) and " " not in text

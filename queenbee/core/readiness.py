@@ -473,6 +473,8 @@ def _set_aside(issue: Issue) -> str | None:
     fields = issue.fields
     if not is_issue_id(issue.id):  # Nobody could complete it, or give it back.
         return "its id is not one word"
+    if issue.id.startswith("-"):  # Somebody else made it: no program is to take it for an option.
+        return "its id begins with a dash"
     if fields.get("pinned") is True or fields.get("status") == "pinned":
         return "it is pinned"
     if fields.get("ephemeral") is True:

@@ -24,6 +24,8 @@ def id_problem(text: str) -> str | None:
         return "it is empty"
     if text.startswith("."):
         return "it starts with a dot"
+    if text.startswith("-"):
+        return "it starts with a dash, as an option does"
     if any(char in "/\\" for char in text):
         return "it contains a path separator"
     if not visible(text):

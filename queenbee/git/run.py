@@ -18,6 +18,7 @@ import select
 import time
 
 from queenbee._light import suppress
+from queenbee.core.command_lines import git_line
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure
 
@@ -25,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from queenbee.core.command_lines import CommandLine
 
 QUIET = (
     "--no-pager",
@@ -162,22 +165,30 @@ def network(
     return status, out.decode(errors="replace"), without_progress(err)
 
 
-def user_git(*arguments: str, cwd: str) -> tuple[int, bytes, bytes]:
+def user_git(
+    *arguments: str, cwd: str, repository: Mapping[str, str] | None = None
+) -> tuple[int, bytes, bytes]:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns its exit status and its two outputs. Raises `ExternalFailure` if it is not installed.
+
+    `repository` holds variables as those of `git`, such as another index.
     """
-    env = _configured(environment_of_user(), {"core.fsmonitor": "false"})
-    return _run(arguments, cwd, env, _Patience())
+    env = {**environment_of_user(), **(repository or {})}
+    return _run(arguments, cwd, _configured(env, {"core.fsmonitor": "false"}), _Patience())
 
 
-def as_the_user(*arguments: str, cwd: str) -> None:
-    """Runs git as `user_git` does. Raises `ExternalFailure`, which ends with what git said."""
-    status, out, err = user_git(*arguments, cwd=cwd)
+def as_the_user(*arguments: str, cwd: str, repository: Mapping[str, str] | None = None) -> bytes:
+    """Runs git as `user_git` does; returns what it said besides its answer, such as warnings.
+
+    Raises `ExternalFailure`, which ends with what git said.
+    """
+    status, out, err = user_git(*arguments, cwd=cwd, repository=repository)
     if status != 0:
         said = os.fsdecode(out + err).strip()[-_LAST_CHARS:]
         raise ExternalFailure(
             f"git {arguments[0]} failed: {said or status}", program="git", status=status
         )
+    return err
 
 
 def environment_of_user() -> dict[str, str]:
@@ -264,22 +275,19 @@ class _Patience:
 class _Process:
     """A git that was started, and the pipes of what it says."""
 
-    def __init__(
-        self, arguments: Sequence[str], cwd: str, env: Mapping[str, str], stdin: bytes
-    ) -> None:
+    def __init__(self, command: CommandLine, env: Mapping[str, str], stdin: bytes) -> None:
         given = _readable(stdin)
         (out, to_out), (err, to_err) = os.pipe(), os.pipe()
         self._said: dict[int, list[bytes]] = {out: [], err: []}
         ends = enumerate((given, to_out, to_err))
         actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in ends]
-        command = ("git", "-C", cwd, *arguments)
         # Python ignores SIGPIPE; a hook's `yes | head` would go on for ever.
         how: Mapping[str, Any] = {"file_actions": actions, "setsigdef": (_PIPE,)}
         try:
             try:
-                self._pid = os.posix_spawnp("git", command, env, **how, setsid=True)
+                self._pid = os.posix_spawnp(command[0], command, env, **how, setsid=True)
             except NotImplementedError:  # Not on every system.
-                self._pid = os.posix_spawnp("git", command, env, **how, setpgroup=0)
+                self._pid = os.posix_spawnp(command[0], command, env, **how, setpgroup=0)
         except (OSError, ValueError) as error:  # A name with a NUL is a `ValueError`.
             self.close()
             why = error.strerror if isinstance(error, OSError) else error
@@ -339,7 +347,7 @@ def _run(
     """Returns the exit status of a git and its two outputs. Raises `_GivenUp`, and
     `ExternalFailure` if it cannot be run.
     """
-    process = _Process(arguments, cwd, env, stdin)
+    process = _Process(git_line(cwd, arguments), env, stdin)
     try:
         out, err = process.listen(patience)
         return process.wait(), out, err

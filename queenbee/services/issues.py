@@ -6,7 +6,7 @@ import os
 
 from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
-from queenbee.core.names import checked_issue_id, nearest
+from queenbee.core.names import checked_issue_id, checked_new_id, nearest
 from queenbee.core.readiness import Standing, by_urgency, missing_blockers
 from queenbee.core.row_edits import with_changes
 from queenbee.core.text import bracketed, mentioned, suggested
@@ -269,6 +269,8 @@ class Issues:
         exists = os.path.exists(self._store.layout.issues_path)
         if issue is None and (setting == "strict" or (setting == "auto" and exists)):
             raise self._unknown(issue_id)
+        if issue is None:
+            checked_new_id(issue_id)
         return issue
 
     def refuse_slip(self, issue_id: str) -> None:

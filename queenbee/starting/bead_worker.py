@@ -7,13 +7,14 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import printable, shortened
+from queenbee.core.command_lines import command_line
+from queenbee.core.text import printable
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.unfinished import Unfinished, WorktreeKeeper
 from queenbee.starting.child import UNKNOWN, Child
 from queenbee.starting.sprint import Sprint, Step
-from queenbee.starting.worker import Worker
+from queenbee.starting.worker import Worker, message_of
 from queenbee.store import safe_open
 from queenbee.store.droids import agent_sessions, roster
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _DEVELOPING, _JUDGING = roster.STEPS
-_MOST_OUTPUT = 2**18
 
 
 @dataclass
@@ -59,8 +59,8 @@ class BeadWorker(Worker):
         try:
             self._go_on(begin.assignment)
         except (Conflict, ExternalFailure, InvalidInput, NotFound) as error:
-            self._why = error.message
-            self._give_back(begin.assignment, f"{self.name} cannot work on it: {error.message}")
+            self._why = "; ".join(filter(None, (error.message, error.hint)))
+            self._give_back(begin.assignment, f"{self.name} cannot work on it: {self._why}")
 
     def _go_on(self, held: Assignment) -> None:
         """Does the next step of a bead."""
@@ -77,13 +77,14 @@ class BeadWorker(Worker):
         elif step.what == "finish":
             command = "land" if self._unlanded() else "complete"
             env = self._environment(held.issue_id)
-            self._start(["queen", command, held.issue_id], "landing", env)
+            argv = command_line("queen", command, values=[held.issue_id])
+            self._start(argv, "landing", env)
         else:
             self._start_step(sprint, step)
 
     def _on(self, held: Assignment) -> Sprint:
         if self._sprint is None or self._sprint.issue_id != held.issue_id:
-            self._sprint = Sprint(self.home, held.issue_id, self.name, self.env)
+            self._sprint = Sprint(self.home, held.issue_id, self.name, self.env, self.tell)
         return self._sprint
 
     def _start_step(self, sprint: Sprint, step: Step) -> None:
@@ -97,8 +98,9 @@ class BeadWorker(Worker):
                 sprint.note_session(session)
         self._resumed = session if session != self._lost and self.client.resumed else ""
         env = {**self._environment(sprint.issue_id), **step.environment(session)}
-        options = [*self.options, *(each.format(model=step.model) for each in self.client.model)]
-        argv = self.client.command(step.text, session=self._resumed, options=options)
+        argv = self.client.command(
+            step.text, session=self._resumed, model=step.model, options=self.options
+        )
         path = ""
         if not self.client.loops:
             path = os.path.join(roster.folder(self.hive.layout), f"{self.name}.briefing")
@@ -141,7 +143,9 @@ class BeadWorker(Worker):
         status = "timeout" if "silent" in ended else "failed" if ended else "completed"
         if not ended:
             try:
-                commit_all(sprint.path, shortened(str(sprint.row.get("title")), 72))
+                title = str(sprint.row.get("title") or "")
+                for said in commit_all(sprint.path, message_of(sprint.issue_id, title)):
+                    self.tell(f"{self.name}: {said}")
             except QueenError as error:
                 status, ended = "failed", error.message
         if not ended and not sprint.makes_nothing and not self._unlanded():
@@ -156,7 +160,7 @@ class BeadWorker(Worker):
             self._note("between")
 
     def _has_judged(self, sprint: Sprint, held: Assignment) -> None:
-        step, output = self._step, self._printed(_MOST_OUTPUT).decode(errors="replace")
+        step, output = self._step, self._output.decode(errors="replace")
         if step is None:
             self._note("between")
             return

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import CommandLine, command_line, filled_line, shell_line
 from queenbee.core.names import is_name
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, MissingPackage
@@ -26,7 +27,7 @@ _SHELL_S = 5.0
 
 @dataclass(frozen=True)
 class Client:
-    """How a client is started. `{prompt}` and `{session}` are filled in."""
+    """How a client is started: templates with `{prompt}`, `{session}` and `{options}`."""
 
     name: str
     headless: Sequence[str]
@@ -35,32 +36,31 @@ class Client:
     interactive: Sequence[str]
     yolo: Sequence[str]
     """What lets it do everything unasked."""
-    model: Sequence[str] = ()
-    """What gives it the model that a sprint bead names, by Claude's names."""
+    model: str = ""
+    """What stands before the model that a sprint bead names, by Claude's names."""
     loops: bool = True
     """Whether it takes the next issue by itself. A program works on one issue and ends."""
 
-    def command(self, prompt: str, *, session: str = "", options: Sequence[str] = ()) -> list[str]:
+    def command(
+        self, prompt: str, *, session: str = "", model: str = "", options: Sequence[str] = ()
+    ) -> CommandLine:
         """Returns the program and its arguments; with a session, it goes on with that one.
 
         A clone may have written the session into a row: what is no plain id is not gone on with.
         """
+        if not self.loops:
+            return shell_line(self.name)
         session = session if is_name(session) else ""
-        return self._filled(
-            self.resumed if session and self.resumed else self.headless, prompt, session, options
-        )
+        template = self.resumed if session and self.resumed else self.headless
+        if model and self.model:
+            options = [*options, f"{self.model}{model}"]
+        return filled_line(template, options, prompt=prompt, session=session)
 
-    def opened(self, prompt: str, options: Sequence[str]) -> list[str]:
+    def opened(self, prompt: str, options: Sequence[str]) -> CommandLine:
         """Returns the program and its arguments for a terminal of its own."""
-        return self._filled(self.interactive, prompt, "", options)
-
-    def _filled(
-        self, parts: Sequence[str], prompt: str, session: str, options: Sequence[str]
-    ) -> list[str]:
-        filled = [each.format(prompt=prompt, session=session) for each in parts]
-        # Behind a subcommand.
-        after = 1 if parts[1].startswith(("-", "{")) else 2
-        return [*filled[:after], *options, *filled[after:]] if self.loops else filled
+        if not self.loops:
+            return shell_line(self.name)
+        return filled_line(self.interactive, options, prompt=prompt)
 
 
 CLIENTS = {
@@ -68,53 +68,54 @@ CLIENTS = {
     for each in (
         Client(
             "claude",
-            ["claude", "-p", "{prompt}", "--verbose", "--output-format", "stream-json"],
-            ["claude", "-p", "{prompt}", "--resume", "{session}", "--verbose", "--output-format",
+            ["claude", "{options}", "-p", "{prompt}", "--verbose", "--output-format",
              "stream-json"],
-            ["claude", "{prompt}"],
+            ["claude", "{options}", "-p", "{prompt}", "--resume", "{session}", "--verbose",
+             "--output-format", "stream-json"],
+            ["claude", "{options}", "{prompt}"],
             ["--dangerously-skip-permissions"],
-            ["--model", "{model}"],
+            "--model=",
         ),
         Client(
             "codex",
-            ["codex", "exec", "{prompt}"],
-            ["codex", "exec", "resume", "{session}", "{prompt}"],
-            ["codex", "{prompt}"],
+            ["codex", "exec", "{options}", "{prompt}"],
+            ["codex", "exec", "{options}", "resume", "{session}", "{prompt}"],
+            ["codex", "{options}", "{prompt}"],
             ["--dangerously-bypass-approvals-and-sandbox"],
         ),
         Client(
             "gemini",
-            ["gemini", "-p", "{prompt}"],
-            ["gemini", "--resume", "latest", "-p", "{prompt}"],
-            ["gemini", "-i", "{prompt}"],
+            ["gemini", "{options}", "-p", "{prompt}"],
+            ["gemini", "{options}", "--resume", "latest", "-p", "{prompt}"],
+            ["gemini", "{options}", "-i", "{prompt}"],
             ["--yolo"],
         ),
         Client(
             "opencode",
-            ["opencode", "run", "{prompt}"],
-            ["opencode", "run", "--session", "{session}", "{prompt}"],
-            ["opencode", "--prompt", "{prompt}"],
+            ["opencode", "run", "{options}", "{prompt}"],
+            ["opencode", "run", "{options}", "--session", "{session}", "{prompt}"],
+            ["opencode", "{options}", "--prompt", "{prompt}"],
             [],
         ),
         Client(
             "copilot",
-            ["copilot", "-p", "{prompt}"],
-            ["copilot", "--resume", "{session}", "-p", "{prompt}"],
-            ["copilot", "-i", "{prompt}"],
+            ["copilot", "{options}", "-p", "{prompt}"],
+            ["copilot", "{options}", "--resume", "{session}", "-p", "{prompt}"],
+            ["copilot", "{options}", "-i", "{prompt}"],
             ["--allow-all-tools"],
         ),
         Client(
             "qwen",
-            ["qwen", "-p", "{prompt}"],
-            ["qwen", "--resume", "{session}", "-p", "{prompt}"],
-            ["qwen", "-i", "{prompt}"],
+            ["qwen", "{options}", "-p", "{prompt}"],
+            ["qwen", "{options}", "--resume", "{session}", "-p", "{prompt}"],
+            ["qwen", "{options}", "-i", "{prompt}"],
             ["--yolo"],
         ),
         Client(
             "kilo",
-            ["kilo", "run", "{prompt}"],
-            ["kilo", "run", "--session", "{session}", "{prompt}"],
-            ["kilo", "--prompt", "{prompt}"],
+            ["kilo", "run", "{options}", "{prompt}"],
+            ["kilo", "run", "{options}", "--session", "{session}", "{prompt}"],
+            ["kilo", "{options}", "--prompt", "{prompt}"],
             ["--auto"],
         ),
     )
@@ -134,7 +135,7 @@ def shell_options(client: Client, env: Mapping[str, str]) -> list[str]:
 
     Codex asks a login shell, which may make a PATH of its own.
     """
-    asked = [env.get("SHELL") or "/bin/sh", "-lc", "command -v queen"]
+    asked = command_line(env.get("SHELL") or "/bin/sh", "-lc", "command -v queen")
     whole = {**env, "PATH": path_of(env)}
     with suppress(OSError, subprocess.TimeoutExpired):
         if (
@@ -176,8 +177,7 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
             ),
         )
     if known is None:
-        line = ["/bin/sh", "-c", command.replace("{", "{{").replace("}", "}}")]
-        return Client(command, line, (), line, (), loops=False)
+        return Client(command, (), (), (), (), loops=False)
     if shutil.which(known.headless[0], path=env.get("PATH")) is None:
         raise MissingPackage(
             f"{command} is not on the PATH",

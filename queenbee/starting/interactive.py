@@ -10,17 +10,20 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import command_line
 from queenbee.errors import MissingPackage
 from queenbee.store.droids.identity import VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+
+    from queenbee.core.command_lines import CommandLine
 
 _SESSION = "queen"
 
 
 def open_clients(
-    clients: Mapping[str, tuple[str, Sequence[str]]], env: Mapping[str, str], path: str
+    clients: Mapping[str, tuple[str, CommandLine]], env: Mapping[str, str], path: str
 ) -> None:
     """Opens clients, by the names of their agents, each with its worktree and command; returns when
     the person has left them. `path` is the PATH that finds `queen`.
@@ -30,7 +33,7 @@ def open_clients(
     if len(clients) == 1:
         ((tree, argv),) = clients.values()
         others = {key: value for key, value in env.items() if key not in VARIABLES}
-        subprocess.run(argv, cwd=tree, env={**others, "PATH": path}, check=False)
+        _run(argv, cwd=tree, env={**others, "PATH": path})
         return
     tmux = shutil.which("tmux", path=env.get("PATH"))
     if tmux is None:
@@ -42,10 +45,19 @@ def open_clients(
     for number, (name, (tree, argv)) in enumerate(clients.items()):
         unset = [word for each in VARIABLES for word in ("-u", each)]
         command = ["env", *unset, f"PATH={path}", *argv]
-        is_first = number == 0 and not inside
-        where = ["new-session", "-d", "-s", f"{_SESSION}-{os.getpid()}"]
-        if not is_first:
-            where = ["new-window", "-d", *([] if inside else ["-t", where[-1]])]
-        subprocess.run([tmux, *where, "-n", name, "-c", tree, *command], check=True, env=env)
+        session = f"{_SESSION}-{os.getpid()}"
+        if number == 0 and not inside:
+            where = ["new-session", "-d", "-s", session]
+        else:
+            where = ["new-window", "-d", *([] if inside else ["-t", session])]
+        folder = tree.replace("#", "##")  # tmux runs what a `#(…)` in it names.
+        opened = command_line(tmux, *where, f"-n{name}", f"-c{folder}", values=command)
+        _run(opened, env=env, check=True)
     if not inside:
-        subprocess.run([tmux, "attach", "-t", f"{_SESSION}-{os.getpid()}"], check=False, env=env)
+        _run(command_line(tmux, "attach", "-t", f"{_SESSION}-{os.getpid()}"), env=env)
+
+
+def _run(
+    command: CommandLine, *, env: Mapping[str, str], cwd: str | None = None, check: bool = False
+) -> None:
+    subprocess.run(command, cwd=cwd, env=env, check=check)

@@ -21,7 +21,9 @@ from aiohttp import web
 from textual_serve.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
+
+    from queenbee.core.command_lines import CommandLine
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -112,7 +114,7 @@ def _same(given: str | None, ours: str) -> bool:
     return given is not None and hmac.compare_digest(given.encode(errors="replace"), ours.encode())
 
 
-def serve(command: Sequence[str], title: str, port: int, ready: Callable[[str], object]) -> None:
+def serve(command: CommandLine, title: str, port: int, ready: Callable[[str], object]) -> None:
     """Serves a screen to browsers of this machine until it is interrupted.
 
     `command` starts the screen, once for each window. `port` 0 is any that is free. `ready` gets
@@ -140,12 +142,12 @@ def serve(command: Sequence[str], title: str, port: int, ready: Callable[[str], 
         )
 
 
-def _screens(command: Sequence[str], title: str, theme: str) -> Server:
+def _screens(command: CommandLine, title: str, theme: str) -> Server:
     # It gives the line to a shell, which must not stay between us and the screen.
     return Server(f"exec env TEXTUAL_THEME=textual-{theme} {shlex.join(command)}", title=title)
 
 
-def application(command: Sequence[str], title: str, gate: Gate) -> web.Application:
+def application(command: CommandLine, title: str, gate: Gate) -> web.Application:
     """Returns the server of a screen behind a gate."""
     served = {theme: _screens(command, title, theme) for theme in ("dark", "light")}
     with open(os.path.join(_HERE, "page.html"), encoding="utf-8") as file:

@@ -61,7 +61,7 @@ def test_a_person_who_says_no_is_asked_again(consent: Consent) -> None:
     person = Person(agrees=False)
     for _ in range(2):
         with pytest.raises(Untrusted):
-            replace(consent, ask=person).command("land.check", "make test")
+            replace(consent, ask=person).checks(VERIFIER, "gt-1", [RUN])
     assert len(person.shown) == 2
 
 
@@ -115,7 +115,6 @@ class TestOnlyConsentLetsRun:
 
     def test_what_was_typed_for_this_run_is_claimed_in_known_places(self) -> None:
         assert {file for name, file in _calls() if name in ("typed", "typed_command")} == {
-            "cli/commands/collisions.py",
             "documents/ralph/bead_loop.py",
             "git/landing/landing.py",
         }

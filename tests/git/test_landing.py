@@ -87,11 +87,16 @@ def test_a_check_that_passed_says_so_with_its_last_line(repo: Path, worktree: Wo
     assert done.to_dict()["check_said"] == "908 passed, 25  skipped"
 
 
-def test_the_check_of_this_machine_is_the_default(repo: Path, worktree: Worktree) -> None:
+def test_the_check_of_this_machine_runs_with_the_one_that_is_given(
+    repo: Path, worktree: Worktree
+) -> None:
     tree = worktree("one")
     commit_file(tree, "new.txt", "x\n")
     git(repo, "config", "queenbee.check", "exit 1")
     assert landed(tree) is None
+    assert landed(tree, check="true") is None
+    git(repo, "config", "queenbee.check", "exit 0")
+    assert landed(tree, check="exit 1") is None
     assert landed(tree, check="true") is not None
 
 
@@ -274,7 +279,7 @@ class TestWhatLands:
         ("check", "text"),
         [
             ("echo evil > README.md; git commit -qam unchecked", "another commit than the one"),
-            ("echo good > README.md", r"not committed: README\.md"),
+            ("echo good > README.md", r"changed while the check ran: README\.md"),
             ("git switch -q -c other", "on another branch than before"),
         ],
     )

@@ -201,7 +201,7 @@ def test_no_id_of_an_issue_is_read_as_an_option_of_a_command_to_paste(
 ) -> None:
     row = {"id": "--unchecked", "title": "x", "description": "In a.py."}
     write_lines(beads / "issues.jsonl", row, {**row, "id": "q-1"})
-    claimed = quick("claim", "--", "q-1", "--unchecked", as_="ui", cwd=tree)
+    claimed = quick("claim", "--force", "--", "q-1", "--unchecked", as_="ui", cwd=tree)
     command = "queen land -m 'WHAT YOU DID' --next -- q-1 --unchecked\n"
     assert f"when all of it is done: {command}" in claimed.out
 

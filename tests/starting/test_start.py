@@ -513,7 +513,7 @@ class TestAClient:
         assert team.start(*both).code == 0
         lines = (team.bin / "tmux.said").read_text().splitlines()
         assert [each.split()[0] for each in lines] == ["new-session", "new-window", "attach"]
-        assert f"-n api -c {team.repo.parent}/repo-api env -u QUEEN_DROID" in lines[1]
+        assert f"-napi -c{team.repo.parent}/repo-api -- env -u QUEEN_DROID" in lines[1]
 
     def test_that_is_not_installed_is_refused(self, team: Team) -> None:
         team.issues(1)

@@ -80,7 +80,7 @@ def _show_landing(value: dict[str, Any]) -> None:
 )
 @click.option("--unchecked", is_flag=True, help="Land although there is no check at all")
 @click.option(
-    "-m", "message", metavar="TEXT", help="Commit all changes of the worktree first, with this"
+    "-m", "--message", metavar="TEXT", help="Commit all changes of the worktree first, with this"
 )
 @click.option("--reason", help="What was done")
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")

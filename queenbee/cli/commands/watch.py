@@ -12,6 +12,7 @@ import click
 from queenbee.cli.app import Invocation, command
 from queenbee.cli.exits import BUG
 from queenbee.cli.terminal import say
+from queenbee.core.command_lines import typed_line
 from queenbee.errors import InvalidInput, MissingPackage
 
 _IN_TERMINAL = {"textual": "textual 8.0 or later"}
@@ -81,7 +82,7 @@ def _serve(call: Invocation, root: str, port: int) -> None:
     ours = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
     try:
         serve(
-            [sys.executable, *ours, *options, "watch"],
+            typed_line([sys.executable, *ours, *options, "watch"]),
             f"queen watch: {os.path.basename(root)}",
             port,
             lambda address: say(f"{address}\nCtrl-C ends it."),

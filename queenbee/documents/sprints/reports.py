@@ -11,6 +11,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import command_line
 from queenbee.documents.findings import MAX_FINDINGS, Finding, first_findings
 from queenbee.documents.schema import is_understood, schema_findings
 from queenbee.errors import MissingPackage
@@ -100,7 +101,7 @@ def _judged(report: dict[str, Any], schema: dict[str, Any]) -> list[Finding]:
 
 def _judged_apart(asked: str) -> list[Finding]:
     """Checks in a separate process: a regular expression can run forever (ADR 0012)."""
-    command = [sys.executable, "-E", "-P", "-c", _PROGRAM]
+    command = command_line(sys.executable, "-E", "-P", "-c", _PROGRAM)
     try:
         done = subprocess.run(
             command, input=asked, capture_output=True, text=True, timeout=LONGEST_S

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Program, run_process
+from queenbee.core.command_lines import git_line, shell_line
 from queenbee.git import run
 from queenbee.git.run import environment_of_user
 
@@ -119,9 +120,8 @@ class Commands:
 
         A request to end stops it, unless it has to come `to_the_end`.
         """
-        command = ["git", *_SETTINGS, *arguments]
         program = Program(
-            ["/bin/sh", "-c", 'exec "$@" 2>&1', "git", *command],
+            shell_line('exec "$@" 2>&1', "git", *git_line(cwd, (*_SETTINGS, *arguments))),
             cwd,
             # English, whatever the user reads: `is_locked` reads it. It changes no encoding.
             {

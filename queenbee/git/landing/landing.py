@@ -38,6 +38,7 @@ from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
+from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -64,19 +65,15 @@ def land(  # noqa: PLR0913 - by name
 ) -> Landing:
     """Lands the branch of this worktree on the branch of the main worktree, when its turn comes.
 
-    `check` is a shell command that runs at the top of this worktree after the merge; by default
-    that of `rules`, which are the hive's by default. `go_on` first commits the merge whose
-    conflicts were resolved.
+    `check` is a shell command that runs at the top of this worktree after the merge. Without
+    `rules`, those that are set count, and their check runs too. `go_on` first commits the merge
+    whose conflicts were resolved.
 
     Raises `InvalidInput` outside a linked worktree, `NotLanded`, `Untrusted`, and `Busy` if the
     turn does not come within `wait_s`.
     """
-    rules = rules or Rules.of(store)
-    refuse_unseen(store, rules)
-    rules = replace(rules, check=check or rules.check)
-    seen = typed_command(rules.check) if rules.check else None
-    with Interrupts() as interrupts, _One(store, interrupts, rules, work, tell, seen) as one:
-        one.joining.joins.is_checked = bool(rules.check)
+    rules = replace(rules, check=check or rules.check) if rules else Rules.of(store, check)
+    with Interrupts() as interrupts, _One(store, interrupts, rules, work or Work(), tell) as one:
         done = one.done_before()
         if done is not None:
             return done
@@ -100,10 +97,13 @@ def land(  # noqa: PLR0913 - by name
         return one.answered(kept)
 
 
-def refuse_unseen(store: Store, rules: Rules) -> None:
-    """Asks for the check that the repository says, or raises `Untrusted`."""
-    if rules.proposed:
-        Consent.of(store).command("land.check", rules.proposed)
+def seen_check(store: Store, rules: Rules) -> SeenCommand | None:
+    """Returns the check of these rules; what the settings say of it is asked for. Raises
+    `Untrusted`.
+    """
+    consent = Consent.of(store)
+    consent.require([each for said in rules.proposed for each in of_setting("land.check", said)])
+    return typed_command(rules.check) if rules.check else None
 
 
 def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -111,7 +111,7 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
 
     Raises `InvalidInput` if there is none.
     """
-    with Interrupts() as interrupts, _One(store, interrupts, Rules.of(store), None, tell) as one:
+    with Interrupts() as interrupts, _One(store, interrupts, Rules.of(store), Work(), tell) as one:
         was_under_way = bool(one.step.name)
         one.heal()
         if one.step.name == "conflict":
@@ -135,14 +135,13 @@ class _One:
         store: Store,
         interrupts: Interrupts,
         rules: Rules,
-        work: Work | None,
+        work: Work,
         tell: Callable[[str], None],
-        check: SeenCommand | None = None,
     ) -> None:
         self._store = store
         self._tell = tell
         self.rules = rules
-        self.work = work = work or Work()
+        self.work = work
         self.place = Place(store)
         self._folder = folder_of(store, self.place.target)
         self.promised = Promised(self.place, self._folder)
@@ -156,9 +155,9 @@ class _One:
         )
         self.commands = Commands(interrupts, self.step)
         self.place.commands = self.commands
-        joins = Joins(rules.union, rules.join)
+        joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(self.place, rules, joins, work.subject())
-        self._trial = Trial(self.place, self.joining, rules, check, work, tell)
+        self._trial = Trial(store.layout, self.place, self.joining, rules, work, tell)
         self._told = 0
         """How many of the joined places were named to the user."""
         self.incoming: Incoming | None = None
@@ -173,6 +172,7 @@ class _One:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.place.objects.close()
         self.step.close()
 
     def heal(self) -> None:
@@ -311,7 +311,7 @@ class _One:
         commit, failed = trial.run(turn, head)
         if failed is not None:
             return Landing(place.target, None, output=failed, joined=self.joining.joined)
-        place.refuse_unfinished()
+        place.refuse_changed()
         _refuse_held(self.work.held(changed))  # A check may take an hour, in which others reserve.
         self.commands.stop_if_asked()
         turn.check()
@@ -359,7 +359,17 @@ class _One:
         _refuse_held(self.work.held(changed))
         self.work.look_again()
         self.commands.stop_if_asked()
+        self._take_rules(self.joining.target, head)
+        self._trial.judge_by(self.rules, seen_check(self._store, self.rules))
+        place.objects.close()  # A check may take an hour.
+        self.work.judged_by(self.rules.check)
         return head, changed
+
+    def _take_rules(self, target: str, head: str) -> None:
+        """Finds the rules for a commit that is to land on a commit of the target."""
+        self.rules = self.rules.judged(self.place.objects, target, head)
+        self.joining.joins = Joins(self.rules.union, self.rules.join, bool(self.rules.check))
+        self._trial.judge_by(self.rules, None)
 
     def _stop_undoing(self, changed: dict[str, list[str]]) -> None:
         """Raises `NotLanded`, once, for files that the branch puts back to what they were before
@@ -411,6 +421,7 @@ class _One:
         return carrying
 
     def _join(self) -> str:
+        self._take_rules(self.place.tip(), self.place.head())
         try:
             return self.joining.join()
         except Unresolved as error:

@@ -12,7 +12,9 @@ from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import ACTION, RAW, contents, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
-from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
+from queenbee.git.landing.nested import lost_between
+from queenbee.git.landing.refusals import SHOWN, LeftByCheck, NotLanded, Unresolved
+from queenbee.git.objects import Objects
 from queenbee.git.run import names_in, user_git
 from queenbee.services.waiting import landing_steps
 from queenbee.services.waiting.landing_turn import folder_of
@@ -47,6 +49,8 @@ class Place:
                 hint="git push" if bare else "queen worktree add NAME, and work there",
             )
         self.commands: Commands
+        self.objects = Objects(here.tree)
+        """Reads commits and files of commits; to be closed."""
         self.tree = here.tree
         self.git_dir = here.git_dir
         self.common_dir = here.common_dir
@@ -102,12 +106,17 @@ class Place:
         """Whether a rebase is to be finished in this worktree."""
         return os.path.isdir(os.path.join(self.git_dir, "rebase-merge"))
 
-    def refuse_unfinished(self) -> None:
-        """Raises `NotLanded` if there is something to commit or a merge to finish first."""
+    def open_files(self) -> list[str]:
+        """Returns the files that git tracks and that are not committed, each after the letters of
+        `git status`.
+        """
         # Whatever the settings hide: what a check sees of it would not be what lands.
         wanted = ("--untracked-files=no", "--no-renames", "--ignore-submodules=untracked")
-        lines = git("status", "--porcelain=v1", "-z", *wanted, cwd=self.tree)
-        entries = names_in(lines)
+        return names_in(git("status", "--porcelain=v1", "-z", *wanted, cwd=self.tree))
+
+    def refuse_unfinished(self) -> None:
+        """Raises `NotLanded` if there is something to commit or a merge to finish first."""
+        entries = self.open_files()
         open_ = [each[3:] for each in entries if each[:2] in _UNMERGED]
         if open_:
             raise self.conflict(open_)
@@ -116,8 +125,7 @@ class Place:
                 "a rebase is not finished in this worktree",
                 hint="queen land --continue, or queen land --abort",
             )
-        # The records that git carries change while anybody works.
-        dirty = [each[3:] for each in entries if not each[3:].startswith(f"{_HIVE}/")]
+        dirty = but_records(entries)
         submodules = self._submodules(dirty) if dirty else []
         if submodules:
             raise NotLanded(
@@ -135,6 +143,14 @@ class Place:
                 else "git commit, then queen land again",
                 files=dirty,
             )
+
+    def refuse_changed(self) -> None:
+        """Raises `LeftByCheck` if something is to commit that was not before the check."""
+        files = but_records(self.open_files())
+        if files:
+            raise LeftByCheck(files)
+        if self.is_merging or self.is_rebasing:
+            self.refuse_unfinished()
 
     def look(self) -> None:
         """Finds the files that git does not track, and those that it was told not to look at."""
@@ -199,7 +215,7 @@ class Place:
 
     def changed(self) -> dict[str, list[str]]:
         """Returns the files that differ from the target, as `contents` does. Raises `NotLanded` if
-        there are no commits to land.
+        there are no commits to land, or they name one of another repository that is only here.
         """
         # A `.gitmodules` may ask git not to show that a submodule has moved.
         wanted = ("diff", *RAW, "--ignore-submodules=none", self.target_ref, "HEAD", "--")
@@ -210,6 +226,8 @@ class Place:
                 hint="if you have not committed your work: queen land -m 'WHAT YOU DID'; "
                 "if there is nothing to commit: queen complete ISSUE",
             )
+        if refusal := lost_between(self.tree, self.target_ref, "HEAD", changed):
+            raise refusal
         return changed
 
     def refuse_unreadable(self, changed: Sequence[str]) -> None:
@@ -334,3 +352,10 @@ def _in_the_way(tree: str, path: str) -> str | None:
             return path[:end]
         end = path.find("/", end + 1)
     return path if os.path.lexists(os.path.join(tree, path)) else None
+
+
+def but_records(entries: Sequence[str]) -> list[str]:
+    """Returns the files of entries of `git status`, without those of the hive: the records that git
+    carries change while anybody works.
+    """
+    return [each[3:] for each in entries if not each[3:].startswith(f"{_HIVE}/")]

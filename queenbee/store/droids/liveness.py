@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from queenbee._light import suppress
+from queenbee.core.command_lines import command_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _of_ps(pid: int) -> tuple[str, int, str] | None:
     """Returns the same where there is no /proc; 5 ms, once in a session."""
     try:
         ran = subprocess.run(
-            ["ps", "-o", "ppid=,comm=", "-p", str(pid)],
+            command_line("ps", "-o", "ppid=,comm=", f"-p{pid}"),
             capture_output=True,
             text=True,
             errors="replace",

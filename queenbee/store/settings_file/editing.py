@@ -98,11 +98,12 @@ def text_of(path: str) -> str:
         raise not_toml(path, error) from error
 
 
-def replace(layout: Layout, change: Callable[[str], str]) -> bool:
+def replace(layout: Layout, change: Callable[[str], str], path: str | None = None) -> bool:
     """Replaces the text of the settings by what `change` makes of it, for a caller that has the
-    hive's lock; returns whether it is another. Raises as `change` does, and `Unwritable`.
+    hive's lock; returns whether it is another. `path` is that of a branch, in place of the hive's.
+    Raises as `change` does, and `Unwritable`.
     """
-    path = os.path.join(layout.beads_dir, FILE_NAME)
+    path = path or os.path.join(layout.beads_dir, FILE_NAME)
     before = text_of(path)
     after = change(before)
     if after != before:
@@ -110,7 +111,9 @@ def replace(layout: Layout, change: Callable[[str], str]) -> bool:
     return after != before
 
 
-def changed_under_lock(layout: Layout, change: Callable[[str], str], *, holder: str) -> bool:
+def changed_under_lock(
+    layout: Layout, change: Callable[[str], str], *, holder: str, path: str | None = None
+) -> bool:
     """Does as `replace`, under the hive's lock. Raises `Busy` too."""
     with KernelLock(
         layout.lock_path,
@@ -118,12 +121,20 @@ def changed_under_lock(layout: Layout, change: Callable[[str], str], *, holder: 
         timeout_s=layout.settings.lock_timeout_s,
         prepare=lambda: make_state_dir(layout),
     ):
-        return replace(layout, change)
+        return replace(layout, change, path)
 
 
-def set_value(layout: Layout, name: str, value: object, *, holder: str, add: bool = False) -> bool:
+def set_value(
+    layout: Layout,
+    name: str,
+    value: object,
+    *,
+    holder: str,
+    add: bool = False,
+    path: str | None = None,
+) -> bool:
     """Sets a setting, or removes it with None; returns whether that changed the file. With `add`,
-    a list keeps what it has.
+    a list keeps what it has. `path` is the file of a branch, in place of the hive's.
 
     A command that is set so was typed here, so that it may run here. Raises `InvalidInput` for a
     value that is not allowed, and for a setting that another command writes; and as
@@ -146,7 +157,7 @@ def set_value(layout: Layout, name: str, value: object, *, holder: str, add: boo
             now = [*before, *(each for each in value if each not in before)]
         return text if now == before else with_values(text, {name: now})
 
-    changed = changed_under_lock(layout, change, holder=holder)
+    changed = changed_under_lock(layout, change, holder=holder, path=path)
     if not add:  # What was in the list may be another's.
         Trust(layout).note(of_setting(name, value))
     return changed

@@ -8,6 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import changed_ms
+from queenbee.core.command_lines import command_line
 from queenbee.core.text import one_line, shell_word
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import ExternalFailure, InvalidInput
@@ -53,7 +54,7 @@ class Owner:
     def close(self, issue_id: str, reason: str | None, *, actor: str) -> None:
         """Closes an issue. Raises `ExternalFailure`."""
         why = [f"--reason={one_line(reason)}"] if reason else []
-        self.call("close", *why, "--", issue_id, actor=actor)
+        self.call("close", *why, values=[issue_id], actor=actor)
 
     def put(self, rows: Sequence[Mapping[str, object]], *, actor: str) -> None:
         """Adds and updates whole rows. Raises `ExternalFailure`; the rows are then in a file, which
@@ -69,12 +70,15 @@ class Owner:
         path = os.path.join(self._layout.state_dir, "rows-for-bd.jsonl")
         lines = (encode({**row, "updated_at": _next_second(row)}) for row in rows)
         take_name(path, b"".join(line + b"\n" for line in lines))
-        self.call("import", "-i", path, actor=actor)
+        self.call("import", f"-i{path}", actor=actor)
         unlink(path)
 
-    def call(self, command: str, *arguments: str, actor: str) -> str:
+    def call(
+        self, command: str, *options: str, values: Sequence[str] | None = None, actor: str
+    ) -> str:
         """Runs the program and returns what it printed. Raises `ExternalFailure`."""
-        shown = " ".join(shell_word(each) for each in (self.name, command, *arguments))
+        asked = command_line(self.name, command, *options, values=values)
+        shown = " ".join(map(shell_word, asked))
         program = _path_of(self.name, self._layout.tree)
         if program is None:
             raise ExternalFailure(
@@ -83,7 +87,7 @@ class Owner:
             )
         try:
             done = subprocess.run(
-                [program, f"--actor={actor}", command, *arguments],
+                command_line(program, f"--actor={actor}", command, *options, values=values),
                 cwd=os.path.dirname(self._layout.beads_dir),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
-from queenbee.core.names import checked_issue_id
+from queenbee.core.names import checked_issue_id, checked_new_id
 from queenbee.core.readiness import BLOCKING
 from queenbee.core.row_edits import fitting_status, later_than, tombstone
 from queenbee.core.text import one_line, suggested
@@ -73,6 +73,8 @@ class Tracker:
         title = _checked_title(asked.title)
         _check_priority(asked.priority)
         self._hive.look(asdict(asked))
+        if asked.issue_id is not None:
+            checked_new_id(checked_issue_id(asked.issue_id))
         for each, _ in asked.needs:
             self._hive.issues.get(each)
         if self.owner:
@@ -121,7 +123,7 @@ class Tracker:
             options = [f"--{_OPTION.get(name, name)}={value}" for name, value in wanted.items()]
             options += [f"--add-label={each}" for each in add_labels]
             options += [f"--remove-label={each}" for each in remove_labels]
-            self._call("update", *options, "--", issue_id)
+            self._call("update", *options, values=[issue_id])
             return issue
 
         def edited(row: Row, now_ms: int) -> Row:
@@ -168,7 +170,7 @@ class Tracker:
         if not anyway:
             self._refuse_held(issue_id, "queen issue delete")
         if self.owner:
-            self._call("delete", "--force", "--", issue_id)
+            self._call("delete", "--force", values=[issue_id])
             return issue
         actor = self._hive.author
         self._change(issue_id, lambda row, now_ms: tombstone(row, now_ms, actor, reason))
@@ -210,9 +212,9 @@ class Tracker:
         row = self._hive.issues.tracked().get(issue_id)
         if self.owner:
             if row is not None and row.done:
-                self._call("reopen", "--", issue_id)
+                self._call("reopen", values=[issue_id])
             else:  # Completed here only: a newer row is enough.
-                self._call("update", "--status=open", "--", issue_id)
+                self._call("update", "--status=open", values=[issue_id])
             return issue
 
         def opened(row: Row, now_ms: int) -> Row:
@@ -233,9 +235,9 @@ class Tracker:
         if self.owner:
             for each in on:
                 if remove:
-                    self._call("dep", "remove", "--", issue_id, each)
+                    self._call("dep", "remove", values=[issue_id, each])
                 else:
-                    self._call("dep", "add", f"--type={kind}", "--", issue_id, each)
+                    self._call("dep", "add", f"--type={kind}", values=[issue_id, each])
             return self._hive.issues.get(issue_id)
         actor = self._hive.author
 
@@ -306,7 +308,7 @@ class Tracker:
             # Twice as many: other clones make issues, too.
             source = partial(hashed_id, digits=digits_for(2 * len(taken) + 100))
             return fresh_id(asked.prefix or usual, seed, taken, source)
-        if checked_issue_id(asked.issue_id) in taken:
+        if asked.issue_id in taken:
             gone = self._hive.issues.tombstone(asked.issue_id)
             raise Conflict(
                 f"there {'was' if gone else 'is'} an issue {asked.issue_id} already",
@@ -330,12 +332,12 @@ class Tracker:
             "deps": ",".join(asked.depends_on) or None,
         }
         options = [f"--{name}={value}" for name, value in _given(**values).items()]
-        made = self._call("create", "--silent", *options, "--", title).split()
+        made = self._call("create", "--silent", *options, values=[title]).split()
         return made[-1] if made else ""
 
-    def _call(self, command: str, *arguments: str) -> str:
+    def _call(self, command: str, *options: str, values: Sequence[str] | None = None) -> str:
         assert self.owner is not None
-        return self.owner.call(command, *arguments, actor=self._hive.author)
+        return self.owner.call(command, *options, values=values, actor=self._hive.author)
 
 
 _OPTION = {

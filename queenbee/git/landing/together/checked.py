@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts, Program, run_process
+from queenbee.core.command_lines import shell_line
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
 from queenbee.git.run import environment_of_user, git
@@ -51,7 +52,7 @@ def run_check(
     """Runs a check at the top of a tree. Whatever it started ends with it, also after its time and
     after a request to end.
     """
-    argv = ["/bin/sh", "-c", f"exec 2>&1\n{check.command}"]
+    argv = shell_line(f"exec 2>&1\n{check.command}")
     program = Program(argv, tree, check.env, check.timeout_s)
     ran = run_process(program, on_tick=on_tick, interrupts=interrupts)
     seconds = round(ran.duration_s, 1)

@@ -1,0 +1,132 @@
+"""`queen start` with ids and titles that look like options, or like nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import postgres_server
+import pytest
+from hives import git
+from sync_worlds import until
+from teams import WORKS, Team
+
+from queenbee import Hive
+from queenbee.core.command_lines import shell_line
+from queenbee.documents.issue_rows import new_row
+from queenbee.starting.interactive import open_clients
+
+WORK = WORKS.replace("$FILE", "work.txt")
+
+
+pytestmark = pytest.mark.slow
+
+
+class Elsewhere:
+    """Another clone, in which somebody writes rows that `queen` would not."""
+
+    def __init__(self, team: Team, folder: Path) -> None:
+        self.path = folder / "eve"
+        bare = folder / "remote.git"
+        subprocess.run(["git", "init", "-q", "--bare", str(bare)], check=True)
+        git(team.repo, "remote", "add", "origin", f"file://{bare}")
+        git(team.repo, "push", "-q", "origin", "HEAD:main")
+        subprocess.run(["git", "clone", "-q", f"file://{bare}", str(self.path)], check=True)
+        git(self.path, "config", "user.email", "eve@example.com")
+        git(self.path, "config", "user.name", "eve")
+        (self.path / ".beads").mkdir(exist_ok=True)
+        self._team = team
+
+    def issue(self, issue_id: str, title: str, *, holder: str = "") -> None:
+        """Has an issue arrive, in the hands of somebody."""
+        hive = Hive.open(self.path, droid=holder or "eve", env=postgres_server.environment())
+        with hive.transaction() as tx:
+            hive.issues.put(tx, {**new_row(issue_id, "eve", tx.now, issue_type="task"),
+                                 "title": title, "description": "x"})  # fmt: skip
+        if holder:
+            hive.assignments.claim(issue_id, anyway=True)
+        queen = self._team.queen
+        assert queen("sync", as_="eve", cwd=self.path).code == 0
+        assert queen("sync", as_="lead").code == 0
+
+
+@pytest.fixture
+def elsewhere(team: Team, tmp_path: Path) -> Elsewhere:
+    git(team.repo, "add", "--all")
+    git(team.repo, "commit", "-qm", "settings")
+    return Elsewhere(team, tmp_path)
+
+
+def messages(team: Team) -> str:
+    return git(team.repo, "log", "--format=%s", "main")
+
+
+class TestAnIdFromAnotherClone:
+    def test_is_no_option_of_a_command_that_runs(self, team: Team, elsewhere: Elsewhere) -> None:
+        elsewhere.issue("-m", "--check=id > PWNED", holder="amber")
+        ran = team.start("amber", "--agent", team.agent(WORK))
+        assert not list(team.repo.parent.glob("**/PWNED"))
+        assert ran.code == 0, ran
+        assert "--check=id > PWNED" in messages(team)
+        assert sorted(team.done()) == ["-m"]
+
+    @pytest.mark.parametrize("issue_id", ["--abort", "--unchecked", "--json", "--check=false"])
+    def test_of_any_option_is_landed_as_an_id(
+        self, team: Team, elsewhere: Elsewhere, issue_id: str
+    ) -> None:
+        elsewhere.issue(issue_id, "a title", holder="amber")
+        ran = team.start("amber", "--agent", team.agent(WORK))
+        assert ran.code == 0, ran
+        assert "a title" in messages(team)
+        assert sorted(team.done()) == [issue_id]
+
+    def test_is_not_taken_unless_somebody_has_it(self, team: Team, elsewhere: Elsewhere) -> None:
+        elsewhere.issue("-m", "--check=id > PWNED")
+        team.start("amber", "--agent", team.agent(WORK))
+        assert not list(team.repo.parent.glob("**/PWNED"))
+        assert '"because":"its id begins with a dash"' in team.queen("issues", "--json").out
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+def test_a_path_is_no_command_of_tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
+    monkeypatch.delenv("TMUX", raising=False)
+    trees = [tmp_path / "a#(touch PWNED)", tmp_path / "b"]
+    for tree in trees:
+        tree.mkdir()
+    notes = shell_line(f'pwd >> "{tmp_path}/places"; exec sleep 60')
+    monkeypatch.chdir(tmp_path)
+    places = tmp_path / "places"
+    open_clients({each.name[0]: (str(each), notes) for each in trees}, os.environ, os.defpath)
+    until(lambda: places.exists() and places.read_text().count("\n") == len(trees))
+    subprocess.run(["tmux", "kill-server"], check=True)
+    assert sorted(places.read_text().splitlines()) == [str(each) for each in trees]
+    assert not (tmp_path / "PWNED").exists()
+
+
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        (" \u3000\u00a0 ", "x-1"), ("-", "-"), ("-" * 10_000, "-" * 71), ("\n\n", "x-1"),
+        ("one\ntwo", "one⏎two"), ("\x1b[31mred\x07", r"\x1b[31mred\x07"), ("🐝🐝", "🐝🐝"),
+        ("#1 is a comment", "#1 is a comment"), ("--check=false", "--check=false"),
+    ],
+)  # fmt: skip
+def test_any_title_is_landed(team: Team, elsewhere: Elsewhere, title: str, said: str) -> None:
+    elsewhere.issue("x-1", title)
+    ran = team.start("amber", "--agent", team.agent(WORKS))
+    assert ran.code == 0, ran
+    assert said in messages(team)
+    assert sorted(team.done()) == ["x-1"]
+
+
+@pytest.mark.parametrize("made", ["-m", "--check=id", "-", "--"])
+def test_no_such_id_is_made_here(team: Team, made: str) -> None:
+    refused = team.queen("issue", "new", "a title", f"--id={made}", "--json", as_="lead")
+    assert refused.code == 2
+    assert "begins with a dash" in refused.error["message"]
+    assert team.queen("claim", "--", made, as_="lead").code == 2
+    gate = team.queen("gate", "new", f"--workflow={made}", "--phase=one", as_="lead")
+    assert (gate.code, "starts with a dash" in gate.err) == (2, True)

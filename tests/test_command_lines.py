@@ -1,0 +1,222 @@
+"""Every process is started with a command line of `core.command_lines`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent / "queenbee"
+BUILDERS = frozenset({"command_line", "git_line", "shell_line", "typed_line", "filled_line"})
+STARTS = frozenset({
+    "subprocess.Popen", "subprocess.run", "os.posix_spawnp", "textual_serve.server.Server",
+})  # fmt: skip
+"""The calls that may start a process: each with a command line as its first argument."""
+WAYS = frozenset({
+    "subprocess", "os.posix_spawn", "os.posix_spawnp", "os.exec", "os.spawn", "os.system",
+    "os.popen", "os.fork", "os.startfile", "pty", "multiprocessing", "asyncio.subprocess",
+    "asyncio.create_subprocess", "webbrowser", "_posixsubprocess", "concurrent.futures.process",
+    "concurrent.futures.ProcessPoolExecutor", "click.edit", "click.launch", "click.Editor",
+    "textual_serve", "pexpect", "importlib.import_module", "__import__",
+})  # fmt: skip
+"""What begins the name of all that starts a process, or could bring it in by another name."""
+NAMES_ONLY = frozenset({
+    "subprocess.DEVNULL", "subprocess.PIPE", "subprocess.STDOUT", "subprocess.TimeoutExpired",
+    "subprocess.SubprocessError", "subprocess.CalledProcessError",
+})  # fmt: skip
+IMPORTS_BY_NAME = frozenset({"_lazy.py", "cli/app.py"})
+"""Loads our own modules by their names."""
+TYPED = frozenset({
+    "checks/executing.py", "cli/calling.py", "cli/commands/watch.py", "core/command_lines.py",
+})  # fmt: skip
+"""A script of a check, the command of `--run`, and our own, with the arguments that started us."""
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Returns what each module of the package says."""
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(ROOT.rglob("*.py"))
+    }
+
+
+@cache
+def nodes(tree: ast.Module) -> list[ast.AST]:
+    """Returns all nodes of a module."""
+    return list(ast.walk(tree))
+
+
+def imported(tree: ast.Module) -> dict[str, str]:
+    """Returns what the names of a module stand for."""
+    found = {}
+    for node in nodes(tree):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                whole = each.name if each.asname else each.name.partition(".")[0]
+                found[each.asname or whole] = whole
+        elif isinstance(node, ast.ImportFrom):
+            for each in node.names:
+                found[each.asname or each.name] = f"{node.module}.{each.name}"
+    return found
+
+
+def dotted(node: ast.expr, names: dict[str, str]) -> str:
+    """Returns the whole name of what an expression names, or ""."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id, node.id if node.id == "__import__" else "")
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value, names)
+        return f"{before}.{node.attr}" if before else ""
+    return ""
+
+
+def uses(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yields each use of something that can start a process, with its whole name."""
+    names = {
+        name: whole
+        for name, whole in imported(tree).items()
+        if any(way.startswith(whole) or whole.startswith(way) for way in WAYS)
+    }
+    if not names and not any(
+        isinstance(each, ast.Name) and each.id == "__import__" for each in nodes(tree)
+    ):
+        return
+    inner = {id(node.value) for node in nodes(tree) if isinstance(node, ast.Attribute)}
+    for node in nodes(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and id(node) not in inner:
+            name = dotted(node, names)
+            if any(name.startswith(way) for way in WAYS):
+                yield name, node
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    yield from (each for each in nodes(tree) if isinstance(each, ast.FunctionDef))
+
+
+def is_command_line(node: ast.expr, inside: ast.AST, tree: ast.Module) -> bool:
+    """Returns whether an expression is a command line: built on the spot, or said to be one."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in BUILDERS
+    if isinstance(node, ast.Attribute):
+        annotated = {
+            each.target.id: ast.unparse(each.annotation)
+            for each in nodes(tree)
+            if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+        }
+        return annotated.get(node.attr) == "CommandLine"
+    if not isinstance(node, ast.Name) or not isinstance(inside, ast.FunctionDef):
+        return False
+    every = [*inside.args.args, *inside.args.kwonlyargs]
+    if any(
+        each.arg == node.id and each.annotation and ast.unparse(each.annotation) == "CommandLine"
+        for each in every
+    ):
+        return True
+    given = [
+        each.value
+        for each in ast.walk(inside)
+        if isinstance(each, ast.Assign)
+        and any(isinstance(name, ast.Name) and name.id == node.id for name in each.targets)
+    ]
+    return bool(given) and all(is_command_line(each, inside, tree) for each in given)
+
+
+def wrongly_started(tree: ast.Module) -> list[str]:
+    """Returns what starts a process, or may, other than with a command line."""
+    used = list(uses(tree))
+    calls = {
+        id(call.func): (call, function)
+        for function in ([tree, *functions(tree)] if used else [])
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call)
+    }
+    found = []
+    for name, node in used:
+        call, inside = calls.get(id(node), (None, tree))
+        if name in NAMES_ONLY or (name in STARTS and call is None and is_type(node, tree)):
+            continue
+        if name not in STARTS or call is None or not is_right(name, call, inside, tree):
+            found.append(f"{node.lineno}: {name}")
+    return found
+
+
+def is_right(name: str, call: ast.Call, inside: ast.AST, tree: ast.Module) -> bool:
+    """Returns whether a call that starts a process does so with a command line, and no shell."""
+    if name == "os.posix_spawnp":
+        program, command = (ast.unparse(each) for each in call.args[:2])
+        return program == f"{command}[0]" and is_command_line(call.args[1], inside, tree)
+    if name == "textual_serve.server.Server":  # It wants one line for a shell.
+        joined = [each for each in ast.walk(call) if isinstance(each, ast.Call) and each.args]
+        lines = [each.args[0] for each in joined if ast.unparse(each.func) == "shlex.join"]
+        return bool(lines) and all(is_command_line(each, inside, tree) for each in lines)
+    others = any(each.arg in ("shell", "executable", None) for each in call.keywords)
+    return bool(call.args) and not others and is_command_line(call.args[0], inside, tree)
+
+
+def is_type(node: ast.expr, tree: ast.Module) -> bool:
+    """Returns whether a name stands for a type: before brackets, or as what is returned."""
+    return any(
+        (isinstance(each, ast.Subscript) and each.value is node)
+        or (isinstance(each, ast.FunctionDef) and each.returns is node)
+        for each in nodes(tree)
+    )
+
+
+@pytest.mark.slow
+def test_a_process_is_started_with_a_command_line_or_not_at_all() -> None:
+    found = {
+        path: wrong
+        for path, tree in modules().items()
+        if (wrong := wrongly_started(tree)) and path not in IMPORTS_BY_NAME
+    }
+    assert found == {}
+
+
+def test_only_one_module_makes_command_lines() -> None:
+    made = {
+        path
+        for path, tree in modules().items()
+        for node in nodes(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("CommandLine")
+    }
+    assert made == {"core/command_lines.py"}
+
+
+def test_a_command_word_by_word_is_what_somebody_typed() -> None:
+    used = {
+        path
+        for path, tree in modules().items()
+        for node in nodes(tree)
+        if isinstance(node, ast.Name) and node.id == "typed_line"
+    }
+    assert used <= TYPED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import subprocess\nsubprocess.run(['a', title])",
+        "import subprocess as s\ndef f(words): s.run(words)",
+        "from subprocess import check_output as ask\nask(command_line('a'))",
+        "import subprocess\nstart = subprocess.run",
+        "import subprocess\nsubprocess.run(command_line('a'), shell=True)",
+        "import subprocess\nsubprocess.run(command_line('a'), **how)",
+        "import os\nos.system('a')",
+        "import os\nos.posix_spawnp('a', ['a', title], {})",
+        "from os import execv\nexecv('a', ['a'])",
+        "import pty\npty.spawn(['a'])",
+        "import asyncio\nasyncio.create_subprocess_exec('a')",
+        "from multiprocessing import Process\nProcess()",
+        "from concurrent.futures import ProcessPoolExecutor\nProcessPoolExecutor()",
+        "import webbrowser\nwebbrowser.open(title)",
+        "import click\nclick.edit(filename=title)",
+        "__import__('subprocess').run(['a'])",
+        "import importlib\nimportlib.import_module('subprocess')",
+    ],
+)
+def test_another_way_of_starting_a_process_is_found(text: str) -> None:
+    assert len(wrongly_started(ast.parse(text))) == 1
