@@ -372,8 +372,10 @@ class _IssueWork(Work):
         except QueenError as error:
             if self.completion is not None:
                 self.completion = self.completion.with_note(f"nobody was told: {error.message}")
-        if not self.asked.take_next:  # Else they go along with the next issue, or with the last.
-            commit_records(self.hive, is_end=False)
+        if self.asked.take_next:  # They go along with the next issue, or with the last.
+            return
+        if why := commit_records(self.hive, is_end=False):
+            self.tell(why)
 
     def _tell_others(self, landing: Landing, short: str, issue_id: str | None) -> list[str]:
         """Sends one message to each droid that has a lease on a file that changed, or unmerged work
