@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.names import PERSON, is_name
 from queenbee.services.messages import CHECK_FILES
-from queenbee.services.telling.news import MOST_UNREAD
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
 READY_SHOWN = 8
 _RECENT = 5
+_MOST_UNREAD = 50
 _HERE_MS = 3_600_000
 
 
@@ -78,7 +78,7 @@ class Status:
     @cached_property
     def check_changes(self) -> list[Message]:
         """What the person has not read yet of changes of the check."""
-        unread = self._hive.messages.inbox(unread=True, droid=PERSON, limit=MOST_UNREAD)
+        unread = self._hive.messages.inbox(unread=True, droid=PERSON, limit=_MOST_UNREAD)
         return [each for each in unread if CHECK_FILES in each.fields]
 
     def read_all(self) -> Status:
