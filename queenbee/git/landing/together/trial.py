@@ -75,7 +75,7 @@ class Trial:
         while True:
             commit = head
             if most > 1:
-                commit = self.batch.take(self._offers(turn), most - 1, self._work.keeps_out)
+                commit = self.batch.take(self._offers(turn), most - 1, self._keeps_out)
             branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
             try:
                 failed, bad = self._checked(turn, pace, most, commit)
@@ -128,6 +128,10 @@ class Trial:
         self._tell(f"changed while the check ran: {what}{where}")
         self.batch.leave()
         return True
+
+    def _keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
+        """Returns whether a branch must wait for its own turn: also one that changes the check."""
+        return bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
         """Returns those who wait and may land with this one."""
