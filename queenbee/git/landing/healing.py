@@ -14,14 +14,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from queenbee.core.text import named, shell_word
+from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.hive_files import is_record
 from queenbee.git.landing.commands import ACTION, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files
 from queenbee.git.run import names_in, user_git
+from queenbee.git.unfinished import keep_worktree
 from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import Worktree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -96,15 +98,7 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
     if do:
         _remove_locks(step, where)
     if do == "abort" and found is not None:
-        if step.name == "rebase":
-            # What git wrote for the first of its moves; aborting knows only what git tracks.
-            _restore(commands, where.tree, before, after, tell)
-        done = commands(found.open, "--abort", cwd=where.tree, to_the_end=True)
-        if done.status != 0:  # The step stays: the next one tries again.
-            raise NotLanded(
-                f"the {found.open} in {where.tree} cannot be taken back: {done.said}",
-                hint="queen land again",
-            )
+        _take_back(commands, found, where, (before, after), tell)
     carried = carried_in(step.fields.get("carried"))
     if do:
         keep_in_index(where.tree, after, before, carried)
@@ -117,6 +111,33 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
         step.write("conflict")
     else:
         step.end()
+
+
+def _take_back(
+    commands: Commands,
+    found: Found,
+    where: Where,
+    move: tuple[str, str],
+    tell: Callable[[str], None],
+) -> None:
+    if found.is_touched:  # By a landing that joined a conflict, or by somebody else.
+        keep_touched(where, tell)
+    if found.open == "rebase":
+        # What git wrote for the first of its moves; aborting knows only what git tracks.
+        _restore(commands, where.tree, *move, tell)
+    done = commands(found.open, "--abort", cwd=where.tree, to_the_end=True)
+    if done.status != 0:  # The step stays: the next one tries again.
+        raise NotLanded(
+            f"the {found.open} in {where.tree} cannot be taken back: {done.said}",
+            hint="queen land again",
+        )
+
+
+def keep_touched(where: Where, tell: Callable[[str], None]) -> None:
+    """Keeps what a worktree has on a branch, before git takes a merge back there."""
+    kept = keep_worktree(Worktree(where.tree, where.git_dir, where.common_dir), with_files=True)
+    if kept is not None:
+        tell(f"what was changed in {where.tree} is kept: {suggested('git show', kept)}")
 
 
 def keep_in_index(tree: str, before: str, after: str, carried: Sequence[str]) -> None:
@@ -195,9 +216,18 @@ def _committed_by_others(where: Where) -> list[str]:
 
 def is_unfinished(step: Step, where: Where) -> bool:
     """Returns whether a merge or rebase that a landing began is left to the droid."""
-    after = str(step.fields.get("after") or "")
-    found = _found(where, str(step.fields.get("before") or ""), after, step)
+    found = _left(step, where)
     return bool(found.open) and found.is_ours
+
+
+def is_touched(step: Step, where: Where) -> bool:
+    """Returns whether somebody has worked on what was left to the droid."""
+    return _left(step, where).is_touched
+
+
+def _left(step: Step, where: Where) -> Found:
+    before, after = (str(step.fields.get(each) or "") for each in ("before", "after"))
+    return _found(where, before, after, step)
 
 
 def _found(where: Where, before: str, after: str, step: Step) -> Found:

@@ -116,6 +116,8 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
         was_under_way = bool(one.step.name)
         one.heal()
         if one.step.name == "conflict":
+            if healing.is_touched(one.step, one.place.own):
+                healing.keep_touched(one.place.own, tell)
             one.joining.abort()
             one.step.end()
         elif one.place.is_merging or one.place.is_rebasing:
