@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, cast
 
+from queenbee.checks.consent import Consent
 from queenbee.checks.runner import CheckRunner
 from queenbee.documents.folders import bead_dirs, bead_notes, evidence_dir, gates_dir
 from queenbee.documents.gates import gate_run as gate_run
@@ -122,6 +123,7 @@ def check_runner(
         evidence_dir=evidence_dir(hive.layout),
         now_ms=hive.now_ms,
         record=recorder(hive),
+        consent=Consent.of(hive),
         on_progress=on_progress,
         tell=tell,
     )

@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
+from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.checks.processes import Interrupts
 from queenbee.core.text import named, quotation, shell_word, some
 from queenbee.core.timestamps import format_ms
@@ -28,6 +29,7 @@ from queenbee.git.landing.arrivals import Incoming, began, undone
 from queenbee.git.landing.commands import Commands
 from queenbee.git.landing.conflicts import Joins, left_places, with_markers
 from queenbee.git.landing.joining import Joining
+from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.promised import Promised
 from queenbee.git.landing.records import with_records
@@ -37,10 +39,11 @@ from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
+from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
@@ -67,8 +70,8 @@ def land(  # noqa: PLR0913 - by name
     `rules`, those that are set count, and their check runs too. `go_on` first commits the merge
     whose conflicts were resolved.
 
-    Raises `InvalidInput` outside a linked worktree, `NotLanded`, and `Busy` if the turn does not
-    come within `wait_s`.
+    Raises `InvalidInput` outside a linked worktree, `NotLanded`, `Untrusted`, and `Busy` if the
+    turn does not come within `wait_s`.
     """
     rules = replace(rules, check=check or rules.check) if rules else Rules.of(store, check)
     with Interrupts() as interrupts, _One(store, interrupts, rules, work or Work(), tell) as one:
@@ -93,6 +96,15 @@ def land(  # noqa: PLR0913 - by name
         if kept is None:
             one.meet_conflict()
         return one.answered(kept)
+
+
+def seen_check(store: Store, rules: Rules) -> SeenCommand | None:
+    """Returns the check of these rules; what the settings say of it is asked for. Raises
+    `Untrusted`.
+    """
+    consent = Consent.of(store)
+    consent.require([each for said in rules.proposed for each in of_setting("land.check", said)])
+    return typed_command(rules.check) if rules.check else None
 
 
 def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -154,6 +166,8 @@ class _One:
         """What the target was before this landing."""
         self._carried: Sequence[str] = ()
         """The records in the commit that lands that were not in the one that was checked."""
+        self._check_files: list[str] = []
+        """What the branch changes of the check."""
         self._looked_at = ""
         """The commit of the target that was last looked at while waiting."""
 
@@ -296,7 +310,7 @@ class _One:
         """Joins the two, checks, and moves the target; None if somebody moved that meanwhile."""
         place, trial = self.place, self._trial
         head, changed = self._joined()
-        trial.is_alone = trial.is_alone or self.offer() is None
+        trial.is_alone = trial.is_alone or self.offer() is None or bool(self._check_files)
         commit, failed = trial.run(turn, head)
         if failed is not None:
             return Landing(place.target, None, output=failed, joined=self.joining.joined)
@@ -318,6 +332,7 @@ class _One:
             "head": head,
             "issue_id": self.work.issue_id,
             "changed": changed,
+            "check_files": self._check_files,
         }
         members = trial.batch.members
         mine = self.promised.give(said, self.work, own, members)
@@ -349,15 +364,35 @@ class _One:
         self.work.look_again()
         self.commands.stop_if_asked()
         self._take_rules(self.joining.target, head)
+        self._trial.judge_by(self.rules, seen_check(self._store, self.rules))
         place.objects.close()  # A check may take an hour.
         self.work.judged_by(self.rules.check)
+        self._show_check_files(contents)
         return head, changed
+
+    def _show_check_files(self, contents: Mapping[str, Sequence[str]]) -> None:
+        """Says what the branch changes of the check. Raises `CheckGuarded` if that waits for a
+        person.
+        """
+        files = self.rules.check_files(contents)
+        if files and files != self._check_files:
+            self._tell(f"changes the check: {named(files, SHOWN)}")
+        self._check_files = files
+        if not files or not self.rules.guards_check:
+            return
+        blobs = {each: contents[each][1] for each in files}
+        try:
+            refuse_unaccepted(self.place.git_dir, blobs, accepts=self.work.accepts_check)
+        except CheckGuarded as error:
+            if error.details.get("is_new"):
+                self.work.check_waits(files)
+            raise
 
     def _take_rules(self, target: str, head: str) -> None:
         """Finds the rules for a commit that is to land on a commit of the target."""
         self.rules = self.rules.judged(self.place.objects, target, head)
         self.joining.joins = Joins(self.rules.union, self.rules.join, bool(self.rules.check))
-        self._trial.judge_by(self.rules)
+        self._trial.judge_by(self.rules, None)
 
     def _stop_undoing(self, changed: dict[str, list[str]]) -> None:
         """Raises `NotLanded`, once, for files that the branch puts back to what they were before

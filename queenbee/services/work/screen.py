@@ -7,22 +7,25 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from queenbee.core.names import is_name
+from queenbee.core.names import PERSON, is_name
+from queenbee.services.messages import CHECK_FILES
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from queenbee.core.beads import Issue
-    from queenbee.core.records import Assignment
+    from queenbee.core.records import Assignment, Message
     from queenbee.services.hive import Services
     from queenbee.services.waiting.landing_turn import Lander
     from queenbee.services.work.relief import Keeper
+    from queenbee.store.trust import Proposal
 
 READY_SHOWN = 8
 _RECENT = 5
+_MOST_UNREAD = 50
 _HERE_MS = 3_600_000
 
 
@@ -63,13 +66,26 @@ class Status:
         """The titles of the actor's issues, and of those in `done`."""
 
     @cached_property
+    def unseen_commands(self) -> Sequence[Proposal]:
+        """The commands that wait until a person on this machine has seen them."""
+        return self._hive.documents.unseen_commands()
+
+    @cached_property
     def ready(self) -> list[Issue]:
         """What the actor could take, in the order in which `queen next` takes it."""
         return list(self._in_order())
 
+    @cached_property
+    def check_changes(self) -> list[Message]:
+        """What the person has not read yet of changes of the check."""
+        unread = self._hive.messages.inbox(unread=True, droid=PERSON, limit=_MOST_UNREAD)
+        return [each for each in unread if CHECK_FILES in each.fields]
+
     def read_all(self) -> Status:
         """Reads what is otherwise read when first asked for, and returns itself."""
         assert self.ready is not None
+        assert self.check_changes is not None
+        assert self.unseen_commands is not None
         return self
 
     def _in_order(self) -> Iterator[Issue]:
@@ -90,10 +106,12 @@ class Status:
             "others": [each.to_dict() for each in self.others],
             "idle": self.idle,
             "queue": [each.to_dict() for each in self.queue],
+            "check_changes": [each.to_dict() for each in self.check_changes],
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],
             "programs": self.programs,
             "counts": self.counts,
+            "unseen_commands": [each.to_dict() for each in self.unseen_commands],
             "ready": [each.to_dict() for each in self.ready],
             "done": [each.to_dict() for each in self.done],
         }

@@ -18,6 +18,8 @@ from queenbee.git.run import environment_of_user, git
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.checks.consent import SeenCommand
+
 _LAST_CHARS = 3_000
 _MOST_SAID = 120
 """Characters of the last line of a check that passed, which tells how much it checked."""
@@ -27,7 +29,7 @@ _MOST_SAID = 120
 class Check:
     """A shell command that has to pass, and how long it may take."""
 
-    command: str
+    command: SeenCommand
     timeout_s: float
     env: Mapping[str, str]
 
@@ -113,6 +115,6 @@ class Copies:
             self._free.put(tree)
 
 
-def check_of(command: str, timeout_s: float) -> Check:
+def check_of(command: SeenCommand, timeout_s: float) -> Check:
     """Returns a check with the environment of the user."""
     return Check(command, timeout_s, environment_of_user())

@@ -21,6 +21,7 @@ from queenbee.store.git_files.worktrees import Worktree
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.checks.consent import SeenCommand
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.together.batch import Member
@@ -50,7 +51,7 @@ class Trial:
         self._commands = place.commands
         self._work = work
         self._tell = tell
-        self.judge_by(rules)
+        self.judge_by(rules, None)
         self._joining = joining
         self._passed: set[str] = set()
         """Trees that passed elsewhere."""
@@ -60,10 +61,10 @@ class Trial:
         self.check_s: float | None = None
         self.check_said = ""
 
-    def judge_by(self, rules: Rules) -> None:
-        """Takes the check of these rules from here on."""
+    def judge_by(self, rules: Rules, check: SeenCommand | None) -> None:
+        """Takes these rules and their check from here on."""
         self._rules = rules
-        self._check = check_of(rules.check, rules.check_timeout_s) if rules.check else None
+        self._check = check_of(check, rules.check_timeout_s) if check else None
 
     def run(self, turn: LandingTurn, head: str) -> tuple[str, str | None]:
         """Returns the commit that was checked, and what failed of this branch alone, or None."""
@@ -74,7 +75,7 @@ class Trial:
         while True:
             commit = head
             if most > 1:
-                commit = self.batch.take(self._offers(turn), most - 1, self._work.keeps_out)
+                commit = self.batch.take(self._offers(turn), most - 1, self._keeps_out)
             branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
             try:
                 failed, bad = self._checked(turn, pace, most, commit)
@@ -127,6 +128,10 @@ class Trial:
         self._tell(f"changed while the check ran: {what}{where}")
         self.batch.leave()
         return True
+
+    def _keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
+        """Returns whether a branch must wait for its own turn: also one that changes the check."""
+        return bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
         """Returns those who wait and may land with this one."""
