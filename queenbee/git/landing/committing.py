@@ -105,8 +105,10 @@ def _stored(tree: str, everything: Sequence[str]) -> tuple[str, bytes]:
     path = git("rev-parse", "--git-path", "index", cwd=tree)
     with tempfile.TemporaryDirectory() as folder:
         index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
-        # With its time, by which git knows which files it need not read.
-        shutil.copy2(os.path.join(tree, os.fsdecode(path.rstrip(b"\n"))), *index.values())
+        try:  # With its time, by which git knows which files it need not read.
+            shutil.copy2(os.path.join(tree, os.fsdecode(path.rstrip(b"\n"))), *index.values())
+        except FileNotFoundError:
+            git("read-tree", "HEAD", cwd=tree, repository=index)
         said = as_the_user("add", "--all", "--", *everything, cwd=tree, repository=index)
         files = git("write-tree", cwd=tree, repository=index)
         return files.decode().strip(), said
