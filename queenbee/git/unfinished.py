@@ -13,6 +13,7 @@ import tempfile
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import as_the_user, git, line, without_programs
@@ -199,9 +200,9 @@ def _commit(hive: Services, place: Worktree, assignment: Assignment) -> str:
 
         run("add", "--all")
         tree = run("write-tree")
-        parents = ("-p", place.head) if place.head is not None else ()
+        parents = (f"-p{place.head}",) if place.head is not None else ()
         about = f"{issue_id}: what {droid} had not committed"
-        commit = run("commit-tree", tree, *parents, "-m", about)
+        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
         return _branch(run, _name_of(assignment), commit)
 
 
@@ -210,7 +211,7 @@ def _branch(run: Callable[..., object], name: str, commit: str) -> str:
     for number in range(_TRIES):
         branch = f"{FOLDER}/{name}{f'-{number + 1}' if number else ''}"
         try:
-            run("update-ref", f"refs/heads/{branch}", commit, _NONE)
+            run("update-ref", f"refs/heads/{branch}", no_dash(commit), _NONE)
         except ExternalFailure:
             if number == _TRIES - 1:
                 raise

@@ -11,6 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import shell_word
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.sprints.executions import attempts_left, feedback, next_step
@@ -75,7 +76,7 @@ class Sprint:
         self._droid = droid
         place = bead_place(home, home.issues.get(issue_id))
         target = f"refs/heads/{target_branch(home.layout)}"
-        more = ("rev-list", "--count", f"{target}..{place.base}", "--")
+        more = ("rev-list", "--count", no_dash(f"{target}..{place.base}"), "--")
         alien = line(*more, cwd=home.layout.tree, repository={})
         if int(alien or 0):
             raise NotFound(
@@ -155,7 +156,7 @@ class Sprint:
 
         Raises `NotFound` without a report, and `InvalidRecord` for one that its schema forbids.
         """
-        as_the_user("reset", "--quiet", "--hard", self._judged, cwd=self.path)
+        as_the_user("reset", "--quiet", "--hard", no_dash(self._judged), cwd=self.path)
         report = report_in(output)
         if report is None:
             raise NotFound(f"{step.agent_path} printed no report with a status and a message")
@@ -209,7 +210,9 @@ class Sprint:
 
     def _judge(self, read: SprintBead, agent: Mapping[str, Any], why: str) -> Step:
         path, kind = str(agent["agent_path"]), str(agent.get("agent_type") or "qa")
-        changed = git("diff", "--name-only", "-z", f"{self._target}...HEAD", "--", cwd=self.path)
+        changed = git(
+            "diff", "--name-only", "-z", no_dash(f"{self._target}...HEAD"), "--", cwd=self.path
+        )
         given = {
             "worktree_path": self.path,
             "branch": self._place.branch,

@@ -47,7 +47,7 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> None:
     if not paths:
         return
     as_the_user("add", "--all", "--", *everything, cwd=tree)
-    status, out, err = user_git("commit", "--quiet", "-m", message, cwd=tree)
+    status, out, err = user_git("commit", "--quiet", f"--message={message}", cwd=tree)
     if status != 0:
         said = " ".join(os.fsdecode(out + err).split())[-1000:]
         raise NotLanded(f"the commit was refused, so nothing was landed: {said}", hint="git status")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts, Program, run_process
-from queenbee.core.command_lines import shell_line
+from queenbee.core.command_lines import no_dash, shell_line
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
 from queenbee.git.run import environment_of_user, git
@@ -105,7 +105,7 @@ class Copies:
     def _verdict(self, commit: str) -> Verdict:
         tree = self._free.get()
         try:
-            how = ("checkout", "-q", "--force", "--detach", commit, "--")
+            how = ("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
             git(*how, cwd=tree, repository={}, config={"core.hooksPath": os.devnull})
             git("clean", "-fdq", cwd=tree, repository={})
             return run_check(self._check, tree, self._interrupts)
