@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
 
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 
@@ -34,8 +37,37 @@ def rules() -> list[dict[str, object]]:
             flags = "".join(
                 letter for letter, flag in credentials.FLAGS.items() if expression.flags & flag
             )
-            found.append({"kind": kind, "pattern": expression.pattern, "flags": flags})
+            needs = needed(parser.parse(expression.pattern, expression.flags))
+            rule = {"kind": kind, "pattern": expression.pattern, "flags": flags, "needs": needs}
+            found.append(rule)
     return found
+
+
+def needed(parsed: Iterable[tuple[object, object]]) -> list[list[str]]:
+    """Returns lists of words, in lower case, of each of which every match has at least one."""
+    found: list[list[str]] = []
+    word = ""
+    for kind, value in [*parsed, (None, None)]:
+        if kind is op.SUBPATTERN and all(each[0] is op.LITERAL for each in value[-1]):
+            word += "".join(chr(each[1]) for each in value[-1])
+        elif kind is op.LITERAL:
+            word += chr(value)
+        else:
+            found += [[word.lower()]] if word else []
+            word = ""
+        if kind is op.SUBPATTERN and not all(each[0] is op.LITERAL for each in value[-1]):
+            found += needed(value[-1])
+        elif kind is op.BRANCH:
+            ways = [needed(each) for each in value[1]]
+            if all(ways):  # Else one of them needs nothing.
+                found.append(sorted({one for each in ways for one in max(each, key=_shortest)}))
+        elif kind in (op.MAX_REPEAT, op.MIN_REPEAT) and value[0]:
+            found += needed(value[2])
+    return [each for each in found if _shortest(each) > 1]
+
+
+def _shortest(words: list[str]) -> int:
+    return min(map(len, words))
 
 
 def text() -> str:

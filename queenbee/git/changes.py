@@ -29,7 +29,7 @@ def staged(cwd: str) -> list[str]:
     """Returns what the next commit changes: the index against `HEAD`, and in a merge against
     each of the merged commits too.
     """
-    heads = _merge_heads(cwd)  # First, since `diff` does not say that git refuses a repository.
+    heads = merge_heads(cwd)  # First, since `diff` does not say that git refuses a repository.
     paths = _names(git("diff", "--cached", *_EVERYTHING, cwd=cwd))
     for parent in heads:
         paths &= _names(git("diff", "--cached", *_EVERYTHING, no_dash(parent), "--", cwd=cwd))
@@ -101,7 +101,8 @@ def _commit(cwd: str, identifier: str) -> str | None:
     return line("rev-parse", "--quiet", "--verify", no_dash(f"{identifier}^{{commit}}"), cwd=cwd)
 
 
-def _merge_heads(cwd: str) -> list[str]:
+def merge_heads(cwd: str) -> list[str]:
+    """Returns the commits that a merge that is not finished brings in."""
     path = line("rev-parse", "--git-path", "MERGE_HEAD", cwd=cwd)
     try:
         with open(os.path.join(cwd, path or "MERGE_HEAD"), encoding="ascii") as file:

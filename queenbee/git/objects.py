@@ -33,6 +33,10 @@ class Objects:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends git; the next question starts another."""
         process, self._git = self._git, None
         if process is None:
             return
@@ -63,7 +67,7 @@ class Objects:
             raise ExternalFailure(f"git cat-file failed: {os.fsdecode(said)}", program="git")
         size_bytes = int(fields[2])
         if most_bytes is not None and size_bytes > most_bytes:
-            self.__exit__()
+            self.close()
             raise TooLarge(size_bytes)
         data = process.stdout.read(size_bytes + 1)
         if len(data) != size_bytes + 1:

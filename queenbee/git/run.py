@@ -165,22 +165,30 @@ def network(
     return status, out.decode(errors="replace"), without_progress(err)
 
 
-def user_git(*arguments: str, cwd: str) -> tuple[int, bytes, bytes]:
+def user_git(
+    *arguments: str, cwd: str, repository: Mapping[str, str] | None = None
+) -> tuple[int, bytes, bytes]:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns its exit status and its two outputs. Raises `ExternalFailure` if it is not installed.
+
+    `repository` holds variables as those of `git`, such as another index.
     """
-    env = _configured(environment_of_user(), {"core.fsmonitor": "false"})
-    return _run(arguments, cwd, env, _Patience())
+    env = {**environment_of_user(), **(repository or {})}
+    return _run(arguments, cwd, _configured(env, {"core.fsmonitor": "false"}), _Patience())
 
 
-def as_the_user(*arguments: str, cwd: str) -> None:
-    """Runs git as `user_git` does. Raises `ExternalFailure`, which ends with what git said."""
-    status, out, err = user_git(*arguments, cwd=cwd)
+def as_the_user(*arguments: str, cwd: str, repository: Mapping[str, str] | None = None) -> bytes:
+    """Runs git as `user_git` does; returns what it said besides its answer, such as warnings.
+
+    Raises `ExternalFailure`, which ends with what git said.
+    """
+    status, out, err = user_git(*arguments, cwd=cwd, repository=repository)
     if status != 0:
         said = os.fsdecode(out + err).strip()[-_LAST_CHARS:]
         raise ExternalFailure(
             f"git {arguments[0]} failed: {said or status}", program="git", status=status
         )
+    return err
 
 
 def environment_of_user() -> dict[str, str]:

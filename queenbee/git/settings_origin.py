@@ -48,8 +48,9 @@ def problem_sentence(layout: Layout) -> str | None:
     return f"{problem.message}{at}{f' ({by})' if by else ''}; until it is mended, {counts}: {way}"
 
 
-def who(layout: Layout, line: int) -> str:
+def who(layout: Layout, line: int, folder: str | None = None) -> str:
     """Returns who wrote a line of the settings, in words, or "" if git does not know. Never fails.
+    `folder` has those of a branch, in place of the hive's.
 
     The author is the droid where commits are made under its name, else whoever git names.
     """
@@ -57,7 +58,7 @@ def who(layout: Layout, line: int) -> str:
         return ""
     asked = ("blame", "--porcelain", f"-L{line},{line}", "--", FILE_NAME)
     try:
-        said = git(*asked, cwd=layout.beads_dir, repository={}, limit_s=_LIMIT_S)
+        said = git(*asked, cwd=folder or layout.beads_dir, repository={}, limit_s=_LIMIT_S)
     except QueenError:
         return ""
     lines = os.fsdecode(said).splitlines()

@@ -145,7 +145,8 @@ class BeadWorker(Worker):
         if not ended:
             try:
                 title = str(sprint.row.get("title") or "")
-                commit_all(sprint.path, message_of(sprint.issue_id, title))
+                for said in commit_all(sprint.path, message_of(sprint.issue_id, title)):
+                    self.tell(f"{self.name}: {said}")
             except QueenError as error:
                 status, ended = "failed", error.message
         if not ended and not sprint.makes_nothing and not self._unlanded():

@@ -101,3 +101,69 @@ def test_settings_that_several_set_at_once_are_all_there(
         )
         assert list(done) == [0] * 6
     assert sorted(load(str(toml.parent), {}).land_union) == names
+
+
+class TestWhatLandingIsJudgedBy:
+    """A setting of `land` counts once the main branch has it."""
+
+    @pytest.fixture
+    def tree(self, repo: Path, toml: Path, tmp_path: Path) -> Path:
+        """A linked worktree of a repository that has a check in git."""
+        toml.write_text("[land]\ncheck = 'exit 1'  # strict\n")
+        git(repo, "add", ".beads/queen.toml")
+        git(repo, "commit", "-qm", "settings")
+        git(repo, "worktree", "add", "-q", str(tmp_path / "one"), "-b", "one")
+        return tmp_path / "one"
+
+    def test_in_a_worktree_it_changes_the_branch_and_counts_once_it_landed(
+        self, queen: Queen, repo: Path, toml: Path, tree: Path
+    ) -> None:
+        before = toml.read_bytes()
+        done = queen("config", "set", "land.check", "true", cwd=tree)
+        assert done.out.splitlines() == [
+            'land.check = "true"',
+            "it counts once it has landed: queen land -m settings",
+        ]
+        assert toml.read_bytes() == before
+        assert (tree / ".beads/queen.toml").read_text() == '[land]\ncheck = "true"  # strict\n'
+        assert queen("land", "-m", "settings", as_="one", cwd=tree).code == 1
+        git(repo, "config", "queenbee.check", "exit 0")
+        assert queen("land", as_="one", cwd=tree).code == 0
+        assert 'check = "true"' in toml.read_text()
+
+    def test_other_settings_change_in_the_main_worktree_as_before(
+        self, quick: QuickQueen, toml: Path, tree: Path
+    ) -> None:
+        assert quick("config", "set", "ttl", "3h", cwd=tree).code == 0
+        assert 'ttl = "3h"' in toml.read_text()
+
+    def test_a_branch_without_the_file_is_refused_with_the_way(
+        self, quick: QuickQueen, repo: Path, toml: Path, tree: Path
+    ) -> None:
+        git(tree, "rm", "-q", ".beads/queen.toml")
+        before = toml.read_bytes()
+        refused = quick("config", "set", "land.check", "true", cwd=tree)
+        assert (refused.code, f"cd {repo}" in refused.err) == (2, True)
+        assert toml.read_bytes() == before
+
+    def test_in_the_main_worktree_it_counts_once_it_is_committed(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        said = quick("config", "set", "land.check", "exit 0", cwd=repo).out
+        assert "it counts once it is committed: git -C " in said
+        shown = quick("config", "get", "land.check", cwd=repo)
+        assert shown.out == "exit 1\n"
+        assert 'says "exit 0", which counts once the main branch has it' in shown.err
+        subprocess.run(said.split(": ", 1)[1], shell=True, check=True, capture_output=True)
+        shown = quick("config", "get", "land.check", cwd=repo)
+        assert (shown.out, shown.err) == ("exit 0\n", "")
+
+    def test_the_list_says_which_file_says_something_else(
+        self, quick: QuickQueen, tree: Path
+    ) -> None:
+        quick("config", "set", "land.check", "true", cwd=tree)
+        rows = quick("config", "list", "--json", cwd=tree).json
+        found = {each["name"]: each["elsewhere"] for each in rows if each["elsewhere"]}
+        path = str(tree / ".beads" / "queen.toml")
+        assert found == {"land.check": [{"path": path, "value": "true"}]}
+        assert "not as in the file" in quick("config", "list", cwd=tree).out

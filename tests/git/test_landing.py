@@ -87,11 +87,16 @@ def test_a_check_that_passed_says_so_with_its_last_line(repo: Path, worktree: Wo
     assert done.to_dict()["check_said"] == "908 passed, 25  skipped"
 
 
-def test_the_check_of_this_machine_is_the_default(repo: Path, worktree: Worktree) -> None:
+def test_the_check_of_this_machine_runs_with_the_one_that_is_given(
+    repo: Path, worktree: Worktree
+) -> None:
     tree = worktree("one")
     commit_file(tree, "new.txt", "x\n")
     git(repo, "config", "queenbee.check", "exit 1")
     assert landed(tree) is None
+    assert landed(tree, check="true") is None
+    git(repo, "config", "queenbee.check", "exit 0")
+    assert landed(tree, check="exit 1") is None
     assert landed(tree, check="true") is not None
 
 

@@ -272,6 +272,17 @@ def test_a_branch_with_markers_of_a_conflict_is_told_in_its_own_turn(
     assert "this branch has markers of conflicts: code.py" in third[1]
 
 
+def test_a_branch_with_a_repository_of_its_own_is_told_in_its_own_turn(
+    team: Team, trees: list[Path]
+) -> None:
+    git(trees[2], "clone", "-q", str(team.repo), "vendor")
+    git(trees[2], "add", "vendor")
+    git(trees[2], "commit", "-qm", "mine")
+    first, second, third = team.finish(team.start(trees[:3]))
+    assert (first[0], second[0], third[0]) == (0, 0, 5)
+    assert "a repository of its own" in third[1]
+
+
 def test_a_branch_that_takes_back_what_others_landed_is_told_in_its_own_turn(
     team: Team, trees: list[Path]
 ) -> None:

@@ -86,6 +86,145 @@ def test_what_must_not_be_in_git_is_refused_by_name(
         assert allowed.code == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("cfg.txt", f"x\n{KEY}\n".encode()),  # With `cfg.txt -diff`.
+        ("cfg.dat", f"x\n{KEY}\n".encode()),  # With `*.dat binary`.
+        ("plus.txt", f"++ {KEY}\n".encode()),
+        ("le.ps1", f"\ufeff$t = '{KEY}'\r\n".encode("utf-16-le")),
+        ("be.ps1", f"$t = '{KEY}'\r\n".encode("utf-16-be")),
+        ("crlf.txt", f"x\r\n{KEY}\r\n".encode()),
+        ("a.db", b"SQLite\0\1\2" + KEY.encode() + b"\0\3"),
+        (f"{KEY}.txt", b"x\n"),
+        (f"docs/{KEY}/x.txt", b"x\n"),
+        ("min.js", b"a" * 400_000 + b" " + KEY.encode() + b" " + b"b" * 400_000),
+    ],
+)
+def test_a_secret_is_found_whatever_hides_it_from_git_diff(
+    quick: QuickQueen, repo: Path, tree: Path, name: str, data: bytes
+) -> None:
+    """Both in a new file and in a line that was added to a tracked one."""
+    (tree / ".gitattributes").write_text("cfg.txt -diff\n*.dat binary\n")
+    (tree / name).parent.mkdir(parents=True, exist_ok=True)
+    if not name.startswith(("ghp_", "docs")):
+        (tree / name).write_bytes(
+            data.replace(KEY.encode(), b"").replace(bytes(KEY, "utf-16-le"), b"")
+        )
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "without")
+    before = git(tree, "rev-parse", "HEAD")
+    (tree / name).write_bytes(data)
+    refused = quick("land", "-m", "all", cwd=tree)
+    assert (refused.code, "this looks like a secret: " in refused.err) == (5, True), refused
+    assert name in refused.err
+    assert git(tree, "rev-parse", "HEAD") == before
+    assert git(tree, "diff", "--cached", "--name-only") == ""
+
+
+def test_a_secret_in_the_message_is_refused(quick: QuickQueen, tree: Path) -> None:
+    before = git(tree, "rev-parse", "HEAD")
+    refused = quick("land", "-m", f"use {KEY}", cwd=tree)
+    assert (refused.code, "the message seems to hold a secret" in refused.err) == (2, True)
+    assert git(tree, "rev-parse", "HEAD") == before
+    assert quick("land", "-m", f"use {KEY}", cwd=tree, env={"QUEEN_ALLOW_SECRET": "1"}).code == 0
+
+
+def test_what_is_staged_already_is_looked_at_and_stays_staged(
+    quick: QuickQueen, tree: Path
+) -> None:
+    (tree / "conf.py").write_text(f"TOKEN = '{KEY}'\n")
+    git(tree, "add", "conf.py")
+    refused = quick("land", "-m", "all", cwd=tree)
+    assert (refused.code, "looks like a secret: conf.py" in refused.err) == (5, True)
+    assert git(tree, "diff", "--cached", "--name-only").split() == ["conf.py"]
+
+
+def test_a_secret_that_a_hook_adds_is_taken_back(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text(f"#!/bin/sh\necho {KEY} > made.txt && git add made.txt\n")
+    hook.chmod(0o755)
+    before = git(tree, "rev-parse", "HEAD")
+    refused = quick("land", "-m", "all", cwd=tree)
+    assert (refused.code, "looks like a secret: made.txt" in refused.err) == (5, True), refused
+    assert git(tree, "rev-parse", "HEAD") == before
+    assert (tree / "README.md").read_text() == "changed\n"
+
+
+def test_what_a_hook_changes_otherwise_lands(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\necho formatted > README.md && git add README.md\n")
+    hook.chmod(0o755)
+    assert quick("land", "-m", "all", cwd=tree).code == 0
+    assert git(repo, "show", "main:README.md") == "formatted\n"
+
+
+@pytest.mark.parametrize("strategy", ["merge", "rebase"])
+@pytest.mark.parametrize("text", [["-m", "Both"], []])
+def test_a_secret_that_resolves_a_conflict_is_refused(
+    quick: QuickQueen, repo: Path, tree: Path, strategy: str, text: list[str]
+) -> None:
+    quick("config", "set", "land.strategy", strategy)
+    commit_file(repo, "README.md", f"theirs\n{KEY[:-1]}x\n")
+    assert quick("land", "-m", "mine", cwd=tree).code == 5
+    (tree / "README.md").write_text(f"both\n{KEY}\n")
+    git(tree, "add", "README.md")
+    refused = quick("land", "--continue", *text, cwd=tree)
+    assert (refused.code, "looks like a secret: README.md" in refused.err) == (5, True), refused
+    (tree / "README.md").write_text(f"both\n{KEY[:-1]}x\n")  # Their line is no new one.
+    git(tree, "add", "README.md")
+    assert quick("land", "--continue", *text, cwd=tree).code == 0
+
+
+def test_a_moved_file_with_an_old_secret_lands(quick: QuickQueen, tree: Path) -> None:
+    (tree / "conf.py").write_text(f"TOKEN = '{KEY}'\n")
+    git(tree, "add", "conf.py")
+    git(tree, "commit", "-qm", "meant")
+    (tree / "conf.py").rename(tree / "settings.py")
+    assert quick("land", "-m", "all", cwd=tree).code == 0
+
+
+def test_the_size_that_git_stores_counts(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    """As with Git LFS, whose filter leaves a pointer."""
+    git(repo, "config", "filter.short.clean", "head -c 100")
+    (tree / ".gitattributes").write_text("*.bin filter=short\n")
+    (tree / "large.bin").write_bytes(b"x" * (21 * 2**20))
+    assert quick("land", "-m", "all", cwd=tree).code == 0
+    assert git(repo, "cat-file", "-s", "main:large.bin").strip() == "100"
+
+
+def test_a_file_that_a_filter_makes_large_is_refused(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    git(repo, "config", "filter.long.clean", "yes | head -c 5300000")
+    (tree / ".gitattributes").write_text("*.bin filter=long\n")
+    (tree / "small.bin").write_text("x\n")
+    refused = quick("land", "-m", "all", cwd=tree)
+    assert (refused.code, "larger than 5 MiB: small.bin" in refused.err) == (5, True), refused
+
+
+def test_a_huge_file_is_not_even_stored(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    (tree / "huge.bin").write_bytes(os.urandom(21 * 2**20))
+    refused = quick("land", "-m", "all", cwd=tree)
+    assert (refused.code, "larger than 5 MiB: huge.bin" in refused.err) == (5, True), refused
+    sizes = [each.stat().st_size for each in (repo / ".git" / "objects").rglob("*")]
+    assert max(sizes) < 2**20
+
+
+def test_what_git_and_its_hooks_say_is_told(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    git(repo, "config", "core.autocrlf", "input")
+    (tree / "dos.txt").write_bytes(b"one\r\n")
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\nprintf 'style: \\033[31mfine\\n' >&2; seq 100 >&2\n")
+    hook.chmod(0o755)
+    done = quick("land", "-m", "all", cwd=tree)
+    assert done.code == 0, done
+    assert "CRLF will be replaced by LF" in done.out
+    assert "style: " in done.out
+    assert "\033" not in done.out
+    assert "more lines" in done.out
+
+
 def test_what_was_in_git_before_is_no_new_secret(quick: QuickQueen, repo: Path, tree: Path) -> None:
     (tree / "conf.py").write_text(f"TOKEN = '{KEY}'\n")
     git(tree, "add", "conf.py")

@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import os
-import re
+import shutil
+import tempfile
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import named, shell_word
-from queenbee.errors import QueenError
-from queenbee.git.landing.commands import git
+from queenbee.core.text import named, one_line, shell_word
+from queenbee.git.changes import merge_heads
+from queenbee.git.landing.commands import ACTION, git, line
+from queenbee.git.landing.nested import lost, unregistered
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.run import as_the_user, names_in, user_git
-from queenbee.services.writing.secrets import OVERRIDE, credentials_in
+from queenbee.git.unfit_blobs import MOST_BYTES, changes, unfit
+from queenbee.services.writing.secrets import OVERRIDE, refuse_secrets
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-MOST_BYTES = 5 * 2**20
-"""A larger file in git's history makes every clone slower for good."""
+    from queenbee.git.unfit_blobs import Change
+
+_HUGE_BYTES = 4 * MOST_BYTES
+"""No conversion but a filter makes a file so much smaller: git need not store it to find out."""
 _RECORDS = (".beads/queen_*.jsonl", ".beads/issues.jsonl", ".beads/archive/**")
 """Those of the main worktree count, and travel with that."""
-_SECRET_NAME = re.compile(
-    r"(?:^|/)(?:\.env(?:\.(?!example$|sample$|template$)[\w.-]+)?|\.netrc|\.pgpass|id_[a-z0-9]+"
-    r"|[^/]+\.(?:p12|pfx|key))$"
-)
+_MOST_SAID = 20
+"""So many lines of what git and its hooks said are passed on, each of so many characters:"""
+_MOST_CHARS = 200
 
 
-def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> None:
+def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[str]:
     """Commits all changes of a worktree, as `git add -A` and `git commit` do, with its hooks; none
-    is no error. Raises `NotLanded` for an unfinished merge, files over 5 MiB, what looks like a
-    secret, unless that is allowed, and a hook that refuses; then nothing is committed.
+    is no error. Returns the lines that git and the hooks said.
+
+    Raises `NotLanded` for an unfinished merge, files over 5 MiB, what looks like a secret, unless
+    that is allowed, other repositories, and a hook that refuses; then nothing is committed. Raises
+    `LooksLikeSecret` for the message.
     """
     wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     everything = (".", *(f":(exclude,glob){each}" for each in _RECORDS))
@@ -41,65 +48,121 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> None:
             f"in conflict: {named(open_)}", hint="resolve them, git add, then queen land --continue"
         )
     paths = [each[3:] for each in entries if each[:2] != "!!"]
-    _refuse_large(tree, paths)
-    if not allow_secrets:
-        _refuse_secrets(tree, entries)
     if not paths:
-        return
-    as_the_user("add", "--all", "--", *everything, cwd=tree)
+        return []
+    # Of all folders, git names only those.
+    nested = [each for each in paths if each.endswith("/")]
+    if nested:
+        raise unregistered(nested)
+    if not allow_secrets:
+        refuse_secrets({"message": message})
+    _refuse_huge(tree, paths)
+    sides = _sides(tree)
+    files, said = _stored(tree, everything)
+    if not _refuse_unfit(tree, sides, files, allow_secrets=allow_secrets) and not sides[1:]:
+        return _shown(said)  # Only what a submodule has that is not committed there.
+    # The index gets what was looked at, whatever the files are by now.
+    as_the_user("read-tree", "-i", "-m", files, cwd=tree)
     status, out, err = user_git("commit", "--quiet", f"--message={message}", cwd=tree)
     if status != 0:
-        said = " ".join(os.fsdecode(out + err).split())[-1000:]
-        raise NotLanded(f"the commit was refused, so nothing was landed: {said}", hint="git status")
+        why = os.fsdecode(out + err)
+        raise NotLanded(
+            f"the commit was refused, so nothing was landed: {' '.join(why.split())[-1000:]}",
+            hint="git status",
+        )
+    if line("rev-parse", "HEAD^{tree}", cwd=tree) != files:  # A hook has changed it.
+        try:
+            _refuse_unfit(tree, sides, "HEAD", allow_secrets=allow_secrets)
+        except NotLanded:
+            _take_back(tree, sides)
+            raise
+    return _shown(said + out + err)
 
 
-def _refuse_large(tree: str, paths: Sequence[str]) -> None:
-    large = [path for path in paths if _size(os.path.join(tree, path)) > MOST_BYTES]
+def refuse_resolved(tree: str) -> None:
+    """Raises `NotLanded` if what resolves the conflicts of a merge or of a rebase, and was added to
+    the index, should never be in git.
+    """
+    sides = _sides(tree)
+    if sides[1:] and not git("ls-files", "--unmerged", "-z", cwd=tree):
+        files = git("write-tree", cwd=tree).decode().strip()
+        _refuse_unfit(tree, sides, files, allow_secrets=False)
+
+
+def _sides(tree: str) -> list[str]:
+    """Returns the commits whose lines are no new ones: this one, and what a merge or a rebase that
+    is not finished brings in.
+    """
+    head = git("rev-parse", "--verify", "HEAD", cwd=tree).decode().strip()
+    rebased = line("rev-parse", "--verify", "--quiet", "REBASE_HEAD", cwd=tree)
+    return [head, *merge_heads(tree), *([rebased] if rebased else [])]
+
+
+def _stored(tree: str, everything: Sequence[str]) -> tuple[str, bytes]:
+    """Stores all changes in a tree object, without touching the index; returns its name, and what
+    git said.
+    """
+    path = git("rev-parse", "--git-path", "index", cwd=tree)
+    with tempfile.TemporaryDirectory() as folder:
+        index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+        # With its time, by which git knows which files it need not read.
+        shutil.copy2(os.path.join(tree, os.fsdecode(path.rstrip(b"\n"))), *index.values())
+        said = as_the_user("add", "--all", "--", *everything, cwd=tree, repository=index)
+        files = git("write-tree", cwd=tree, repository=index)
+        return files.decode().strip(), said
+
+
+def _take_back(tree: str, sides: Sequence[str]) -> None:
+    """Takes the commit back that was just made, and leaves the files and the index."""
+    head, *merged = sides
+    as_the_user("update-ref", "-m", ACTION, "HEAD", head, cwd=tree)
+    path = git("rev-parse", "--git-path", "MERGE_HEAD", cwd=tree)
+    if merged:
+        said = "".join(f"{each}\n" for each in merged).encode()
+        safe_open.write(os.path.join(tree, os.fsdecode(path.rstrip(b"\n"))), said)
+
+
+def _refuse_unfit(
+    tree: str, sides: Sequence[str], files: str, *, allow_secrets: bool
+) -> list[Change]:
+    """Returns what a commit changes. Raises `NotLanded` for what should never be in git."""
+    changed = changes(tree, sides, files)
+    refusal = lost(tree, changed, files)
+    if refusal is not None:
+        raise refusal
+    large, secret = unfit(tree, changed, allow_secrets=allow_secrets)
     if large:
+        raise _too_large(large)
+    if secret:
         raise NotLanded(
-            f"larger than 5 MiB: {named(large)}",
-            hint=f"echo {shell_word(large[0])} >> .gitignore; or, if it belongs in git, commit it "
-            "with git, then queen land",
-            files=large,
-        )
-
-
-def _refuse_secrets(tree: str, entries: Sequence[str]) -> None:
-    found = [each[3:] for each in entries if "D" not in each[:2] and _SECRET_NAME.search(each[3:])]
-    for path, text in _added(tree, entries):
-        if path not in found and credentials_in(text):
-            found.append(path)
-    if found:
-        raise NotLanded(
-            f"this looks like a secret: {named(found)}",
-            hint=f"echo {shell_word(found[0])} >> .gitignore, or remove it; if it is none: "
+            f"this looks like a secret: {named(secret)}",
+            hint=f"echo {shell_word(secret[0])} >> .gitignore, or remove it; if it is none: "
             f"{OVERRIDE}=1 queen land …",
-            files=found,
+            files=secret,
         )
+    return changed
 
 
-def _added(tree: str, entries: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yields the files with the text that they would add: of a tracked one only the new lines."""
-    for entry in entries:
-        path, state = entry[3:], entry[:2]
-        if "D" in state:
-            continue
-        if state == "??":
-            yield path, _text(os.path.join(tree, path))
-            continue
-        shown = ("diff", "HEAD", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-color")
-        lines = (
-            git(*shown, "--", f":(literal){path}", cwd=tree).decode(errors="replace").split("\n")
-        )
-        yield path, "\n".join(each[1:] for each in lines if each[:1] == "+" and each[:3] != "+++")
+def _refuse_huge(tree: str, paths: Sequence[str]) -> None:
+    """Raises `NotLanded` for files that need not be stored first to know that they are too large:
+    those that no filter makes smaller.
+    """
+    huge = [path for path in paths if _size(os.path.join(tree, path)) > _HUGE_BYTES]
+    if huge:
+        asked = os.fsencode("\0".join(huge))
+        said = names_in(git("check-attr", "-z", "--stdin", "filter", cwd=tree, stdin=asked))
+        filters = dict(zip(said[::3], said[2::3], strict=True))
+        if large := [each for each in huge if filters.get(each) in ("unspecified", "unset")]:
+            raise _too_large(large)
 
 
-def _text(path: str) -> str:
-    try:
-        data = safe_open.read(path, MOST_BYTES)
-    except (OSError, QueenError):  # A link, or a repository of its own: git takes no text of it.
-        return ""
-    return "" if b"\0" in data[:8000] else data.decode(errors="replace")
+def _too_large(files: Sequence[str]) -> NotLanded:
+    return NotLanded(
+        f"larger than 5 MiB: {named(files)}",
+        hint=f"echo {shell_word(files[0])} >> .gitignore; or, if it belongs in git, commit it "
+        "with git, then queen land",
+        files=files,
+    )
 
 
 def _size(path: str) -> int:
@@ -107,3 +170,9 @@ def _size(path: str) -> int:
         return os.lstat(path).st_size
     except OSError:
         return 0
+
+
+def _shown(said: bytes) -> list[str]:
+    lines = [one_line(each, _MOST_CHARS) for each in os.fsdecode(said).splitlines() if each.strip()]
+    more = [f"… {len(lines) - _MOST_SAID} more lines"] if len(lines) > _MOST_SAID else []
+    return lines[:_MOST_SAID] + more

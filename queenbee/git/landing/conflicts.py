@@ -42,7 +42,9 @@ _REGULAR = frozenset({"100644", "100755"})
 class Joins:
     """Which rules join the conflicts of which files: the settings `[land] join` and `union`."""
 
-    def __init__(self, union: Sequence[str] = (), which: str = "on") -> None:
+    def __init__(
+        self, union: Sequence[str] = (), which: str = "on", is_checked: bool = False
+    ) -> None:
         try:
             everybody_appends_to("", which, union)
         except ValueError as error:
@@ -51,7 +53,7 @@ class Joins:
             ) from error
         self._union = union
         self._which = which
-        self.is_checked = False
+        self.is_checked = is_checked
         """Whether a check runs on the result: some rules count only then."""
 
     def keeps_both(self, path: str) -> bool:

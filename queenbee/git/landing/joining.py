@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
+from queenbee.errors import ExternalFailure
 from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, git, line
 from queenbee.git.landing.conflicts import Unmerged
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from queenbee.git.landing.conflicts import Joined, Joins
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.work import Rules
+    from queenbee.git.objects import Objects
 
     Author = Mapping[str, str]
     """The variables that name the author of a commit."""
@@ -68,7 +71,7 @@ class Joining:
             if is_new:
                 self._merge(target, self._subject or f"Merge branch '{place.branch}'")
             settings_merge.mend(self._commands, place.tree, target)
-            top = Top.of(place.tree)
+            top = self.top(place.head())
             if self._strategy == SQUASH:
                 self._squash(target, top)
             elif not _is_one_step(target, top):
@@ -240,7 +243,7 @@ class Joining:
 
     def top(self, commit: str) -> Top:
         """Returns what a commit says."""
-        return self._made.get(commit) or Top.of(self._place.tree, commit)
+        return self._made.get(commit) or Top.of(self._place.objects, commit)
 
     def _is_published(self, commit: str) -> bool:
         asked = ("for-each-ref", "--count=1", "--contains", no_dash(commit), "refs/remotes")
@@ -336,15 +339,31 @@ class Top:
     message: str
 
     @classmethod
-    def of(cls, tree: str, commit: str = "HEAD") -> Top:
-        """Asks git once."""
-        wanted = "--format=%H%x00%P%x00%an%x00%ae%x00%ad%x00%B"
-        said = git("show", "-s", wanted, "--date=raw", no_dash(commit), "--", cwd=tree)
-        top, parents, name, email, date, message = said.decode(errors="surrogateescape").split(
-            "\0", 5
-        )
-        who = {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": f"@{date}"}
-        return cls(top, parents.split(), who, message)
+    def of(cls, objects: Objects, commit: str) -> Top:
+        """Raises `ExternalFailure` if there is no such commit."""
+        found = objects.read(commit)
+        if found is None or found[1] != "commit":
+            raise ExternalFailure(f"git has no commit {commit}", program="git")
+        head, _, body = found[2].partition(b"\n\n")
+        # Lines that begin with a space continue a signature.
+        said = [each.partition(b" ") for each in head.split(b"\n") if not each.startswith(b" ")]
+        fields = {name: value for name, _, value in said}
+        encoding = fields.get(b"encoding", b"utf-8")
+        who, _, date = _text(fields.get(b"author", b""), encoding).rpartition("> ")
+        name, _, email = who.partition("<")
+        author = {
+            "GIT_AUTHOR_NAME": name.strip(),
+            "GIT_AUTHOR_EMAIL": email,
+            "GIT_AUTHOR_DATE": f"@{date}",
+        }
+        parents = [value.decode() for name, _, value in said if name == b"parent"]
+        return cls(found[0], parents, author, _text(body, encoding))
+
+
+def _text(data: bytes, encoding: bytes) -> str:
+    with suppress(LookupError, UnicodeError):
+        return data.decode(encoding.decode("ascii"), "surrogateescape")
+    return data.decode(errors="surrogateescape")
 
 
 def _is_one_step(target: str, top: Top) -> bool:

@@ -15,7 +15,7 @@ from queenbee.git import let_ask, touched
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.landing import land
 from queenbee.git.landing.refusals import SHOWN
-from queenbee.git.landing.requests import forget, kept_issues, no_check, whole_check
+from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
@@ -81,8 +81,8 @@ def land_issue(
     nothing is landed then.
     """
     let_ask(hive)
-    rules = Rules.of(hive)
-    check = whole_check(rules.check, asked)
+    rules = Rules.of(hive, asked.check)
+    refuse_unchecked(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
     issue_id, *others = dict.fromkeys(_issue(hive, each) for each in (asked.issue_id, *asked.also))
     also = [*map(str, others)]
@@ -94,15 +94,16 @@ def land_issue(
         also=also,
         env=env,
         on_progress=on_progress,
+        tell=tell,
         is_confirmed=terms.confirm,
-        is_unchecked=check is None and not asked.unchecked,
+        is_unchecked=rules.check is None and not asked.unchecked,
         asked=asked,
     )
     _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
     work.look_again()
     work.commit()
-    landed = partial(land, hive, check=check, rules=rules, work=work, tell=tell)
+    landed = partial(land, hive, check=None, rules=rules, work=work, tell=tell)
     landing = landed(wait_s=asked.wait_s, go_on=asked.go_on)
     if landing.landed:
         forget(hive.layout)
@@ -158,6 +159,7 @@ class _IssueWork(Work):
     issue_id: str | None
     env: Mapping[str, str]
     on_progress: Callable[[Progress], None] | None
+    tell: Callable[[str], None]
     is_confirmed: bool
     is_unchecked: bool
     """Whether no check is set or given, and nobody said that none is needed."""
@@ -182,20 +184,35 @@ class _IssueWork(Work):
         self.asked.keep(self.hive.layout)
 
     def commit(self) -> None:
-        """Commits all changes of the worktree, if that is asked for."""
+        """Commits all changes of the worktree, if that is asked for; looks at what was resolved, if
+        that goes on.
+        """
         layout = self.hive.layout
-        if self.asked.message is None or layout.worktree is None:
+        message, allowed = self.asked.message, self.hive.allow_secrets
+        if layout.worktree is None or (message is None and (allowed or not self.asked.go_on)):
             return
-        from queenbee.git.landing.committing import commit_all  # noqa: PLC0415 - start-up
+        from queenbee.git.landing.committing import (  # noqa: PLC0415 - start-up
+            commit_all,
+            refuse_resolved,
+        )
 
+        if message is None:
+            refuse_resolved(layout.tree)
+            return
         self.refuse_unchecked()
-        commit_all(layout.tree, self.asked.message, allow_secrets=self.hive.allow_secrets)
+        for said in commit_all(layout.tree, message, allow_secrets=allowed):
+            self.tell(said)
 
     def refuse_unchecked(self) -> None:
         """Raises `InvalidInput` if no check would run."""
         bead = self.hive.documents.find_bead(self.issue_id) if self.issue_id is not None else None
         if self.is_unchecked and bead is None:
             raise no_check(self.hive.layout.tree)
+
+    def judged_by(self, check: str | None) -> None:
+        """Raises `InvalidInput` if nothing would check the commit that is to land."""
+        self.is_unchecked = check is None and not self.asked.unchecked
+        self.refuse_unchecked()
 
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""

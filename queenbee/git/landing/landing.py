@@ -64,17 +64,15 @@ def land(  # noqa: PLR0913 - by name
 ) -> Landing:
     """Lands the branch of this worktree on the branch of the main worktree, when its turn comes.
 
-    `check` is a shell command that runs at the top of this worktree after the merge; by default
-    that of `rules`, which are the hive's by default. `go_on` first commits the merge whose
-    conflicts were resolved.
+    `check` is a shell command that runs at the top of this worktree after the merge. Without
+    `rules`, those that are set count, and their check runs too. `go_on` first commits the merge
+    whose conflicts were resolved.
 
     Raises `InvalidInput` outside a linked worktree, `NotLanded`, and `Busy` if the turn does not
     come within `wait_s`.
     """
-    rules = rules or Rules.of(store)
-    rules = replace(rules, check=check or rules.check)
+    rules = replace(rules, check=check or rules.check) if rules else Rules.of(store, check)
     with Interrupts() as interrupts, _One(store, interrupts, rules, work or Work(), tell) as one:
-        one.joining.joins.is_checked = bool(rules.check)
         done = one.done_before()
         if done is not None:
             return done
@@ -147,7 +145,7 @@ class _One:
         )
         self.commands = Commands(interrupts, self.step)
         self.place.commands = self.commands
-        joins = Joins(rules.union, rules.join)
+        joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(self.place, rules, joins, work.subject())
         self._trial = Trial(self.place, self.joining, rules, work, tell)
         self._told = 0
@@ -164,6 +162,7 @@ class _One:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.place.objects.close()
         self.step.close()
 
     def heal(self) -> None:
@@ -353,7 +352,16 @@ class _One:
         _refuse_held(self.work.held(changed))
         self.work.look_again()
         self.commands.stop_if_asked()
+        self._take_rules(self.joining.target, head)
+        place.objects.close()  # A check may take an hour.
+        self.work.judged_by(self.rules.check)
         return head, changed
+
+    def _take_rules(self, target: str, head: str) -> None:
+        """Finds the rules for a commit that is to land on a commit of the target."""
+        self.rules = self.rules.judged(self.place.objects, target, head)
+        self.joining.joins = Joins(self.rules.union, self.rules.join, bool(self.rules.check))
+        self._trial.judge_by(self.rules)
 
     def _stop_undoing(self, changed: dict[str, list[str]]) -> None:
         """Raises `NotLanded`, once, for files that the branch puts back to what they were before
@@ -405,6 +413,7 @@ class _One:
         return carrying
 
     def _join(self) -> str:
+        self._take_rules(self.place.tip(), self.place.head())
         try:
             return self.joining.join()
         except Unresolved as error:

@@ -13,7 +13,9 @@ from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import ACTION, RAW, contents, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
+from queenbee.git.landing.nested import lost_between
 from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
+from queenbee.git.objects import Objects
 from queenbee.git.run import names_in, user_git
 from queenbee.services.waiting import landing_steps
 from queenbee.services.waiting.landing_turn import folder_of
@@ -48,6 +50,8 @@ class Place:
                 hint="git push" if bare else "queen worktree add NAME, and work there",
             )
         self.commands: Commands
+        self.objects = Objects(here.tree)
+        """Reads commits and files of commits; to be closed."""
         self.tree = here.tree
         self.git_dir = here.git_dir
         self.common_dir = here.common_dir
@@ -202,7 +206,7 @@ class Place:
 
     def changed(self) -> dict[str, list[str]]:
         """Returns the files that differ from the target, as `contents` does. Raises `NotLanded` if
-        there are no commits to land.
+        there are no commits to land, or they name one of another repository that is only here.
         """
         # A `.gitmodules` may ask git not to show that a submodule has moved.
         wanted = ("diff", *RAW, "--ignore-submodules=none", no_dash(self.target_ref), "HEAD", "--")
@@ -213,6 +217,8 @@ class Place:
                 hint="if you have not committed your work: queen land -m 'WHAT YOU DID'; "
                 "if there is nothing to commit: queen complete ISSUE",
             )
+        if refusal := lost_between(self.tree, self.target_ref, "HEAD", changed):
+            raise refusal
         return changed
 
     def refuse_unreadable(self, changed: Sequence[str]) -> None:

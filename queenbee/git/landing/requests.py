@@ -104,19 +104,13 @@ def forget(layout: Layout) -> None:
             safe_open.unlink(_path(layout, name))
 
 
-def whole_check(rules_check: str | None, asked: Request) -> str | None:
-    """Returns the shell command that must pass: the check that is set, and the one that is asked
-    for. Raises `InvalidInput` for a request to do without.
-    """
-    checks = list(dict.fromkeys(each for each in (rules_check, asked.check) if each))
-    if asked.unchecked and checks:
+def refuse_unchecked(check: str | None, asked: Request) -> None:
+    """Raises `InvalidInput` for a request to do without the check that there is."""
+    if asked.unchecked and check is not None:
         raise InvalidInput(
-            f"there is a check, which always runs: {checks[0]}",
+            f"there is a check, which always runs: {check}",
             hint="leave out --unchecked; or: queen config unset land.check",
         )
-    if len(checks) < 2:
-        return checks[0] if checks else None
-    return " && ".join(f"({each}\n)" if {"#", "\n"} & set(each) else f"({each})" for each in checks)
 
 
 _ONCE = "queen land --check COMMAND; or without: queen land --unchecked"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit, line
+from queenbee.git.landing.judging import Judging, whole_check
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
     from queenbee.git.landing.conflicts import Joined
+    from queenbee.git.objects import Objects
     from queenbee.services.open_store import Store
 
 CHECK = "queenbee.check"
@@ -85,7 +87,7 @@ class Rules:
     """How work lands in a repository."""
 
     check: str | None = None
-    """A shell command that has to pass."""
+    """A shell command that has to pass: all those that are set or asked for."""
     strategy: str = MERGE
     union: Sequence[str] = ()
     """Patterns, as in `.gitignore`, of files in which what both sides added is kept."""
@@ -100,25 +102,49 @@ class Rules:
     """Whether the commit that lands carries the records of the hive."""
     signs: bool = False
     """Whether the user signs commits."""
+    machine_check: str = ""
+    """What this machine's git says in place of the settings."""
+    asked: str | None = None
+    """A check that is asked for once."""
+    judging: Judging | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, store: Store) -> Rules:
-        """Returns what the settings of the hive and of this machine say; the latter first."""
+    def of(cls, store: Store, asked: str | None = None) -> Rules:
+        """Returns what this machine and the files of settings say; the former first. `asked` is a
+        check that must pass too.
+        """
         said = store.layout.settings
         tree = store.layout.tree
-        asked = ("config", "-z", "--get-regexp", rf"^({CHECK}|commit\.gpgsign)$")
-        lines = (line(*asked, cwd=tree) or "").split("\0")
+        wanted = ("config", "-z", "--get-regexp", rf"^({CHECK}|commit\.gpgsign)$")
+        lines = (line(*wanted, cwd=tree) or "").split("\0")
         own = {each.partition("\n")[0]: each.partition("\n")[2] for each in lines if each}
-        return cls(
-            check=own.get(CHECK) or said.land_check or None,
+        rules = cls(
             strategy=said.land_strategy,
-            union=said.land_union,
-            join=said.land_join,
-            check_timeout_s=said.land_check_timeout_s,
             batch=said.land_batch,
             jobs=said.land_jobs,
             records=carries_records(store.layout),
             signs=own.get("commit.gpgsign", "no").lower() in ("", "true", "yes", "on", "1"),
+            machine_check=own.get(CHECK, ""),
+            asked=asked,
+        )
+        return rules._judged_by(Judging.of(store.layout))
+
+    def judged(self, objects: Objects, target: str, head: str) -> Rules:
+        """Returns those that count for a commit that is to land on a commit of the target."""
+        if self.judging is None:
+            return self
+        return self._judged_by(self.judging.at(objects, target, head))
+
+    def _judged_by(self, judging: Judging) -> Rules:
+        said = judging.settings
+        checks = [self.machine_check] if self.machine_check else judging.checks
+        return replace(
+            self,
+            check=whole_check([*checks, *filter(None, (self.asked,))]),
+            check_timeout_s=said.land_check_timeout_s,
+            union=said.land_union,
+            join=said.land_join,
+            judging=judging,
         )
 
 
@@ -178,6 +204,9 @@ class Work:
 
     def look_again(self) -> None:
         """Called when the turn has come, before the check; refuses what must not land now."""
+
+    def judged_by(self, check: str | None) -> None:
+        """Called with the check that judges the commit; refuses one that nothing would check."""
 
     def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
         """Returns whether the branch of another droid must wait for its own turn."""

@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 PATH = os.path.join(os.path.dirname(__file__), "credentials.json")
 FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 _SIGNED = "JSON Web Token"
-# Kinds that detect-secrets does not know yet, in the form that their makers document.
+# Kinds that detect-secrets does not know yet, in the form that their makers document, each with the
+# words that a match needs.
 _NEWER = (
-    ("GitHub Token", r"(?<!\w)github_pat_[A-Za-z0-9_]{36,}"),
-    ("Anthropic Key", r"(?<!\w)sk-ant-[A-Za-z0-9]+-[A-Za-z0-9_-]{32,}"),
-    ("OpenAI Key", r"(?<!\w)sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{32,}"),
-    ("Google API Key", r"(?<!\w)AIza[A-Za-z0-9_-]{35}"),
-    ("npm Token", r"(?<!\w)npm_[A-Za-z0-9]{36}"),
-    ("Hugging Face Token", r"(?<!\w)hf_[A-Za-z0-9]{34}"),
-    ("Google OAuth Secret", r"(?<!\w)GOCSPX-[A-Za-z0-9_-]{28}"),
-    ("DigitalOcean Token", r"(?<!\w)do[opr]_v1_[a-f0-9]{64}"),
-    ("Docker Token", r"(?<!\w)dckr_[po]at_[A-Za-z0-9_-]{27,}"),
+    ("GitHub Token", r"(?<!\w)github_pat_[A-Za-z0-9_]{36,}", [["github_pat_"]]),
+    ("Anthropic Key", r"(?<!\w)sk-ant-[A-Za-z0-9]+-[A-Za-z0-9_-]{32,}", [["sk-ant-"]]),
+    ("OpenAI Key", r"(?<!\w)sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{32,}", [["sk-"]]),
+    ("Google API Key", r"(?<!\w)AIza[A-Za-z0-9_-]{35}", [["aiza"]]),
+    ("npm Token", r"(?<!\w)npm_[A-Za-z0-9]{36}", [["npm_"]]),
+    ("Hugging Face Token", r"(?<!\w)hf_[A-Za-z0-9]{34}", [["hf_"]]),
+    ("Google OAuth Secret", r"(?<!\w)GOCSPX-[A-Za-z0-9_-]{28}", [["gocspx-"]]),
+    ("DigitalOcean Token", r"(?<!\w)do[opr]_v1_[a-f0-9]{64}", [["_v1_"]]),
+    ("Docker Token", r"(?<!\w)dckr_[po]at_[A-Za-z0-9_-]{27,}", [["dckr_"]]),
     # As in a file `.env`: without quotes, a value may be code, so it must look random as well.
     (
         "Secret Variable",
@@ -37,25 +38,37 @@ _NEWER = (
             r"(?<!\w)[A-Z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY)=(?=\w*[a-z])"
             r"(?=\w*[A-Z])(?=\w*\d)[A-Za-z0-9_+/=-]{20,}(?![\w.(\[])"
         ),
+        [["password=", "passwd=", "secret=", "token=", "key="]],
     ),
 )
 
-_rules: list[tuple[str, re.Pattern[str]]] = []
+_rules: list[tuple[str, re.Pattern[str], list[list[str]]]] = []
 
 
 def kinds_in(line: str) -> list[str]:
-    """Returns the kinds of credentials that a line seems to hold, each once."""
+    """Returns the kinds of credentials that a line, or some of them, seems to hold, each once."""
     if not _rules:
-        _rules.extend((kind, re.compile(pattern, flags)) for kind, pattern, flags in rules())
-        _rules.extend((kind, re.compile(pattern)) for kind, pattern in _NEWER)
-    return list(dict.fromkeys(kind for kind, rule in _rules if _matches(kind, rule, line)))
+        _rules.extend(rules())
+        _rules.extend((kind, re.compile(pattern), needs) for kind, pattern, needs in _NEWER)
+    folded = line.casefold()
+    found = (
+        kind
+        for kind, rule, needs in _rules
+        # To look for a word takes a hundredth of the time that an expression does.
+        if all(any(word in folded for word in words) for words in needs)
+        and _matches(kind, rule, line)
+    )
+    return list(dict.fromkeys(found))
 
 
-def rules() -> Iterable[tuple[str, str, int]]:
-    """Yields the kind, the expression and its flags of each rule."""
+def rules() -> Iterable[tuple[str, re.Pattern[str], list[list[str]]]]:
+    """Yields the kind and the expression of each rule of detect-secrets, with lists of words, in
+    lower case: each match has a word of every list.
+    """
     with open(PATH, "rb") as file:
         for rule in json.load(file):
-            yield rule["kind"], rule["pattern"], sum(FLAGS[each] for each in rule["flags"])
+            flags = sum(FLAGS[each] for each in rule["flags"])
+            yield rule["kind"], re.compile(rule["pattern"], flags), rule["needs"]
 
 
 def _matches(kind: str, rule: re.Pattern[str], line: str) -> bool:

@@ -111,8 +111,16 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
 def credentials_in(text: str) -> list[str]:
     """Returns the kinds of credentials that a text holds by their form, such as the keys of a known
     service; not what code only assigns to a name like `password`.
+
+    Lines are looked at many at a time; only those of a window that holds something, one by one.
     """
-    return sorted({kind for line in text.splitlines() for kind in _found(line)} - {_ASSIGNMENT})
+    from queenbee.services.writing.credentials import kinds_in  # noqa: PLC0415 - start-up
+
+    found: set[str] = set()
+    for lines in _windows(text):
+        if kinds_in("\n".join(lines)):
+            found.update(kind for line in lines for kind in _found(line))
+    return sorted(found - {_ASSIGNMENT})
 
 
 def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
@@ -149,6 +157,21 @@ def _found(text: str) -> Iterable[str]:
         from queenbee.services.writing.credentials import kinds_in  # noqa: PLC0415 - start-up
 
         yield from kinds_in(piece)
+
+
+def _windows(text: str) -> Iterable[list[str]]:
+    """Yields the lines of a text, and the pieces of long ones, as many at a time as a window has
+    room for.
+    """
+    window: list[str] = []
+    left = _WINDOW
+    for piece in _pieces(text):
+        if len(piece) > left and window:
+            yield window
+            window, left = [], _WINDOW
+        window.append(piece)
+        left -= len(piece) + 1
+    yield window
 
 
 def _pieces(text: str) -> Iterable[str]:

@@ -97,11 +97,12 @@ def text_of(path: str) -> str:
         raise not_toml(path, error) from error
 
 
-def replace(layout: Layout, change: Callable[[str], str]) -> bool:
+def replace(layout: Layout, change: Callable[[str], str], path: str | None = None) -> bool:
     """Replaces the text of the settings by what `change` makes of it, for a caller that has the
-    hive's lock; returns whether it is another. Raises as `change` does, and `Unwritable`.
+    hive's lock; returns whether it is another. `path` is that of a branch, in place of the hive's.
+    Raises as `change` does, and `Unwritable`.
     """
-    path = os.path.join(layout.beads_dir, FILE_NAME)
+    path = path or os.path.join(layout.beads_dir, FILE_NAME)
     before = text_of(path)
     after = change(before)
     if after != before:
@@ -109,7 +110,9 @@ def replace(layout: Layout, change: Callable[[str], str]) -> bool:
     return after != before
 
 
-def changed_under_lock(layout: Layout, change: Callable[[str], str], *, holder: str) -> bool:
+def changed_under_lock(
+    layout: Layout, change: Callable[[str], str], *, holder: str, path: str | None = None
+) -> bool:
     """Does as `replace`, under the hive's lock. Raises `Busy` too."""
     with KernelLock(
         layout.lock_path,
@@ -117,12 +120,20 @@ def changed_under_lock(layout: Layout, change: Callable[[str], str], *, holder: 
         timeout_s=layout.settings.lock_timeout_s,
         prepare=lambda: make_state_dir(layout),
     ):
-        return replace(layout, change)
+        return replace(layout, change, path)
 
 
-def set_value(layout: Layout, name: str, value: object, *, holder: str, add: bool = False) -> bool:
+def set_value(
+    layout: Layout,
+    name: str,
+    value: object,
+    *,
+    holder: str,
+    add: bool = False,
+    path: str | None = None,
+) -> bool:
     """Sets a setting, or removes it with None; returns whether that changed the file. With `add`,
-    a list keeps what it has.
+    a list keeps what it has. `path` is the file of a branch, in place of the hive's.
 
     Raises `InvalidInput` for a value that is not allowed, and for a setting that another command
     writes; and as `changed_under_lock` does.
@@ -144,7 +155,7 @@ def set_value(layout: Layout, name: str, value: object, *, holder: str, add: boo
             now = [*before, *(each for each in value if each not in before)]
         return text if now == before else with_values(text, {name: now})
 
-    return changed_under_lock(layout, change, holder=holder)
+    return changed_under_lock(layout, change, holder=holder, path=path)
 
 
 def parsed(setting: Setting, words: list[str]) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import credential_rules
@@ -241,7 +240,7 @@ THEIRS = {
     for kind, make in get_mapping_from_secret_type_to_class().items()
     if kind not in credential_rules.LEFT_OUT
 }
-RULES = [re.compile(pattern, flags) for _, pattern, flags in credentials.rules()]
+RULES = [rule for _, rule, _ in credentials.rules()]
 WEB_TOKENS = ("eyJhbGciOiJub25lIn0", "eyJhIjoxfQ", "eyJ", "e30", "bm8", "a", "", "_-", "c2ln")
 
 
@@ -258,11 +257,26 @@ def test_what_detect_secrets_finds_in_a_line_is_found_and_nothing_else(text: str
         # It overlooks a token in which an optional part of the expression is empty.
         overlooked = {
             kind
-            for kind, pattern, flags in credentials.rules()
-            if any(re.findall(pattern, line, flags)) is False and re.search(pattern, line, flags)
+            for kind, rule, _ in credentials.rules()
+            if any(rule.findall(line)) is False and rule.search(line)
         }
         ours = set(credentials.kinds_in(line))
         assert theirs <= ours <= theirs | overlooked
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(RULES).flatmap(lambda rule: st.from_regex(rule, fullmatch=True)),
+            st.text(max_size=80),
+            st.sampled_from(["key: ", "  ", "a" * 3_000, TOKEN]),
+        ),
+        max_size=8,
+    )
+)
+def test_many_lines_at_a_time_hold_what_each_of_them_holds(lines: list[str]) -> None:
+    each = {kind for line in "\n".join(lines).splitlines() for kind in secrets._found(line)}
+    assert set(secrets.credentials_in("\n".join(lines))) == each - {secrets._ASSIGNMENT}
 
 
 def check_web_tokens() -> None:

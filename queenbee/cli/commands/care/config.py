@@ -12,8 +12,9 @@ from queenbee.cli.app import Invocation, command, group, tell
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shell_word
-from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landed import uncommitted
+from queenbee.git.landing.judging import JUDGING, branch_file, counting
 from queenbee.git.run import without_programs
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
@@ -38,27 +39,49 @@ def _path(layout: Layout) -> str:
     return os.path.join(layout.beads_dir, FILE_NAME)
 
 
-def _values(layout: Layout) -> dict[str, object]:
-    """Returns what counts: what the file says or, while it cannot be read, what it said last."""
-    if layout.settings.problem is None:
-        return editing.values_in(_path(layout))
-    return editing.values_in(last_good_path(layout.state_dir))
+def _rows(layout: Layout) -> list[dict[str, object]]:
+    """Returns all settings with what counts now: while the file cannot be read, what it said last.
+
+    `elsewhere` are the files that say something else, which counts once it is committed or landed.
+    """
+    path = _path(layout)
+    if layout.settings.problem is not None:
+        path = last_good_path(layout.state_dir)
+    files = {path: editing.values_in(path)}
+    with suppress(QueenError):
+        own = branch_file(layout, "land.check")
+        files |= {own: editing.values_in(own)} if own is not None else {}
+    counts = counting(layout, files[path])
+    return [_row(each, counts, files) for each in SETTINGS]
 
 
-def _row(setting: Setting, said: Mapping[str, object]) -> dict[str, object]:
+def _row(
+    setting: Setting, said: Mapping[str, object], files: Mapping[str, Mapping[str, object]]
+) -> dict[str, object]:
+    value = said.get(setting.name, setting.default)
+    others = {path: each.get(setting.name, setting.default) for path, each in files.items()}
     return {
         "name": setting.name,
-        "value": said.get(setting.name, setting.default),
+        "value": value,
         "default": setting.default,
         "is_set": setting.name in said,
         "allowed": setting.type.allowed,
         "sentence": setting.sentence,
+        "elsewhere": [
+            {"path": path, "value": each}
+            for path, each in others.items()
+            if setting.name in JUDGING and each != value
+        ],
     }
 
 
-def _show_list(rows: Sequence[dict[str, object]]) -> None:
+def _show_list(rows: Sequence[dict[str, Any]]) -> None:
     cells = [
-        [str(row["name"]), printable(in_toml(row["value"])), "" if row["is_set"] else "default"]
+        [
+            str(row["name"]),
+            printable(in_toml(row["value"])),
+            "not as in the file" if row["elsewhere"] else "" if row["is_set"] else "default",
+        ]
         for row in rows
     ]
     table(["SETTING", "VALUE", ""], cells, empty="No settings.", text=["VALUE"])
@@ -67,14 +90,16 @@ def _show_list(rows: Sequence[dict[str, object]]) -> None:
 @command("list", show=_show_list, example="queen config list", opens_hive=False)
 def list_(call: Invocation) -> list[dict[str, object]]:
     """List all settings with their values"""
-    said = _values(_layout(call))
-    return [_row(each, said) for each in SETTINGS]
+    return _rows(_layout(call))
 
 
-def _show_value(row: dict[str, object]) -> None:
+def _show_value(row: dict[str, Any]) -> None:
     value = row["value"]
     if not row["is_set"]:
         tell(f"{row['name']} is not set; this is the default")
+    for each in row["elsewhere"]:
+        said = f"{each['path']} says {in_toml(each['value'])}"
+        tell(f"{printable(said)}, which counts once the main branch has it")
     for each in value if isinstance(value, list) else [value]:
         say(printable(each if isinstance(each, str) else in_toml(each)))
 
@@ -83,8 +108,8 @@ def _show_value(row: dict[str, object]) -> None:
 @_NAME
 def get(call: Invocation, name: str) -> dict[str, object]:
     """Show the value of a setting"""
-    setting = editing.setting_named(name)
-    return _row(setting, _values(_layout(call)))
+    editing.setting_named(name)
+    return next(each for each in _rows(_layout(call)) if each["name"] == name)
 
 
 def _show_changed(value: dict[str, Any]) -> None:
@@ -94,25 +119,31 @@ def _show_changed(value: dict[str, Any]) -> None:
         say(f"{what} already{by}")
         return
     say(f"{what}{'' if value['is_set'] else ' again, by default'}")
-    if value["to_commit"]:
-        say(f"other clones get it once it is committed: {value['to_commit']}")
+    if value["to_land"]:
+        say(f"it counts once it has landed: {value['to_land']}")
+    elif value["to_commit"]:
+        who = "it counts" if value["name"] in JUDGING else "other clones get it"
+        say(f"{who} once it is committed: {value['to_commit']}")
 
 
 def _change(call: Invocation, name: str, value: object, *, add: bool = False) -> dict[str, object]:
     """Sets a setting, or removes it with None; returns it as it is now, and who set it before."""
     layout = _layout(call)
-    path = _path(layout)
     setting = editing.setting_named(name)
-    changed = editing.set_value(layout, name, value, holder=call.actor or "queen config", add=add)
+    own = branch_file(layout, name)
+    path = own or _path(layout)
+    holder = call.actor or "queen config"
+    changed = editing.set_value(layout, name, value, holder=holder, add=add, path=own)
     by = ""
     if not changed and value is not None:
         from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up
 
         line = line_of(editing.text_of(path), name)
-        by = who(layout, line) if line is not None else ""
-    to_commit = _to_commit(layout) if changed else ""
-    row = _row(setting, editing.values_in(path))
-    return {**row, "changed": changed, "by": by, "to_commit": to_commit}
+        by = who(layout, line, os.path.dirname(path)) if line is not None else ""
+    to_commit = _to_commit(layout) if changed and own is None else ""
+    to_land = "queen land -m settings" if changed and own is not None else ""
+    row = _row(setting, editing.values_in(path), {})
+    return {**row, "changed": changed, "by": by, "to_commit": to_commit, "to_land": to_land}
 
 
 def _to_commit(layout: Layout) -> str:
@@ -143,7 +174,8 @@ def set_(call: Invocation, name: str, values: tuple[str, ...], add: bool) -> dic
     """Set a setting for everybody who shares the hive
 
     Comments and the order of the file stay. The next commit of .beads/queen.toml brings it to other
-    clones; the worktrees of this one have it at once.
+    clones; the worktrees of this one have it at once. But the check, and what queen land joins,
+    count once the main branch has them. In a worktree of your own, land.* changes your branch.
     """
     setting = editing.setting_named(name)
     if not values:

@@ -16,6 +16,7 @@ from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.conflicts import with_markers
 from queenbee.git.landing.healing import go_back
+from queenbee.git.landing.nested import lost_between
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.store.git_trees import git_tree
 
@@ -117,11 +118,13 @@ class Batch:
         if self._joining.add(before, offer.head, offer.branch, offer.subject):
             changed = differing(place.tree, before, "HEAD")
         own = any(each.startswith(".beads/") for each in changed)
-        # One that takes back what others landed, or has markers, is told that itself.
+        # One that takes back what others landed, has markers or a commit of a submodule that is
+        # only here, is told that itself.
         here = changed and git_tree(offer.tree)
         since = began(here.git_dir if here else place.git_dir)
         back = undone(place.tree, since, self._joining.target, changed)
-        odd = back or with_markers(place.tree, changed)
+        lost = lost_between(offer.tree, before, place.head(), changed)
+        odd = back or lost or with_markers(place.tree, changed)
         if not changed or own or odd or is_held(offer, [*changed]):
             self._back_to(before)
         else:

@@ -35,10 +35,9 @@ class Trial:
     ) -> None:
         self._place = place
         self._commands = place.commands
-        self._rules = rules
         self._work = work
         self._tell = tell
-        self._check = check_of(rules.check, rules.check_timeout_s) if rules.check else None
+        self.judge_by(rules)
         self._joining = joining
         self._passed: set[str] = set()
         """Trees that passed elsewhere."""
@@ -47,6 +46,11 @@ class Trial:
         """Whether this branch is tried alone."""
         self.check_s: float | None = None
         self.check_said = ""
+
+    def judge_by(self, rules: Rules) -> None:
+        """Takes the check of these rules from here on."""
+        self._rules = rules
+        self._check = check_of(rules.check, rules.check_timeout_s) if rules.check else None
 
     def run(self, turn: LandingTurn, head: str) -> tuple[str, str | None]:
         """Returns the commit that was checked, and what failed of this branch alone, or None."""

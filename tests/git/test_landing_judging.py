@@ -1,0 +1,161 @@
+"""A landing is judged by the check of the commit under it, and by what the branch makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import Queen, QuickQueen, Ran, commit_file, git
+
+from queenbee import Hive
+from queenbee.git.landing import Rules, land
+
+SETTINGS = ".beads/queen.toml"
+
+
+def check_of(command: str) -> str:
+    return f"[land]\ncheck = '{command}'\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Where the checks of these tests write their names."""
+    return tmp_path / "log"
+
+
+def named(log: Path, name: str, status: int = 0) -> str:
+    """Returns a check that writes its name."""
+    return f"echo {name} >> {log}; exit {status}"
+
+
+def begin(repo: Path, tmp_path: Path, name: str = "one") -> Path:
+    """Returns a new linked worktree with a commit."""
+    tree = tmp_path / name
+    git(repo, "worktree", "add", "-q", str(tree), "-b", name)
+    commit_file(tree, f"{name}.txt", "x\n")
+    return tree
+
+
+def landing(queen: QuickQueen | Queen, tree: Path, *more: str) -> Ran:
+    return queen("land", *more, as_=tree.name, cwd=tree)
+
+
+def test_no_edit_of_a_file_takes_the_check_of_main_away(
+    queen: Queen, repo: Path, tmp_path: Path
+) -> None:
+    commit_file(repo, SETTINGS, check_of("false"))
+    tree, other = (begin(repo, tmp_path, name) for name in ("one", "two"))
+    before = git(repo, "rev-parse", "main")
+    assert landing(queen, tree).code == 1
+    for each in (repo, tree, other):
+        (each / SETTINGS).write_text(check_of("true"))
+    assert landing(queen, tree).code == 1
+    (repo / SETTINGS).write_text("")
+    assert landing(queen, tree).code == 1
+    (repo / SETTINGS).unlink()
+    assert landing(queen, tree).code == 1
+    assert git(repo, "rev-parse", "main") == before
+
+
+class TestABranchThatChangesTheCheck:
+    def test_lands_if_both_pass_and_then_its_own_counts(
+        self, quick: QuickQueen, repo: Path, tmp_path: Path, log: Path
+    ) -> None:
+        commit_file(repo, SETTINGS, check_of(named(log, "old")))
+        tree = begin(repo, tmp_path)
+        commit_file(tree, SETTINGS, check_of(named(log, "new")))
+        assert landing(quick, tree).code == 0
+        assert log.read_text() == "old\nnew\n"
+        commit_file(tree, "more.txt", "x")
+        assert landing(quick, tree).code == 0
+        assert log.read_text() == "old\nnew\nnew\n"
+
+    @pytest.mark.parametrize(("old", "new"), [(1, 0), (0, 1)])
+    def test_lands_nothing_if_one_of_them_fails(
+        self, quick: QuickQueen, repo: Path, tmp_path: Path, log: Path, old: int, new: int
+    ) -> None:
+        commit_file(repo, SETTINGS, check_of(named(log, "old", old)))
+        tree = begin(repo, tmp_path)
+        commit_file(tree, SETTINGS, check_of(named(log, "new", new)))
+        assert landing(quick, tree).code == 1
+
+    @pytest.mark.parametrize("text", ["", "ttl = '1h'\n", None])
+    def test_to_none_lands_under_the_old_one(
+        self, quick: QuickQueen, repo: Path, tmp_path: Path, log: Path, text: str | None
+    ) -> None:
+        commit_file(repo, ".beads/README.md", "Of the hive.\n")
+        commit_file(repo, SETTINGS, check_of(named(log, "old", 1)))
+        tree = begin(repo, tmp_path)
+        if text is None:
+            git(tree, "rm", "-q", SETTINGS)
+            git(tree, "commit", "-q", "-m", "none")
+        else:
+            commit_file(tree, SETTINGS, text)
+        assert landing(quick, tree).code == 1
+        assert landing(quick, tree, "--unchecked").code == 2
+        assert log.read_text() == "old\n"
+
+    def test_for_the_first_time_lands_under_that(
+        self, quick: QuickQueen, repo: Path, tmp_path: Path, log: Path
+    ) -> None:
+        commit_file(repo, SETTINGS, "ttl = '1h'\n")
+        tree = begin(repo, tmp_path)
+        (tree / SETTINGS).write_text(check_of(named(log, "new")))
+        refused = landing(quick, tree)
+        assert (refused.code, "no check is set" in refused.err) == (2, True)
+        assert landing(quick, tree, "-m", "A check").code == 0
+        assert log.read_text() == "new\n"
+
+
+def test_while_main_has_no_settings_the_files_of_its_worktree_count(
+    quick: QuickQueen, repo: Path, beads: Path, tmp_path: Path, log: Path
+) -> None:
+    tree = begin(repo, tmp_path)
+    (beads / "queen.toml").write_text(check_of(named(log, "file", 1)))
+    assert landing(quick, tree).code == 1
+    assert log.read_text() == "file\n"
+
+
+def test_a_first_check_in_the_main_worktree_counts_before_it_is_committed(
+    quick: QuickQueen, repo: Path, beads: Path, tmp_path: Path, log: Path
+) -> None:
+    commit_file(repo, SETTINGS, "ttl = '1h'\n")
+    tree = begin(repo, tmp_path)
+    (beads / "queen.toml").write_text(check_of(named(log, "file", 1)))
+    assert landing(quick, tree).code == 1
+    assert log.read_text() == "file\n"
+
+
+def test_a_check_that_lands_while_one_waits_judges_it(
+    repo: Path, beads: Path, tmp_path: Path
+) -> None:
+    commit_file(repo, SETTINGS, check_of("true"))
+    tree = begin(repo, tmp_path)
+    hive = Hive.open(tree, droid="one", env={})
+    rules = Rules.of(hive)
+    commit_file(repo, SETTINGS, check_of("exit 1"))
+    assert land(hive, check=None, rules=rules, wait_s=10).commit is None
+
+
+def test_how_conflicts_are_joined_is_not_taken_from_a_file_either(
+    quick: QuickQueen, repo: Path, beads: Path, tmp_path: Path
+) -> None:
+    commit_file(repo, SETTINGS, "[land]\njoin = 'off'\n")
+    one, two = (begin(repo, tmp_path, name) for name in ("one", "two"))
+    for tree in (one, two):
+        commit_file(tree, "CHANGELOG.md", f"- {tree.name}\n")
+    (beads / "queen.toml").write_text("[land]\njoin = 'all'\n")
+    assert landing(quick, one, "--check", "true").code == 0
+    refused = landing(quick, two, "--check", "true")
+    assert (refused.code, "conflict: CHANGELOG.md" in refused.err) == (5, True)
+
+
+def test_the_check_of_this_machine_counts_in_place_of_all(
+    quick: QuickQueen, repo: Path, tmp_path: Path, log: Path
+) -> None:
+    commit_file(repo, SETTINGS, check_of(named(log, "old", 1)))
+    tree = begin(repo, tmp_path)
+    commit_file(tree, SETTINGS, check_of(named(log, "new", 1)))
+    git(repo, "config", "queenbee.check", named(log, "machine"))
+    assert landing(quick, tree).code == 0
+    assert log.read_text() == "machine\n"
