@@ -157,4 +157,4 @@ def _check(hive: Hive) -> tuple[Check, int]:
     rules = Rules.of(hive)
     if not rules.check:
         raise no_check(hive.layout.tree)
-    return check_of(rules.check, rules.check_timeout_s), rules.jobs
+    return check_of(rules.check, rules.check_timeout_s, hive.layout.common_dir), rules.jobs

@@ -340,10 +340,10 @@ class Branch:
             archive = kept or self._make_tree(folders[_ARCHIVE])
             folders[""].append(f"040000 tree {archive}\t{_ARCHIVE}")
         made = self._make_tree(folders[""])
-        parents = ["-p", parent] if parent else []
+        parents = [f"-p{parent}"] if parent else []
         said = f"queenbee: {number}\n".encode()
         return git(
-            *("commit-tree", no_dash(made), *map(no_dash, parents)),
+            *("commit-tree", no_dash(made), *parents),
             cwd=self._cwd,
             stdin=said,
             repository=_NOBODY,

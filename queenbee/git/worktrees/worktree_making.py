@@ -204,9 +204,9 @@ class _Making:
         found = self._found()
         if found is None or not self._is_complete(found):
             self._clear()
-            new = ("-b", self.branch, "--", self.path, str(self._base))
-            rest = new if self._base else ("--", self.path, self.branch)
-            as_the_user("worktree", "add", "--quiet", *map(no_dash, rest), cwd=self._top)
+            new = [f"-b{self.branch}"] if self._base else []
+            values = (self.path, self._base or self.branch)
+            as_the_user("worktree", "add", "--quiet", *new, "--", *values, cwd=self._top)
             found = self._found()
             if found is None:
                 raise ExternalFailure(f"git made no worktree at {self.path}", program="git")

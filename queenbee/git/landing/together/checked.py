@@ -14,6 +14,7 @@ from queenbee.core.command_lines import no_dash, shell_line
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
 from queenbee.git.run import environment_of_user, git
+from queenbee.store.host_tokens import without_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -113,6 +114,6 @@ class Copies:
             self._free.put(tree)
 
 
-def check_of(command: str, timeout_s: float) -> Check:
-    """Returns a check with the environment of the user."""
-    return Check(command, timeout_s, environment_of_user())
+def check_of(command: str, timeout_s: float, common_dir: str | None) -> Check:
+    """Returns a check with the environment of the user, without tokens."""
+    return Check(command, timeout_s, without_tokens(environment_of_user(), common_dir))

@@ -50,7 +50,8 @@ class Trial:
     def judge_by(self, rules: Rules) -> None:
         """Takes the check of these rules from here on."""
         self._rules = rules
-        self._check = check_of(rules.check, rules.check_timeout_s) if rules.check else None
+        where = self._place.common_dir
+        self._check = check_of(rules.check, rules.check_timeout_s, where) if rules.check else None
 
     def run(self, turn: LandingTurn, head: str) -> tuple[str, str | None]:
         """Returns the commit that was checked, and what failed of this branch alone, or None."""
