@@ -212,6 +212,8 @@ class MissingPackage(ExternalFailure):
 
 
 _NOT_WRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM)
+_EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE)
+"""What no program can prevent, wherever it happens: a write names no file."""
 
 
 class Bug(QueenError):
@@ -230,6 +232,9 @@ class Bug(QueenError):
             return Unwritable(
                 said, hint="make room there, or let this process write there", path=path
             )
+        if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+            said = f"{error.filename or 'a file'} cannot be read or written: {error.strerror}"
+            return Unwritable(said, hint="df . shows the room, ulimit -n the open files")
         return cls(
             f"a bug in queen: {type(error).__name__}: {error}",
             hint="run it again with QUEEN_DEBUG=1 and report what it prints",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,9 @@ from queenbee import Hive
 from queenbee.store.droids import roster
 
 LIMIT_S = 60.0
+
+ONE = "## Phase 1: A\n\n### Sprint 1.1: Setup\n- Create the project\n"
+PASSES = '{"status": "pass", "message": "fine"}'
 
 WORKS = 'echo "$QUEEN_ISSUE by $QUEEN_DROID" >> "$FILE"\n'
 
@@ -101,3 +105,40 @@ class Team:
         while not what():
             assert time.monotonic() < until_s
             time.sleep(0.05)
+
+
+class Sprints:
+    """Plans, and an agent with one part that develops and one that judges."""
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        git(team.repo, "add", "--all")
+        git(team.repo, "commit", "-qm", "begin")
+
+    def start(self, plan: str, *options: str, develops: str = "", judges: str = "") -> Ran:
+        (self.team.repo / "plan.md").write_text(plan)
+        git(self.team.repo, "add", "--all")
+        git(self.team.repo, "commit", "-qm", "plan")
+        agent = self.agent(develops, judges)
+        return self.team.start("--plan", "plan.md", "--agent", agent, *options)
+
+    def agent(self, develops: str = "", judges: str = "") -> str:
+        develops = develops or 'echo "$QUEEN_ISSUE" > "$QUEEN_ISSUE.txt"'
+        judges = judges or f"echo '{PASSES}'"
+        return self.team.program(
+            "agent",
+            'SAID="$0.$QUEEN_STEP.$QUEEN_ISSUE.$QUEEN_ATTEMPT"; cat > "$SAID"; env > "$SAID.env"\n'
+            f'if [ "$QUEEN_STEP" = develop ]; then\n{develops}\nelse\n{judges}\nfi\n',
+        )
+
+    def beads(self) -> list[dict[str, Any]]:
+        """Returns the rows of the tracker, in the order of the plan."""
+        lines = (self.team.repo / ".beads" / "issues.jsonl").read_text().splitlines()
+        rows = {row["id"]: row for row in map(json.loads, lines)}
+        found = [each for each in rows.values() if "sprint" in each.get("metadata", {})]
+        return sorted(found, key=lambda each: each["metadata"]["sprint"])
+
+    def said(self, step: str, attempt: int = 1, *, ending: str = "") -> str:
+        """Returns what an agent got for the first bead."""
+        issue = self.beads()[0]["id"]
+        return (self.team.bin / f"agent.{step}.{issue}.{attempt}{ending}").read_text()

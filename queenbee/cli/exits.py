@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 from queenbee import errors
 
 DONE = 0
@@ -17,6 +20,8 @@ UNREADABLE = 7
 EXTERNAL = 8
 BUG = 70
 INTERRUPTED = 130
+_LEAST_BYTES = 2**16
+"""With less room, git cannot write an index or a few objects."""
 
 
 class UsageError(errors.InvalidInput):
@@ -45,3 +50,20 @@ _BY_CLASS: tuple[tuple[type[errors.QueenError], int], ...] = (
 def exit_code(error: errors.QueenError) -> int:
     """Returns the exit status of a refusal."""
     return next((code for kind, code in _BY_CLASS if isinstance(error, kind)), BUG)
+
+
+def on_a_full_disk(error: errors.QueenError) -> errors.QueenError:
+    """Returns the refusal; of one that failed in a program such as git, which says why in words
+    alone, whether it failed because a disk is full.
+    """
+    if isinstance(error, errors.ExternalFailure) or error.code == "not_landed":
+        for folder in (os.curdir, os.environ.get("TMPDIR", os.curdir)):
+            with suppress(OSError):
+                disk = os.statvfs(folder)
+                free = disk.f_bavail * disk.f_frsize
+                if disk.f_blocks and free < _LEAST_BYTES:
+                    where = os.path.realpath(folder)
+                    said = f"the disk of {where} is full, {free // 1024} KiB are free"
+                    hint = "make room there, then run it again"
+                    return errors.Unwritable(f"{said}: {error.message}", hint=hint, path=where)
+    return error

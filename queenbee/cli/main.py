@@ -168,7 +168,7 @@ def run(arguments: list[str]) -> int:
         sys.stdout.flush()
         call.send()
     except QueenError as error:
-        refusal = error
+        refusal = exits.on_a_full_disk(error)
     except click.exceptions.NoArgsIsHelpError as error:
         aside(error.format_message())
         return exits.USAGE

@@ -43,6 +43,9 @@ agents_dir = click.option(
     metavar="DIR",
     help="Folder of agent definitions; default: this repository's .claude/agents/, if any",
 )
+adopts = click.option(
+    "--adopt", multiple=True, metavar="BRANCH", help="Take over this branch, with all that is there"
+)
 id_prefix = click.option(
     "--prefix", metavar="bd", help="Prefix of new ids; default: the most common one here"
 )

@@ -1,7 +1,15 @@
-"""What a droid that is gone has left in its worktree: its last change as a sign of life, and what
-it has not committed, kept on a branch.
+"""What a droid has left in its worktree: its last change as a sign of life, and what it has not
+landed, kept on a branch.
 
-Nothing in that worktree changes: not its files, its index or its branch.
+`keep` changes nothing in that worktree: not its files, its index or its branch. `put_back` and
+`set_aside` bring it to a commit, in an order that loses nothing, wherever it is interrupted:
+
+1. Everything goes into the index as git adds it, and from there into a commit on a branch
+   `unfinished/`: what was staged, and then what the files have.
+2. What git has open there, such as a merge, is quit; the files stay.
+3. `HEAD` leaves its branch for that commit. The worktree is clean now, and git knows its files.
+4. Git checks the branch out, without force. It refuses if a file has changed since step 1, or if
+   an ignored file is in the way: nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -15,19 +23,22 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
-from queenbee.errors import ExternalFailure, QueenError
-from queenbee.git.run import as_the_user, git, line, without_programs
+from queenbee.errors import Conflict, ExternalFailure, QueenError
+from queenbee.git.ownership import worktree_note
+from queenbee.git.run import git, line, user_git, without_programs
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.droids import presence
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
     from queenbee.core.records import Assignment
     from queenbee.services.hive import Services
     from queenbee.store.git_files.worktrees import Worktree
+    from queenbee.store.layout import Layout
 
 FOLDER = "unfinished"
 """The branches of what was kept begin so."""
@@ -35,6 +46,21 @@ _LIMIT_S = 20.0
 _TRIES = 20
 _NONE = "0" * 40
 """In place of a ref's old value: it must not exist."""
+_NO_HOOKS = {"core.hooksPath": os.devnull}
+_TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+OPEN = {
+    "rebase-merge": ("rebase", "--quit"),
+    "rebase-apply/applying": ("am", "--quit"),
+    "rebase-apply": ("rebase", "--quit"),
+    "MERGE_HEAD": ("merge", "--quit"),
+    "CHERRY_PICK_HEAD": ("cherry-pick", "--quit"),
+    "REVERT_HEAD": ("revert", "--quit"),
+    "sequencer": ("cherry-pick", "--quit"),
+    "BISECT_LOG": ("bisect", "reset", "HEAD"),
+}
+"""What git has under way in a worktree whose git directory has these files, and what quits it: the
+files of the worktree stay as they are.
+"""
 
 
 class Unfinished:
@@ -106,14 +132,21 @@ class WorktreeKeeper:
         target = target_branch(self._hive.layout)
         if place is None or target is None:
             return None
-        found = self._kept(assignment, place)
-        if found.commits and not found.files and place.head is not None:
-            run = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
-            found.branch = _branch(run, _name_of(assignment), place.head)
-        as_the_user("reset", "--quiet", "--hard", f"refs/heads/{target}", cwd=place.path)
-        if found.files:
-            as_the_user("clean", "--quiet", "-d", "--force", cwd=place.path)
-        return found
+        note = worktree_note(place)
+        if note is None:
+            raise Conflict(
+                f"{mentioned(place.path)} is not a worktree that QueenBee made",
+                hint=suggested("git -C", place.path, "status"),
+            )
+        branch = place.branch or note.branch
+        to = f"refs/heads/{target}"
+        return self.put_back(place, branch=branch, name=_name_of(assignment), to=to)
+
+    def put_back(
+        self, place: Worktree, *, branch: str, name: str, to: str | None = None
+    ) -> Unfinished:
+        """Does as the function of this name."""
+        return put_back(self._hive.layout, place, branch=branch, name=name, to=to)
 
     def _kept(self, assignment: Assignment, place: Worktree) -> Unfinished:
         files = _changed(self._hive, place)
@@ -139,11 +172,64 @@ class WorktreeKeeper:
         return next((each for each in best if not os.path.samefile(each.path, here)), None)
 
 
+def put_back(
+    layout: Layout,
+    place: Worktree,
+    *,
+    branch: str,
+    name: str,
+    to: str | None = None,
+    tracked_only: bool = False,
+) -> Unfinished:
+    """Brings a worktree to its branch, and that to a commit (default: where it is), once all that
+    is not there is on a branch `unfinished/NAME`; changes nothing if nothing differs. Files that
+    git does not track may stay where they are.
+
+    Raises `Conflict` if another worktree has the branch, and `ExternalFailure` if git refuses,
+    as for a file that somebody changes meanwhile. Then nothing is lost, and the same call can
+    be repeated.
+    """
+    other = _other_with(layout, place, branch)
+    if other is not None:
+        raise Conflict(
+            f"{mentioned(branch)} is checked out in {mentioned(other.path)}",
+            hint=suggested("git -C", other.path, "switch --detach"),
+        )
+    return _PuttingBack(layout, place, branch, name, tracked_only=tracked_only).to(to)
+
+
+def open_operations(git_dir: str) -> list[str]:
+    """Returns what git has under way in a worktree, as the names of the files in `OPEN`."""
+    return [name for name in OPEN if os.path.lexists(os.path.join(git_dir, name))]
+
+
 def _changed(hive: Services, place: Worktree) -> list[str]:
     """Returns what is not committed in a worktree. Raises `ExternalFailure`."""
+    return _not_exempt(hive.layout, _all_changed(place))
+
+
+def _not_exempt(layout: Layout, paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if not is_exempt(layout, path)]
+
+
+def _all_changed(place: Worktree) -> list[str]:
+    return sorted(Status(_status(place)).changed)
+
+
+def _status(place: Worktree) -> bytes:
     config = without_programs(place.path, {}, limit_s=_LIMIT_S)
-    said = git(*STATUS, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
-    return sorted(path for path in Status(said).changed if not is_exempt(hive.layout, path))
+    return git(*STATUS, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
+
+
+def nested_in(status: bytes) -> list[str]:
+    """Returns the repositories of their own that a worktree has and does not track."""
+    untracked = (os.fsdecode(each[2:]) for each in status.split(b"\0") if each[:2] == b"? ")
+    return [each for each in untracked if each.endswith("/")]
+
+
+def _other_with(layout: Layout, place: Worktree, branch: str) -> Worktree | None:
+    every = worktrees(layout)
+    return next((w for w in every if w.branch == branch and w.git_dir != place.git_dir), None)
 
 
 def _changed_ms(hive: Services, place: Worktree) -> int:
@@ -206,6 +292,118 @@ def _commit(hive: Services, place: Worktree, assignment: Assignment) -> str:
         return _branch(run, _name_of(assignment), commit)
 
 
+class _PuttingBack:
+    """A worktree that is brought back to its branch."""
+
+    def __init__(
+        self, layout: Layout, place: Worktree, branch: str, name: str, *, tracked_only: bool
+    ) -> None:
+        self._layout = layout
+        self._tracked_only = tracked_only
+        self._place = place
+        self._branch = branch
+        self._name = name
+        who = place.droid or name
+        config = {**_NO_HOOKS, "user.name": who, "user.email": f"{who}@localhost"}
+        where: Any = {"cwd": place.path, "repository": {}, "limit_s": _LIMIT_S}
+        self._git = partial(git, **where, config=config)
+        self._line = partial(line, **where)
+        self._head = self._commit_of("HEAD")
+
+    def to(self, wanted: str | None) -> Unfinished:
+        """Brings it to a commit. Raises `ExternalFailure`."""
+        place, tip = self._place, self._commit_of(f"refs/heads/{self._branch}")
+        to = tip if wanted is None else self._commit_of(wanted)
+        if to is None:
+            raise ExternalFailure(f"{wanted or self._branch} is not there", program="git")
+        status = _status(place)
+        said = Status(status)
+        changed = sorted({*said.changed} - (said.untracked if self._tracked_only else set()))
+        open_ = open_operations(place.git_dir)
+        found = Unfinished(place, _not_exempt(self._layout, changed), 0)
+        if (place.branch, self._head, changed, open_) == (self._branch, to, [], []):
+            return found
+        kept, made = self._kept(nested_in(status)) if changed else (self._head, 0)
+        # Other branches keep what they have; this one is about to move.
+        lacking = ("--not", to, f"--exclude={self._branch}", "--branches")
+        left = self._independent([each for each in (kept, tip) if each], lacking)
+        if left:
+            found.commits = self._count(*left, *lacking) - made
+            found.branch = _branch(self._git, self._name, self._together(left))
+        try:
+            for name in OPEN:  # One may end another.
+                if name in open_operations(place.git_dir):
+                    self._as_the_user(*map(no_dash, OPEN[name]))
+            if kept is not None and kept != self._head:
+                # Unless somebody moves it meanwhile.
+                moved = ("HEAD", kept, self._head or _NONE)
+                self._git("update-ref", "--no-deref", "-m", "queen: kept", *moved)
+            how = (
+                "checkout",
+                "-q",
+                "--no-overwrite-ignore",
+                "-B",
+                no_dash(self._branch),
+                no_dash(to),
+                "--",
+            )
+            self._as_the_user(*how)
+        except ExternalFailure as error:
+            where = f"; what was there is kept on {found.branch}" if found.branch else ""
+            raise ExternalFailure(f"{error.message}{where}", program="git") from error
+        return found
+
+    def _kept(self, nested: list[str]) -> tuple[str | None, int]:
+        """Returns a commit with everything that the worktree has, and how many it made for that: a
+        second one if another content was staged.
+        """
+        staged = self._line("write-tree")  # None in the midst of a conflict.
+        but = [f":(top,exclude,literal){each.rstrip('/')}" for each in nested]
+        which = "--update" if self._tracked_only else "--all"
+        self._as_the_user("add", which, "--", ":/", *but)
+        kept, made = self._head, 0
+        for tree in (staged, self._git("write-tree").decode().strip()):
+            if tree is not None and (
+                kept is None or tree != self._line(*_TREE, f"{kept}^{{tree}}")
+            ):
+                parents = ("-p", kept) if kept is not None else ()
+                about = f"{self._name}: what was not committed"
+                said = self._git("commit-tree", tree, *parents, "-m", about)
+                kept, made = said.decode().strip(), made + 1
+        return kept, made
+
+    def _independent(self, commits: list[str], lacking: tuple[str, ...]) -> list[str]:
+        """Returns those commits that no other branch has, and none of the others."""
+        alone = [each for each in dict.fromkeys(commits) if self._count(each, *lacking)]
+        return [
+            each
+            for each in alone
+            if all(other == each or self._count(each, "--not", other) for other in alone)
+        ]
+
+    def _together(self, commits: list[str]) -> str:
+        if len(commits) == 1:
+            return commits[0]
+        parents = [word for each in commits for word in ("-p", each)]
+        about = f"{self._name}: what the worktree and its branch had"
+        said = self._git("commit-tree", f"{commits[0]}^{{tree}}", *parents, "-m", about)
+        return said.decode().strip()
+
+    def _as_the_user(self, *arguments: str) -> None:
+        """Runs git with the user's filters, but without hooks. Raises `ExternalFailure`."""
+        how = ("-c", f"core.hooksPath={os.devnull}")
+        status, out, err = user_git(*how, *arguments, cwd=self._place.path)
+        if status != 0:
+            said = os.fsdecode(out + err).strip()
+            raise ExternalFailure(f"git {arguments[0]} failed: {said}", program="git")
+
+    def _commit_of(self, name: str) -> str | None:
+        return self._line(*_TREE, f"{name}^{{commit}}")
+
+    def _count(self, *revisions: str) -> int:
+        return int(self._git("rev-list", "--count", *revisions, "--"))
+
+
 def _branch(run: Callable[..., object], name: str, commit: str) -> str:
     """Makes a branch of a name that none has. Raises `ExternalFailure`."""
     for number in range(_TRIES):
@@ -221,7 +419,10 @@ def _branch(run: Callable[..., object], name: str, commit: str) -> str:
 
 
 def _name_of(assignment: Assignment) -> str:
-    """Returns the issue and its holder as the last part of the name of a branch."""
-    text = f"{assignment.issue_id}-{assignment.droid}"
+    return branch_part(f"{assignment.issue_id}-{assignment.droid}")
+
+
+def branch_part(text: str) -> str:
+    """Returns a text as the last part of the name of a branch."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")
     return plain[:80] or "work"

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _DEVELOPING, _JUDGING = roster.STEPS
-_MOST_OUTPUT = 2**18
 
 
 @dataclass
@@ -61,8 +60,8 @@ class BeadWorker(Worker):
         try:
             self._go_on(begin.assignment)
         except (Conflict, ExternalFailure, InvalidInput, NotFound) as error:
-            self._why = error.message
-            self._give_back(begin.assignment, f"{self.name} cannot work on it: {error.message}")
+            self._why = "; ".join(filter(None, (error.message, error.hint)))
+            self._give_back(begin.assignment, f"{self.name} cannot work on it: {self._why}")
 
     def _go_on(self, held: Assignment) -> None:
         """Does the next step of a bead."""
@@ -86,7 +85,7 @@ class BeadWorker(Worker):
 
     def _on(self, held: Assignment) -> Sprint:
         if self._sprint is None or self._sprint.issue_id != held.issue_id:
-            self._sprint = Sprint(self.home, held.issue_id, self.name, self.env)
+            self._sprint = Sprint(self.home, held.issue_id, self.name, self.env, self.tell)
         return self._sprint
 
     def _start_step(self, sprint: Sprint, step: Step) -> None:
@@ -163,7 +162,7 @@ class BeadWorker(Worker):
             self._note("between")
 
     def _has_judged(self, sprint: Sprint, held: Assignment) -> None:
-        step, output = self._step, self._printed(_MOST_OUTPUT).decode(errors="replace")
+        step, output = self._step, self._output.decode(errors="replace")
         if step is None:
             self._note("between")
             return

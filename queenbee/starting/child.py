@@ -1,5 +1,5 @@
-"""A process of an agent, in a session and a process group of its own, which outlives us if we are
-killed: the next run finds it by what was noted of it.
+"""A process of an agent with its minder, in a session and a process group of their own, which
+outlive us if we are killed: the next run finds them by what was noted of the minder.
 """
 
 from __future__ import annotations
@@ -7,29 +7,27 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core.command_lines import CommandLine, shell_line
+from queenbee.core.command_lines import CommandLine, command_line
 from queenbee.errors import QueenError
+from queenbee.starting import minder
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import PROC, described, is_running
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import IO
 
 UNKNOWN = "it ended"
 """How a process ended that somebody else has reaped."""
-_TELLS_ITS_END = (
-    'rm -f "$0"; trap : TERM INT HUP; "$@"; s=$?; rm -f "$0"; set -C; echo $s > "$0"; exit $s'
-)
-"""Notes how the program ended, for a run that did not start it. The program may have put a link
-there: `set -C` makes a file, and writes to none.
-"""
 _END = ".end"
-GRACE_S = 4.0
-"""Between SIGTERM and SIGKILL."""
+GRACE_S = minder.GRACE_S + 2.0
+"""So long a minder has to end all; then it ends as well."""
 _TICK_S = 0.05
 _MARK = "QUEEN_TEAM_LOG"
 """A variable that whatever an agent starts has, too."""
@@ -39,12 +37,17 @@ class Child:
     """One process, with all that it has started."""
 
     def __init__(
-        self, process: str, popen: subprocess.Popen[bytes] | None = None, log: str = ""
+        self,
+        process: str,
+        popen: subprocess.Popen[bytes] | None = None,
+        log: str = "",
+        tail: IO[bytes] | None = None,
     ) -> None:
         self.process = process
-        """As `liveness` notes it."""
+        """The minder, as `liveness` notes it."""
         self._log = log
         self._popen = popen
+        self._tail = tail
         self._term_s: float | None = None
         """When it was asked to end."""
         self._how: str | None = None
@@ -55,29 +58,47 @@ class Child:
         cls, argv: CommandLine, *, cwd: str, env: Mapping[str, str], log: str, said: str = ""
     ) -> Child:
         """Starts a program, with a file or nothing as its standard input; both its outputs go to
-        the end of a log. Raises `OSError`.
+        the end of a log, of which no more is kept than `minder` says. Raises `OSError`.
         """
+        # It has no name: only the minder writes to it, and only what its process has printed.
+        tail = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the process has ended
         output = safe_open.open_file(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         given = safe_open.open_file(said, os.O_RDONLY) if said else subprocess.DEVNULL
+        minded = [minder.__file__, str(tail.fileno()), log, *argv]
         try:
             popen = subprocess.Popen(
-                shell_line(_TELLS_ITS_END, f"{log}{_END}", *argv),
+                command_line(sys.executable, "-I", "-S", values=minded),
                 cwd=cwd,
                 env={**env, _MARK: log},
                 stdin=given,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=(tail.fileno(),),
             )
         finally:
             for each in {output, given} - {subprocess.DEVNULL}:
                 os.close(each)
-        return cls(described(popen.pid), popen, log)
+        return cls(described(popen.pid), popen, log, tail)
 
     @property
     def pid(self) -> int:
-        """The id of the process, and of its group."""
+        """The id of the minder, and of its group."""
         return int(self.process.split(" ")[1])
+
+    def printed(self) -> bytes:
+        """Returns the end of what it printed, once it has ended, and nothing that another process
+        wrote; of one that an earlier run had started, the end of the log.
+        """
+        with suppress(OSError, QueenError):
+            if self._tail is not None:
+                self._tail.seek(0)
+                return self._tail.read()
+            fd = safe_open.open_file(self._log, os.O_RDONLY)
+            with os.fdopen(fd, "rb") as file:
+                file.seek(max(0, os.fstat(fd).st_size - minder.TAIL_BYTES))
+                return file.read(minder.TAIL_BYTES)
+        return b""
 
     def ended(self) -> str | None:
         """Returns how it ended, or None while it runs, or what it started, which is asked to end.
@@ -114,8 +135,13 @@ class Child:
         """Asks it to end, and ends it some seconds later; to be called again until it has ended."""
         if self._term_s is None:
             self._term_s = time.monotonic()
-            self._signal_all(signal.SIGTERM)
-            self._signal_all(signal.SIGCONT)
+            if self._how is None and is_running(self.process):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(self.pid, signal.SIGUSR1)
+                self._signal(signal.SIGCONT)
+            else:
+                self._signal_all(signal.SIGTERM)
+                self._signal_all(signal.SIGCONT)
         elif self._is_overdue(GRACE_S):
             self._signal_all(signal.SIGKILL)
 

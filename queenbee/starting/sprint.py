@@ -12,19 +12,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import shell_word
+from queenbee.core.text import shell_word, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.sprints.executions import attempts_left, feedback, next_step
 from queenbee.documents.sprints.reports import QA_STATUSES
 from queenbee.documents.sprints.sprint_bead import SprintBead
 from queenbee.errors import NotFound
-from queenbee.git.run import as_the_user, git, line, names_in
+from queenbee.git.ownership import branch_note
+from queenbee.git.run import git, line, names_in
+from queenbee.git.unfinished import WorktreeKeeper, branch_part
 from queenbee.git.worktrees.bead_place import bead_place, leave_worktree, sprint_worktree
-from queenbee.store.git_files.worktrees import target_branch
+from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.workflows.beads import record_history, set_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
 
     from queenbee.core.fold import Fields
@@ -68,15 +70,25 @@ class Step:
 class Sprint:
     """A sprint bead that a droid has, in its worktree."""
 
-    def __init__(self, home: Hive, issue_id: str, droid: str, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        home: Hive,
+        issue_id: str,
+        droid: str,
+        env: Mapping[str, str],
+        tell: Callable[[str], None],
+    ) -> None:
         """Makes its worktree. Raises as `sprint_worktree` does, and `NotFound` for a source branch
         with commits that would land along with it.
         """
         self.issue_id = issue_id
         self._droid = droid
+        self._tell = tell
         place = bead_place(home, home.issues.get(issue_id))
         target = f"refs/heads/{target_branch(home.layout)}"
-        more = ("rev-list", "--count", no_dash(f"{target}..{place.base}"), "--")
+        note = branch_note(home.layout, place.branch)
+        began = [place.base, *([note.base] if note is not None and note.base else [])]
+        more = ("rev-list", "--count", *map(no_dash, began), "--not", target, "--")
         alien = line(*more, cwd=home.layout.tree, repository={})
         if int(alien or 0):
             raise NotFound(
@@ -152,11 +164,13 @@ class Sprint:
         self.tries, self.redo, self._judged = self.tries + 1, "", self.head()
 
     def record_qa(self, step: Step, output: str, *, session: str, began_ms: int) -> str:
-        """Records what a QA agent reported, and undoes its commits and changes; returns its status.
+        """Records what a QA agent reported, and takes back what has changed since it began; returns
+        its status.
 
-        Raises `NotFound` without a report, and `InvalidRecord` for one that its schema forbids.
+        The changes are kept on a branch: a person may have made them. Raises `NotFound` without a
+        report, `InvalidRecord` for one that its schema forbids, and as `put_back` does.
         """
-        as_the_user("reset", "--quiet", "--hard", no_dash(self._judged), cwd=self.path)
+        self._take_back(step)
         report = report_in(output)
         if report is None:
             raise NotFound(f"{step.agent_path} printed no report with a status and a message")
@@ -189,6 +203,17 @@ class Sprint:
     def leave(self) -> None:
         """Leaves the worktree to whoever works on its branch next."""
         leave_worktree(self.hive.layout, self.path)
+
+    def _take_back(self, step: Step) -> None:
+        here = next(each for each in worktrees(self.hive.layout) if each.path == self.path)
+        keeper, branch = WorktreeKeeper(self.hive), self._place.branch
+        name = branch_part(f"{self.issue_id}-while-judged")
+        changed = keeper.put_back(here, branch=branch, name=name, to=self._judged)
+        if changed.branch is not None:
+            self._tell(
+                f"{self._droid}: {self.path} changed while {step.agent_path} judged "
+                f"{self.issue_id}; put back, and kept: {suggested('git show', changed.branch)}"
+            )
 
     def _develop(self, read: SprintBead, why: str) -> Step:
         said = read.metadata

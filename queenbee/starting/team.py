@@ -14,6 +14,7 @@ from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, InvalidInput, QueenError
 from queenbee.git.landed import commit_records
+from queenbee.git.ownership import worktree_note
 from queenbee.git.worktrees.worktree_care import remove
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.starting.bead_worker import BeadWorker
@@ -51,9 +52,6 @@ _MOST_LOAD = 4.0
 """Of each core: with more, one agent more makes all slower."""
 _LOOKS = 3
 """So often everybody finds nothing to do, one after the other, before that counts."""
-_TROUBLE_S = 5.0
-_MOST_TROUBLES = 6
-"""So often in a row something is in an agent's way, and it ends: half a minute."""
 _MOST_TRIED = 2
 """So many agents try an issue before it is left to people."""
 
@@ -104,6 +102,8 @@ class Ended:
     """What ran each agent."""
     kept: dict[str, str]
     """Whose an issue still is, by id."""
+    ended_early: dict[str, str]
+    """Why an agent did not begin, or ended before the others, by name."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -121,7 +121,8 @@ class Team:
         self._env = env
         self._tell = tell
         self._begun_s = time.monotonic()
-        self._trouble: dict[str, str] = {}
+        self._unmade: dict[str, str] = {}
+        """Why agents did not begin, by name."""
         self.workers: list[BeadWorker] = []
 
     def run(self, on_tick: Callable[[Team], None] = lambda _: None) -> Ended:
@@ -144,7 +145,7 @@ class Team:
             if kept_back := sorted(self._env.keys() - got.keys()):
                 names = ", ".join(kept_back)
                 self._tell(f"agents do not get {names}; to give it: git config queenbee.env NAME")
-            self.workers = [self._worker(*each) for each in self.clients().items()]
+            self.workers = self._all_workers()
             return self._ended(self._look_after(interrupts, on_tick))
 
     def open(self) -> None:
@@ -197,19 +198,8 @@ class Team:
         worker.avoid({each.entry.team for each in others if each.entry.team})
         try:
             worker.tick()
-            self._trouble.pop(worker.name, None)
-            worker.troubles = 0
         except (QueenError, OSError) as error:
-            # What is in the way now, such as a lock or a full disk, need not be for long.
-            if self._trouble.get(worker.name) != str(error):
-                self._trouble[worker.name] = str(error)
-                self._tell(f"{worker.name}: {error}; tried again in {_TROUBLE_S:.0f} s")
-            worker.failures += 1
-            worker.troubles += 1
-            if worker.troubles >= _MOST_TROUBLES or worker.entry.is_ending:
-                worker.end()
-            else:
-                worker.rest("in trouble", _TROUBLE_S)
+            worker.note_trouble(error)
 
     def _leave_alone(self) -> None:
         """Has nobody take an issue that several agents gave back."""
@@ -257,6 +247,9 @@ class Team:
         why = why if left else ""
         if not why and left and any(each.gave_back for each in self.workers):
             why = "issues were given back"
+        early = {each.name: each.ended_early for each in self.workers if each.ended_early}
+        if not why and left and early:
+            why = "agents ended early"
         ended = Ended(
             why,
             time.monotonic() - self._begun_s,
@@ -271,6 +264,8 @@ class Team:
             sum(each.cost_usd for each in self.workers),
             {each.name: each.entry.program for each in self.workers},
             {issue_id: name for name, issue_id in held.items() if issue_id},
+            self._unmade
+            | {each.name: each.ended_early for each in self.workers if each.ended_early},
         )
         roster.note_end(self._hive.layout, self._hive.now_ms(), sentences(ended), ended.clients)
         return ended
@@ -300,6 +295,23 @@ class Team:
                     remove(self._hive, made.path)
             raise
         return made
+
+    def _all_workers(self) -> list[BeadWorker]:
+        """Returns the agents; raises as `_worker` does if there would be none."""
+        found, errors = [], list[Exception]()
+        for name, client in self.clients().items():
+            try:
+                found.append(self._worker(name, client))
+            except InvalidInput:  # What was asked for is wrong, for all of them.
+                raise
+            except (QueenError, OSError) as error:
+                errors.append(error)
+                hint = error.hint if isinstance(error, QueenError) else ""
+                self._unmade[name] = f"{error}; try: {hint}" if hint else str(error)
+                self._tell(f"{name} does not begin: {self._unmade[name]}")
+        if not found:
+            raise errors[0]
+        return found
 
     def _worker(self, name: str, client: Client) -> BeadWorker:
         layout = self._hive.layout
@@ -366,10 +378,9 @@ def no_room() -> str:
 
 
 def _path_of(hive: Hive, name: str) -> str | None:
-    """Returns the worktree that a droid has already, or None. Raises `Conflict` for two."""
-    every = [each for each in worktrees(hive.layout) if each.linked and each.droid == name]
-    # Beside its home it has the worktree of the sprint bead that it works on.
-    own = [each.path for each in every if each.branch == name] or [each.path for each in every]
+    """Returns the worktree that was made for a droid, or None. Raises `Conflict` for two."""
+    notes = [(each, worktree_note(each)) for each in worktrees(hive.layout) if each.linked]
+    own = [each.path for each, note in notes if note is not None and note.is_for(name, None)]
     if len(own) > 1:
         raise Conflict(f"{name} has two worktrees: {', '.join(own)}", hint="queen worktree list")
     return own[0] if own else None
@@ -383,6 +394,7 @@ def sentences(ended: Ended) -> list[str]:
     if ended.cost_usd:
         found.append(f"spent, as the clients report it: {ended.cost_usd:.2f} USD")
     found += [f"{issue_id}: {why}" for issue_id, why in ended.gave_back.items()]
+    found += [f"{name} ended early: {why}" for name, why in ended.ended_early.items()]
     found += [
         f"{issue_id} is still {name}'s: {suggested('queen start', name, agent=agent)} goes on with "
         f"it, {suggested('queen release', issue_id, as_=name)} gives it back"

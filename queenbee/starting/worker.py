@@ -42,6 +42,9 @@ MOST_ENDS = 3
 """So many ends on one issue without a landing or a commit, and it goes back."""
 _MOST_STARTS = 10
 """So many ends on one issue in any case."""
+_MOST_TROUBLES = 3
+"""So often something is in its way, with nothing landed or committed in between, and it ends."""
+_TROUBLE_S = 5.0
 _REST_S, _MOST_REST_S = 0.5, 30.0
 _LOOK_AGAIN_S = 1.0
 _NO_ROOM = "waits for memory or load"
@@ -72,14 +75,16 @@ class Worker:
     """Why the machine cannot bear one more process; empty if it can."""
     cost_usd: float = 0.0
     """What its client has reported."""
-    troubles: int = 0
-    """How often in a row something was in the way of looking after it."""
+    ended_early: str = ""
+    """Why it ended before the team did."""
     looks: int = 0
     """How often it has found nothing to do since anybody was at work."""
     failures: int = 0
     """How many of its processes have ended too early."""
     gave_back: dict[str, str] = field(default_factory=dict)
     """Why it gave issues back, by id."""
+    _troubles: int = 0
+    """How often something was in its way since it landed or committed anything."""
     _child: Child | None = None
     _ends: int = 0
     """How many processes have ended too early on this issue, since the last commit."""
@@ -88,7 +93,8 @@ class Worker:
     """How many commits of its branch had not landed when its process began."""
     _why: str = ""
     _rest_until_s: float = 0.0
-    _log_from: int = 0
+    _output: bytes = b""
+    """The end of what its last process printed."""
     _nudged_s: float | None = None
     _silent: str = ""
     """Why its process is being stopped."""
@@ -125,7 +131,7 @@ class Worker:
         if self._child is not None:
             ended = self._child.ended()
             if ended is not None:
-                self._child = None
+                self._output, self._child = self._child.printed(), None
                 self._settle(self._silent or ended)
             elif self._silent:
                 self._child.stop()
@@ -134,6 +140,18 @@ class Worker:
                 self._look_for_signs()
         elif not self.is_over and time.monotonic() >= self._rest_until_s:
             self._begin()
+
+    def note_trouble(self, error: QueenError | OSError) -> None:
+        """Has it try again later, or end: what is in the way now need not be for long."""
+        self.failures += 1
+        self._troubles += 1
+        if self._troubles < _MOST_TROUBLES and not self.entry.is_ending:
+            self.tell(f"{self.name}: {error}; tried again in {_TROUBLE_S:.0f} s")
+            self._look_at_s = time.monotonic() + _TROUBLE_S
+            self.rest("in trouble", _TROUBLE_S)
+            return
+        self._end_early(str(error))
+        self.end()
 
     def stop(self) -> None:
         """Asks its process to end, and ends it some seconds later; to be called again."""
@@ -148,6 +166,11 @@ class Worker:
         if self._child is not None:
             self._child.end()
         self._child, self.entry.process = None, ""
+        self._note("ended")
+
+    def _end_early(self, why: str) -> None:
+        self.ended_early = why
+        self.tell(f"{self.name} ends: {why}")
         self._note("ended")
 
     def let_end(self) -> None:
@@ -241,7 +264,6 @@ class Worker:
         self, argv: CommandLine, state: str, env: Mapping[str, str], *, said: str = ""
     ) -> None:
         log = roster.log_path(self.hive.layout, self.name)
-        self._log_from = os.path.getsize(log) if os.path.exists(log) else 0
         try:
             self._child = Child.start(argv, cwd=self.entry.path, env=env, log=log, said=said)
         except OSError as error:
@@ -255,6 +277,8 @@ class Worker:
         """Returns what the agent gets, as `queen bead run` gives it."""
         failures = os.path.join(roster.folder(self.hive.layout), f"{self.name}.failures")
         text = self._tail() if self._ends else ""
+        with suppress(FileNotFoundError):  # It may be a link by now.
+            safe_open.unlink(failures)
         safe_open.write(failures, text.encode())
         named = {
             "QUEEN_ISSUE": issue_id, "QUEEN_BEAD": issue_id,
@@ -280,7 +304,7 @@ class Worker:
         was_landing, self.entry.process = self.entry.state == "landing", ""
         self.cost_usd += self._reported_cost()
         if not was_landing:
-            self._was_denied = _DENIED.search(self._printed(2**16)) is not None
+            self._was_denied = _DENIED.search(self._output) is not None
         held = self._count_landed()
         if held is None:
             self._note("between")
@@ -303,6 +327,7 @@ class Worker:
                 # The next attempt would fare no better, and neither would the next issue.
                 self.failures += 1
                 self._give_back(held, f"{self.name} stops: {why}")
+                self.ended_early = why
                 self._note("ended")
             else:
                 self._fail(why, held, is_landing=was_landing)
@@ -316,7 +341,7 @@ class Worker:
         self.entry.landed = len(done) - self._began_with
         held = self.held()
         if self.entry.landed > before:
-            self._starts, self._ends, self._why = 0, 0, ""
+            self._starts, self._ends, self._why, self._troubles = 0, 0, "", 0
             landed = ", ".join(done[before - self.entry.landed :])
             self.tell(f"{self.name} landed {landed}; issues so far: {self.entry.landed}")
             if held is not None and self.is_running:
@@ -333,6 +358,7 @@ class Worker:
     def _fail(self, why: str, held: Assignment | None = None, *, is_landing: bool = False) -> None:
         has_committed = self._unlanded() > self._ahead and not is_landing  # Landing commits, too.
         self._ends = 1 if has_committed else self._ends + 1
+        self._troubles = 0 if has_committed else self._troubles
         is_enough = self._ends >= MOST_ENDS or self._starts + 1 >= _MOST_STARTS
         self._again(why, held if is_enough or self.entry.is_ending else None)
 
@@ -366,9 +392,9 @@ class Worker:
         try:
             unfinished = self._put_away(held)
         except (QueenError, OSError) as error:
-            self.gave_back[held.issue_id] = f"{why}; its worktree could not be cleared: {error}"
-            self.tell(f"{self.gave_back[held.issue_id]}; {self.name} stops")
-            self._note("ended")
+            self.gave_back[held.issue_id] = why
+            self.tell(why)
+            self._end_early(f"its worktree could not be cleared: {error}")
             return
         sentence = unfinished.sentence() if unfinished is not None else ""
         reason = "; ".join(filter(None, (why, sentence)))
@@ -432,7 +458,7 @@ class Worker:
 
     def _tail(self) -> str:
         """Returns the end of what its last process printed, fit for a prompt and a variable."""
-        return printable(self._printed(_TAIL_BYTES).decode(errors="replace"), keep_newlines=True)
+        return printable(self._output[-_TAIL_BYTES:].decode(errors="replace"), keep_newlines=True)
 
     def _refusal(self) -> str:
         """Returns why a landing failed, in the last words of `queen`."""
@@ -441,16 +467,8 @@ class Worker:
         return f": {lines[-1].removeprefix('queen: ')}" if lines else ""
 
     def _reported_cost(self) -> float:
-        found = _COST.findall(self._printed(2**16))
+        found = _COST.findall(self._output)
         return float(found[-1]) if found else 0.0
-
-    def _printed(self, most_bytes: int) -> bytes:
-        with suppress(OSError, QueenError):
-            fd = safe_open.open_file(roster.log_path(self.hive.layout, self.name), os.O_RDONLY)
-            with os.fdopen(fd, "rb") as file:
-                file.seek(max(self._log_from, os.fstat(fd).st_size - most_bytes))
-                return file.read(most_bytes)
-        return b""
 
     def _note(self, state: str) -> None:
         if state != self.entry.state:

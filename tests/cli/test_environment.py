@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -11,6 +12,9 @@ from pathlib import Path
 
 import pytest
 from hives import Queen, QuickQueen, git, records, snapshot, without_override
+
+from queenbee.cli import exits
+from queenbee.errors import Bug
 
 pytestmark = pytest.mark.slow
 
@@ -186,6 +190,42 @@ def test_a_write_on_a_full_disk_is_refused_as_a_whole(
     assert queen("msg", "send", "reviewer", "after", as_="ui-engineer", cwd=tree).code == 0
     bodies = [row["body"] for row in records(tree / ".beads" / "queen_messages.jsonl")]
     assert bodies == ["before", "after"]
+
+
+@pytest.mark.parametrize("free_kib", [0, 8, 16, 20, 24, 28])
+def test_a_landing_on_a_full_disk_lands_nothing_and_says_which_disk(
+    queen: Queen, small_disk: Path, free_kib: int
+) -> None:
+    main = small_disk / "repo"
+    main.mkdir()
+    git(main, "init", "-q")
+    assert queen("init", cwd=main).code == 0
+    git(main, "config", "queenbee.check", "true")
+    git(main, "add", "--all")
+    git(main, "commit", "-qm", "begin")
+    made = queen("worktree", "add", "ui", "--json", cwd=main)
+    tree = Path(made.json["path"])
+    (tree / "work").write_text("work\n")
+    git(tree, "add", "--all")
+    git(tree, "commit", "-qm", "work")
+    before = git(main, "rev-parse", "HEAD")
+    disk = os.statvfs(main)
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * (disk.f_bavail * disk.f_frsize - free_kib * 1024))
+    ran = queen("land", "--json", as_="ui", cwd=tree)
+    if free_kib < 12 or ran.code:
+        assert (ran.code, ran.error["code"]) == (7, "unwritable"), ran
+        assert git(main, "rev-parse", "HEAD") == before
+    filler.unlink()
+    assert queen("land", as_="ui", cwd=tree).code == 0
+    assert (main / "work").exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO])
+def test_a_disk_that_fails_is_no_bug_of_queen(number: int) -> None:
+    refusal = Bug.of(OSError(number, os.strerror(number)))
+    assert exits.exit_code(refusal) == 7
+    assert os.strerror(number) in refusal.message
 
 
 def written(tree: Path) -> dict[str, bytes]:

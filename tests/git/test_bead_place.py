@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import QuickQueen, git, write_lines
+from hives import QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
-from queenbee.errors import InvalidInput, NotFound
+from queenbee.errors import Conflict, InvalidInput, NotFound
 from queenbee.git.worktrees.bead_place import BeadPlace, bead_place, sprint_worktree
 
 FIXTURES = Path(__file__).parents[1] / "documents" / "fixtures" / "sprint"
@@ -69,12 +69,45 @@ def test_one_that_has_a_home_works_on_its_bead_elsewhere(repo: Path) -> None:
     assert made.assignment.worktree == "1-2-auth-api"
 
 
-def test_an_existing_branch_is_gone_on_with(repo: Path) -> None:
+def test_a_branch_that_was_made_for_it_is_gone_on_with(repo: Path) -> None:
     hive = beads(repo, row(repo))
-    git(repo, "branch", "sprint/1-2-auth-api")
-    git(repo, "commit", "-q", "--allow-empty", "-m", "later")
-    made = sprint_worktree(hive, "bd-1", "ui")
-    assert git(Path(made.path), "rev-parse", "HEAD") == git(repo, "rev-parse", "HEAD~1")
+    path = Path(sprint_worktree(hive, "bd-1", "ui").path)
+    commit_file(path, "a.txt", "x\n")
+    head = git(path, "rev-parse", "HEAD")
+    git(repo, "worktree", "remove", str(path))
+    assert git(Path(sprint_worktree(hive, "bd-1", "ui").path), "rev-parse", "HEAD") == head
+
+
+def test_a_branch_of_somebody_is_refused_until_it_is_handed_over(repo: Path) -> None:
+    hive = beads(repo, row(repo, branch="precious"))
+    git(repo, "branch", "precious")
+    with pytest.raises(Conflict, match="branch precious, which QueenBee did not make: 0 of"):
+        sprint_worktree(hive, "bd-1", "ui")
+    assert hive.assignments.active("bd-1") is None
+    done = QuickQueen(repo)("worktree", "add", "--bead", "bd-1", "--adopt", "precious", as_="ui")
+    assert done.code == 0, done
+    assert git(Path(hive.layout.tree), "worktree", "list").count("precious") == 1
+
+
+def test_a_worktree_of_somebody_is_refused(repo: Path) -> None:
+    hive = beads(repo, row(repo))
+    where = f"{repo.parent}/repo-worktrees/sprint/1-2-auth-api"
+    git(repo, "worktree", "add", "-q", "-b", "sprint/1-2-auth-api", where)
+    with pytest.raises(Conflict, match=r"1-2-auth-api in .*, which QueenBee did not make"):
+        sprint_worktree(hive, "bd-1", "ui")
+
+
+def test_the_branch_of_a_droid_or_of_another_bead_is_refused(repo: Path) -> None:
+    other = row(repo, branch="web") | {"id": "bd-2"}
+    hive = beads(repo, row(repo, branch="web"), other)
+    QuickQueen(repo)("worktree", "add", "web", as_="lead")
+    git(repo, "worktree", "remove", f"{repo.parent}/repo-web")
+    with pytest.raises(Conflict, match="branch web, made for web"):
+        sprint_worktree(hive, "bd-1", "ui")
+    git(repo, "branch", "-D", "web")
+    sprint_worktree(hive, "bd-1", "ui")
+    with pytest.raises(Conflict, match="made for bd-1"):
+        sprint_worktree(hive, "bd-2", "ui", path=f"{repo.parent}/elsewhere")
 
 
 @pytest.mark.parametrize(

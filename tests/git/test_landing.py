@@ -279,7 +279,7 @@ class TestWhatLands:
         ("check", "text"),
         [
             ("echo evil > README.md; git commit -qam unchecked", "another commit than the one"),
-            ("echo good > README.md", r"not committed: README\.md"),
+            ("echo good > README.md", r"changed while the check ran: README\.md"),
             ("git switch -q -c other", "on another branch than before"),
         ],
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -184,6 +185,53 @@ def test_halves_of_a_batch_that_fails_are_checked_side_by_side(
     assert "together with w2" in done[1][1]
     assert len(steps) == 3
     assert all(not git(tree, "status", "--porcelain") for tree in trees)
+
+
+class TestACheckThatChangesFiles:
+    """It is the trouble of whoever brings it, never of those who land with it."""
+
+    @pytest.fixture
+    def junk(self, repo: Path, trees: list[Path]) -> Callable[[str], list[Path]]:
+        """Makes the third branch change what the check runs; returns the first three."""
+        commit_file(repo, "f.txt", "x\n")
+        commit_file(repo, "t.sh", "true\n")
+
+        def made(text: str) -> list[Path]:
+            for tree in trees[:3]:
+                git(tree, "merge", "-q", "--no-edit", "main")
+            commit_file(trees[2], "t.sh", text)
+            (trees[1] / "own.txt").write_text("not tracked\n")
+            return trees[:3]
+
+        return made
+
+    def test_only_its_own_landing_is_refused(
+        self, team: Team, repo: Path, junk: Callable[[str], list[Path]]
+    ) -> None:
+        trees = junk("echo junk >> f.txt\n")
+        done = team.finish(team.start(trees, "sh t.sh", "--json"))
+        assert [code for code, _ in done] == [0, 0, 5], done
+        error = json.loads(done[2][1].splitlines()[-1])["error"]
+        assert (error["code"], error["files"]) == ("left_by_check", ["f.txt"])
+        for tree in trees[:2]:
+            assert git(tree, "symbolic-ref", "HEAD").strip() == f"refs/heads/{tree.name}"
+            assert git(tree, "status", "--porcelain", "--untracked-files=no") == ""
+        assert (trees[1] / "own.txt").read_text() == "not tracked\n"
+        assert git(repo, "show", "main:f.txt") == "x\n"
+        assert git(repo, "show", "unfinished/left-by-check:f.txt") == "x\njunk\n"
+        assert "kept on unfinished/left-by-check" in done[1][1]
+
+    @pytest.mark.parametrize("fails", ["", "; exit 1"])
+    def test_nor_does_a_commit_of_it_leave_the_leader_without_its_branch(
+        self, team: Team, repo: Path, junk: Callable[[str], list[Path]], fails: str
+    ) -> None:
+        trees = junk(f"echo junk >> f.txt; git commit -qam junk{fails}\n")
+        done = team.finish(team.start(trees, "sh t.sh"))
+        assert [code for code, _ in done] == [0, 0, 1 if fails else 5], done
+        assert git(trees[1], "symbolic-ref", "HEAD").strip() == "refs/heads/w1"
+        assert head(trees[1]) == git(repo, "rev-parse", "main").strip()
+        assert git(repo, "log", "-1", "--format=%s", "unfinished/left-by-check") == "junk\n"
+        assert "junk" not in git(repo, "log", "--format=%s", "main")
 
 
 class TestTheChecksOfBeads:

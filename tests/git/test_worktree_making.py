@@ -17,6 +17,7 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
 from queenbee.git import hooks
+from queenbee.git.ownership import adopt, branch_note
 from queenbee.git.worktrees import worktree_making
 from queenbee.git.worktrees.worktree_care import places, remove
 from queenbee.git.worktrees.worktree_making import add
@@ -118,22 +119,53 @@ def test_what_is_there_already_is_left_alone(tree: Path) -> None:
     with pytest.raises(Conflict, match="exists already"):
         add(opened(tree), "ui", issue_id="qb-1")
     git(tree, "branch", "api")
-    with pytest.raises(Conflict, match="branch api already"):
+    with pytest.raises(Conflict, match="branch api, which QueenBee did not make"):
         add(opened(tree), "api", issue_id="qb-1")
     assert (folder / "mine").read_text() == "x"
     assert opened(tree).assignments.active("qb-1") is None
 
 
-def test_the_refusal_says_how_to_go_on_after_its_folder_was_deleted(tree: Path) -> None:
-    add(opened(tree), "ui")
-    shutil.rmtree(tree.parent / "repo-ui")
-    with pytest.raises(Conflict, match="branch ui already") as refusal:
+def test_it_is_made_again_on_its_branch_after_its_folder_was_deleted(tree: Path) -> None:
+    path = Path(add(opened(tree), "ui").path)
+    commit_file(path, "new.txt", "x\n")
+    shutil.rmtree(path)
+    assert add(opened(tree), "ui").path == str(path)
+    assert (assert_whole(tree, "ui") / "new.txt").exists()
+
+
+def test_a_worktree_with_the_name_of_a_droid_is_no_proof(tree: Path) -> None:
+    path = tree.parent / "repo-ui"
+    git(tree, "worktree", "add", "-q", "-b", "ui", str(path))
+    (tree / ".git" / "worktrees" / "repo-ui" / "queenbee-droid").write_text("ui\n")
+    commit_file(path, "mine.txt", "x\n")
+    with pytest.raises(Conflict, match="did not make: 1 of its commits") as refusal:
         add(opened(tree), "ui")
-    assert str(refusal.value.hint).endswith(
-        "git worktree prune && queen worktree add ui --branch ui"
-    )
-    git(tree, "worktree", "prune")
-    assert add(opened(tree), "ui", branch="ui").path == str(tree.parent / "repo-ui")
+    assert refusal.value.details["worktree"] == str(path)
+    assert str(refusal.value.hint).endswith("queen worktree add ui --adopt ui")
+    adopt(opened(tree).layout, "ui")
+    assert add(opened(tree), "ui").path == str(path)
+
+
+def test_the_note_of_a_branch_goes_with_it(tree: Path) -> None:
+    add(opened(tree), "ui")
+    git(tree, "worktree", "remove", str(tree.parent / "repo-ui"))
+    git(tree, "branch", "-D", "ui")
+    git(tree, "branch", "ui")
+    with pytest.raises(Conflict, match="did not make"):
+        add(opened(tree), "ui")
+
+
+def test_a_branch_that_is_named_by_hand_is_worked_on_but_not_taken_over(tree: Path) -> None:
+    git(tree, "branch", "mine")
+    add(opened(tree), "ui", branch="mine")
+    assert branch_note(opened(tree).layout, "mine") is None
+
+
+def test_a_branch_is_not_taken_over_from_the_main_worktree(tree: Path) -> None:
+    with pytest.raises(Conflict, match="where work lands"):
+        adopt(opened(tree).layout, "main")
+    with pytest.raises(NotFound, match="no branch gone"):
+        adopt(opened(tree).layout, "gone")
 
 
 def test_a_branch_that_exists_is_adopted_with_its_commits(tree: Path) -> None:
@@ -154,6 +186,7 @@ def test_a_name_must_fit_a_droid_and_a_branch(tree: Path, name: str) -> None:
 STOP = """
     import os, signal, sys
     from queenbee import Hive
+    from queenbee.git import ownership
     from queenbee.git.worktrees import worktree_making as making
 
     wanted, step = int(sys.argv[1]), 0
@@ -172,6 +205,8 @@ STOP = """
 
     making.write_document = stopping(making.write_document)
     making.as_the_user = stopping(making.as_the_user)
+    ownership.write_document = stopping(ownership.write_document)
+    ownership.as_the_user = stopping(ownership.as_the_user)
     making._Making.end = stopping(making._Making.end)
     hive = Hive.open(droid="lead")
     from queenbee.services.assignments import Assignments
@@ -196,7 +231,7 @@ def test_killed_at_any_step_the_same_call_goes_on(tree: Path) -> None:
         hive.assignments.release("qb-1")
         remove(opened(tree), "ui")
         assert (trees(tree), branches(tree)) == (["repo"], ["main"])
-    assert step == 11  # Five steps were stopped, before and after each.
+    assert step == 15  # Seven steps were stopped, before and after each.
 
 
 @pytest.mark.parametrize("how", ["branch", "folder", "pointer", "files", "locked"])

@@ -22,6 +22,13 @@ def is_alive(pid: int) -> bool:
     return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+def size_of(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:
+        return 0
+
+
 def impatient(team: Team) -> None:
     team.set("quiet_after", "1s")
     team.set("answer_within", "1s")
@@ -58,14 +65,71 @@ class TestARoster:
 class TestAnAgent:
     @LINUX
     @pytest.mark.parametrize("ignores", ["", 'trap "" TERM; '])
-    def test_that_leaves_its_group_leaves_nothing_running(self, team: Team, ignores: str) -> None:
+    @pytest.mark.parametrize("how", ["setsid", "env -i setsid setsid", "(env -i setsid setsid"])
+    def test_that_leaves_its_group_leaves_nothing_running(
+        self, team: Team, ignores: str, how: str
+    ) -> None:
         team.issues(1)
         note = team.bin / "pid"
         stays = team.program("stays", f"{ignores}echo $$ > {note}; sleep 1000; sleep 1000\n")
         waits = f"while [ ! -s {note} ]; do sleep 0.1; done\n"
-        ran = team.start("ui", "--agent", team.agent(f"setsid {stays} &\n{waits}{WORKS}"))
+        begins = f"{how} {stays} &" + ")" * how.count("(")
+        ran = team.start("ui", "--agent", team.agent(f"{begins}\n{waits}{WORKS}"))
         assert ran.code == 0, ran
         assert not is_alive(int(note.read_text()))
+
+    @LINUX
+    @pytest.mark.parametrize("how", ["env -i", "setsid"])
+    def test_that_kills_its_minder_leaves_nothing_running(self, team: Team, how: str) -> None:
+        team.issues(1)
+        note, once = team.bin / "pid", team.bin / "once"
+        stays = team.program("stays", f"echo $$ > {note}; sleep 1000; sleep 1000\n")
+        first = f"touch {once}; {how} {stays} & until [ -s {note} ]; do sleep 0.1; done\n"
+        kills = f"[ -e {once} ] || {{ {first} kill -9 $PPID; sleep 1000; }}\n"
+        ran = team.start("ui", "--agent", f"exec {team.agent(kills + WORKS)}")
+        assert ran.code == 0, ran
+        assert "it was ended by SIGKILL; it begins x-1 again" in ran.out
+        assert not is_alive(int(note.read_text()))
+
+    def test_that_stops_its_minder_is_ended_when_it_is_silent(self, team: Team) -> None:
+        team.issues(1)
+        impatient(team)
+        once = team.bin / "once"
+        first = f'touch {once}; trap "" TERM; while :; do kill -STOP $PPID; sleep 0.01; done\n'
+        stops = f"[ -e {once} ] || {{ {first} }}\n"
+        ran = team.start("ui", "--agent", f"exec {team.agent(stops + WORKS)}")
+        assert ran.code == 0, ran
+
+    def test_that_floods_takes_no_more_of_the_disk_than_its_bound(self, team: Team) -> None:
+        team.issues(1)
+        log = Path(roster.log_path(team.hive().layout, "ui"))
+        floods = "yes | head -c 200000000\necho the end\n"
+        running = team.begun("ui", "--agent", team.agent(floods + WORKS))
+        most_bytes = 0
+        while running.poll() is None:
+            size = sum(map(size_of, (f"{log}.1", str(log))))
+            most_bytes = max(most_bytes, size)
+        running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 0
+        assert 2**25 < most_bytes <= 2**26 + 2**10
+        assert b"\nthe end\n" in log.read_bytes()[-4096:]
+
+    def test_that_floods_is_followed_over_the_cut(self, team: Team) -> None:
+        team.issues(1)
+        gate = team.bin / "gate"
+        waits = f"echo first; until [ -e {gate} ]; do sleep 0.1; done\n"
+        floods = f"yes {'y' * 9_999} | head -c 50000000\necho the end\n"
+        running = team.begun("ui", "--agent", team.agent(waits + floods + WORKS))
+        log = Path(roster.log_path(team.hive().layout, "ui"))
+        team.wait(lambda: log.exists() and b"first" in log.read_bytes())
+        following = team.queen.start("start", "--logs", "ui", as_="lead")
+        assert following.stdout is not None
+        assert following.stdout.readline() == "first\n"
+        gate.touch()
+        assert "the end\n" in following.stdout
+        following.communicate(timeout=LIMIT_S)
+        running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 0
 
     @LINUX
     def test_that_a_killed_run_had_not_noted_ends(self, team: Team) -> None:
@@ -101,6 +165,39 @@ class TestAnAgent:
         assert time.monotonic() - begun_s < 10
         assert team.running() == []
         assert team.done() == {}
+
+
+class TestTrouble:
+    def test_three_times_in_a_row_ends_an_agent_which_says_why(self, team: Team) -> None:
+        team.issues(2)
+        spoils = 'rm -f "$QUEEN_FAILURES_FILE"; mkdir "$QUEEN_FAILURES_FILE"; exit 3\n'
+        ran = team.start("ui", "--agent", team.agent(spoils))
+        assert ran.code == 1, ran
+        failures = f"{roster.folder(team.hive().layout)}/ui.failures"
+        assert ran.out.count("tried again in 5 s") == 2
+        assert ran.out.count(f"ui ends: [Errno 21] Is a directory: '{failures}'") == 1
+        assert f"ui ended early: [Errno 21] Is a directory: '{failures}'" in ran.out
+        assert "it ended before everything was done: agents ended early" in ran.out
+        assert "x-1 is still ui's" in ran.out
+
+    def test_of_one_agent_that_cannot_begin_is_not_the_others(self, team: Team) -> None:
+        team.issues(1)
+        (team.repo.parent / "repo-ui").mkdir()
+        (team.repo.parent / "repo-ui" / "mine").touch()
+        ran = team.start("ui", "api", "--json", "--agent", team.agent(WORKS))
+        assert ran.code == 0, ran
+        assert team.done() == {"x-1": ["api"]}
+        assert "repo-ui exists already" in ran.json["ended_early"]["ui"]
+
+    def test_is_no_link_in_place_of_a_file_of_the_team(self, team: Team) -> None:
+        team.issues(1)
+        mine, once = team.bin / "mine", team.bin / "once"
+        mine.write_text("mine\n")
+        links = f'touch {once}; ln -sf {mine} "$QUEEN_FAILURES_FILE"; exit 3'
+        agent = team.agent(f"[ -e {once} ] || {{ {links}; }}\n{WORKS}")
+        ran = team.start("ui", "--agent", agent)
+        assert ran.code == 0, ran
+        assert mine.read_text() == "mine\n"
 
 
 class TestAPlace:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import signal
-from typing import Any
 
 import pytest
-from hives import Ran, git
-from teams import LIMIT_S, Team
+from hives import git
+from teams import LIMIT_S, ONE, PASSES, Sprints
 
 from queenbee.store.droids import roster
 
@@ -29,51 +27,7 @@ PLAN = """\
 ### Sprint 1.3: Integration
 - Run all tests
 """
-ONE = "## Phase 1: A\n\n### Sprint 1.1: Setup\n- Create the project\n"
 pytestmark = pytest.mark.slow
-PASSES = '{"status": "pass", "message": "fine"}'
-
-
-@pytest.fixture
-def sprints(team: Team) -> Sprints:
-    return Sprints(team)
-
-
-class Sprints:
-    """Plans, and an agent with one part that develops and one that judges."""
-
-    def __init__(self, team: Team) -> None:
-        self.team = team
-        git(team.repo, "add", "--all")
-        git(team.repo, "commit", "-qm", "begin")
-
-    def start(self, plan: str, *options: str, develops: str = "", judges: str = "") -> Ran:
-        (self.team.repo / "plan.md").write_text(plan)
-        git(self.team.repo, "add", "--all")
-        git(self.team.repo, "commit", "-qm", "plan")
-        agent = self.agent(develops, judges)
-        return self.team.start("--plan", "plan.md", "--agent", agent, *options)
-
-    def agent(self, develops: str = "", judges: str = "") -> str:
-        develops = develops or 'echo "$QUEEN_ISSUE" > "$QUEEN_ISSUE.txt"'
-        judges = judges or f"echo '{PASSES}'"
-        return self.team.program(
-            "agent",
-            'SAID="$0.$QUEEN_STEP.$QUEEN_ISSUE.$QUEEN_ATTEMPT"; cat > "$SAID"; env > "$SAID.env"\n'
-            f'if [ "$QUEEN_STEP" = develop ]; then\n{develops}\nelse\n{judges}\nfi\n',
-        )
-
-    def beads(self) -> list[dict[str, Any]]:
-        """Returns the rows of the tracker, in the order of the plan."""
-        lines = (self.team.repo / ".beads" / "issues.jsonl").read_text().splitlines()
-        rows = {row["id"]: row for row in map(json.loads, lines)}
-        found = [each for each in rows.values() if "sprint" in each.get("metadata", {})]
-        return sorted(found, key=lambda each: each["metadata"]["sprint"])
-
-    def said(self, step: str, attempt: int = 1, *, ending: str = "") -> str:
-        """Returns what an agent got for the first bead."""
-        issue = self.beads()[0]["id"]
-        return (self.team.bin / f"agent.{step}.{issue}.{attempt}{ending}").read_text()
 
 
 class TestAPlan:
@@ -205,6 +159,24 @@ class TestAJudgement:
         assert len(row["metadata"]["dev_agent_executions"]) == 1
         assert sprints.team.content(row["id"]) == f"{row['id']}\n"
         assert not (sprints.team.repo / "y").exists()
+
+    @pytest.mark.linux
+    def test_is_what_the_process_printed_that_was_asked(self, sprints: Sprints) -> None:
+        note = sprints.team.bin / "pid"
+        talks = sprints.team.program(
+            "talks", f"echo $$ > {note}\nwhile :; do echo '{PASSES}'; sleep 0.05; done\n"
+        )
+        leaves = f'env -i PATH="$PATH" setsid {talks} &\nuntil [ -s {note} ]; do sleep 0.1; done\n'
+        fails = f"""kill -0 $(cat {note}) && echo '{PASSES}' > "$SAID.alive"
+        echo '{PASSES}' >> "$QUEEN_TEAM_LOG"
+        echo '{{"status": "fail", "message": "no"}}'; sleep 1"""
+        ran = sprints.start(ONE, develops=leaves + 'echo x > "$QUEEN_ISSUE.txt"', judges=fails)
+        assert ran.code == 1, ran
+        (row,) = sprints.beads()
+        judged = row["metadata"]["qa_agent_executions"]
+        assert {each["status"] for each in judged} == {"fail"}
+        assert list(sprints.team.bin.glob("*.alive")) == []
+        assert sprints.team.content(row["id"]) == ""
 
 
 class TestAnAttempt:

@@ -16,26 +16,29 @@ import click
 from queenbee.agents.ignored import CONNECTION, WORK, ignored
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.cli.app import Answer, Invocation, command, invocation, tell
-from queenbee.cli.options import id_prefix
+from queenbee.cli.options import adopts, id_prefix
 from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import InvalidInput, NoHive, NotFound
+from queenbee.git import ownership
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import TextIO
 
     from queenbee.starting.team import Ended, Team, Wanted
     from queenbee.workflows.hive import Hive
 
 _SHOW_EVERY_S = 30.0
 _FOLLOW_S = 0.3
+_PART_CHARS = 2**16
 
 
 def _show(ended: Ended | None) -> None:
@@ -73,6 +76,7 @@ def _show(ended: Ended | None) -> None:
 )
 @click.option("--max-cost", type=click.FloatRange(0), default=0, help="End after so many dollars")
 @click.option("--logs", metavar="NAME", help="Follow the output of an agent")
+@adopts
 @id_prefix
 def start(  # noqa: PLR0913 - the options of a command
     call: Invocation,
@@ -90,6 +94,7 @@ def start(  # noqa: PLR0913 - the options of a command
     max_failures: int,
     max_cost: float,
     logs: str | None,
+    adopt: tuple[str, ...],
     prefix: str | None,
 ) -> Answer:
     """Start a team of agents, and look after them
@@ -102,6 +107,9 @@ def start(  # noqa: PLR0913 - the options of a command
     A command of your own gets the briefing on standard input and the issue in QUEEN_ISSUE. It works
     on one issue, and what it made is landed when it ends.
 
+    Agents work only in worktrees and on branches that QueenBee made for them. --adopt BRANCH takes
+    over a branch of yours and its worktree: all that is there may be worked on and landed.
+
     Exit 0: everything is done. Exit 1: something is left, and the output says why.
     """
     from queenbee.starting.team import Limits, Wanted  # noqa: PLC0415 - start-up
@@ -110,6 +118,8 @@ def start(  # noqa: PLR0913 - the options of a command
     if logs is not None:
         _follow(hive, logs)
         return Answer(None, yes=True)
+    for each in adopt:
+        ownership.adopt(hive.layout, each)
     wanted = Wanted(
         names=names,
         size=size or 0,
@@ -257,16 +267,35 @@ def _follow(hive: Hive, name: str) -> None:
     if not is_name(name) or not os.path.exists(path):
         raise NotFound(f"no agent called {name} has run here", hint="queen status")
     rest = ""
-    with os.fdopen(safe_open.open_file(path, os.O_RDONLY), errors="replace") as file:
-        while text := file.read(2**16) or roster.looked_after(hive.layout, name):
-            if not isinstance(text, str):
-                time.sleep(_FOLLOW_S)
-                continue
-            *lines, rest = (rest + text).split("\n")
-            for each in (said for line in lines for said in _readable(line)):
-                say(printable(each, keep_newlines=True))
+    for text in _output(hive, name, path):
+        *lines, rest = (rest + text).split("\n")
+        for each in (said for line in lines for said in _readable(line)):
+            say(printable(each, keep_newlines=True))
     if rest:
         say(printable(rest))
+
+
+def _output(hive: Hive, name: str, path: str) -> Iterator[str]:
+    """Yields what an agent printed. A file that is full gets another name, and the next follows."""
+    with suppress(FileNotFoundError), _opened(f"{path}.1") as file:
+        while text := file.read(_PART_CHARS):
+            yield text
+    while True:
+        with _opened(path) as file:
+            is_full = False
+            while not is_full:
+                is_running = roster.looked_after(hive.layout, name)
+                with suppress(FileNotFoundError):
+                    is_full = not os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+                while text := file.read(_PART_CHARS):
+                    yield text
+                if not is_running and not is_full:
+                    return
+                time.sleep(_FOLLOW_S)
+
+
+def _opened(path: str) -> TextIO:
+    return os.fdopen(safe_open.open_file(path, os.O_RDONLY), errors="replace")
 
 
 def _readable(line: str) -> list[str]:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command, group, tell
+from queenbee.cli.options import adopts
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, suggested
 from queenbee.core.timestamps import instant_ms
+from queenbee.git.ownership import adopt
 from queenbee.git.worktrees import worktree_care, worktree_making
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def _show_made(made: worktree_making.Made) -> None:
 @click.option("--path", metavar="DIR", help="Where; default: beside the main worktree, REPO-NAME")
 @click.option("--branch", help="On this branch, which may exist; default: a new one, NAME")
 @click.option("--new", is_flag=True, help="Also if nobody has described ISSUE")
+@adopts
 def add(
     hive: Hive, name: str | None, issue_id: str | None, bead: str | None, new: bool, **where: Any
 ) -> worktree_making.Made:
@@ -50,8 +53,13 @@ def add(
 
     With --bead, it claims a sprint bead for NAME (default: you), and makes the worktree_path and
     the branch that the bead names, from its source_branch.
+
+    A branch or worktree that QueenBee did not make for this is refused. --adopt BRANCH takes over
+    that branch and its worktree, with all that is in them.
     """
     path, branch = where["path"], where["branch"]
+    for each in where["adopt"]:
+        adopt(hive.layout, each)
     if bead is not None and issue_id is None and branch is None:
         from queenbee.git.worktrees.bead_place import (  # noqa: PLC0415 - start-up
             sprint_worktree,

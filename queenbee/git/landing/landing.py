@@ -147,7 +147,7 @@ class _One:
         self.place.commands = self.commands
         joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(self.place, rules, joins, work.subject())
-        self._trial = Trial(self.place, self.joining, rules, work, tell)
+        self._trial = Trial(store.layout, self.place, self.joining, rules, work, tell)
         self._told = 0
         """How many of the joined places were named to the user."""
         self.incoming: Incoming | None = None
@@ -304,7 +304,7 @@ class _One:
         commit, failed = trial.run(turn, head)
         if failed is not None:
             return Landing(place.target, None, output=failed, joined=self.joining.joined)
-        place.refuse_unfinished()
+        place.refuse_changed()
         _refuse_held(self.work.held(changed))  # A check may take an hour, in which others reserve.
         self.commands.stop_if_asked()
         turn.check()

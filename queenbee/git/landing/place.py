@@ -14,7 +14,7 @@ from queenbee.git.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import ACTION, RAW, contents, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.nested import lost_between
-from queenbee.git.landing.refusals import SHOWN, NotLanded, Unresolved
+from queenbee.git.landing.refusals import SHOWN, LeftByCheck, NotLanded, Unresolved
 from queenbee.git.objects import Objects
 from queenbee.git.run import names_in, user_git
 from queenbee.services.waiting import landing_steps
@@ -107,12 +107,17 @@ class Place:
         """Whether a rebase is to be finished in this worktree."""
         return os.path.isdir(os.path.join(self.git_dir, "rebase-merge"))
 
-    def refuse_unfinished(self) -> None:
-        """Raises `NotLanded` if there is something to commit or a merge to finish first."""
+    def open_files(self) -> list[str]:
+        """Returns the files that git tracks and that are not committed, each after the letters of
+        `git status`.
+        """
         # Whatever the settings hide: what a check sees of it would not be what lands.
         wanted = ("--untracked-files=no", "--no-renames", "--ignore-submodules=untracked")
-        lines = git("status", "--porcelain=v1", "-z", *wanted, cwd=self.tree)
-        entries = names_in(lines)
+        return names_in(git("status", "--porcelain=v1", "-z", *wanted, cwd=self.tree))
+
+    def refuse_unfinished(self) -> None:
+        """Raises `NotLanded` if there is something to commit or a merge to finish first."""
+        entries = self.open_files()
         open_ = [each[3:] for each in entries if each[:2] in _UNMERGED]
         if open_:
             raise self.conflict(open_)
@@ -121,8 +126,7 @@ class Place:
                 "a rebase is not finished in this worktree",
                 hint="queen land --continue, or queen land --abort",
             )
-        # The records that git carries change while anybody works.
-        dirty = [each[3:] for each in entries if not each[3:].startswith(f"{_HIVE}/")]
+        dirty = but_records(entries)
         submodules = self._submodules(dirty) if dirty else []
         if submodules:
             raise NotLanded(
@@ -140,6 +144,14 @@ class Place:
                 else "git commit, then queen land again",
                 files=dirty,
             )
+
+    def refuse_changed(self) -> None:
+        """Raises `LeftByCheck` if something is to commit that was not before the check."""
+        files = but_records(self.open_files())
+        if files:
+            raise LeftByCheck(files)
+        if self.is_merging or self.is_rebasing:
+            self.refuse_unfinished()
 
     def look(self) -> None:
         """Finds the files that git does not track, and those that it was told not to look at."""
@@ -343,3 +355,10 @@ def _in_the_way(tree: str, path: str) -> str | None:
             return path[:end]
         end = path.find("/", end + 1)
     return path if os.path.lexists(os.path.join(tree, path)) else None
+
+
+def but_records(entries: Sequence[str]) -> list[str]:
+    """Returns the files of entries of `git status`, without those of the hive: the records that git
+    carries change while anybody works.
+    """
+    return [each[3:] for each in entries if not each[3:].startswith(f"{_HIVE}/")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from queenbee.core.text import named
 from queenbee.errors import Conflict
 
 if TYPE_CHECKING:
@@ -26,3 +27,16 @@ class Unresolved(NotLanded):
     """A conflict that was left to the actor; `union` lists the files in which both sides only
     added lines.
     """
+
+
+class LeftByCheck(NotLanded):
+    """A landing whose check left other files than it was given."""
+
+    code = "left_by_check"
+
+    def __init__(self, files: Sequence[str]) -> None:
+        super().__init__(
+            f"changed while the check ran: {named(files, SHOWN)}; nothing was landed",
+            hint="git diff shows it; git commit it or git restore it, then queen land again",
+            files=files,
+        )

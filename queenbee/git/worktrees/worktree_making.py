@@ -6,8 +6,9 @@ call that was killed leaves this note, and the same call made again goes on from
 1. The note, so that the rest is known to be ours.
 2. The claim. A refusal ends here, before git has made anything.
 3. The worktree and its branch, by `git worktree add`. If it fails, the claim is given back.
-4. The name, in the worktree's own git directory.
-5. The note goes.
+4. What proves that it is ours: the notes of the branch and of the worktree (`ownership`), and the
+   name, in the worktree's own git directory. Without the first note, nobody works there.
+5. The first note goes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,13 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import suggested
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.hooks import INSTALLED, HookFolder, states
+from queenbee.git.ownership import (
+    MadeNote,
+    branch_note,
+    note_branch,
+    note_worktree,
+    refuse_foreign,
+)
 from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
 from queenbee.store.droids.identity import checked_droid
@@ -77,15 +85,16 @@ def add(
     """Makes a worktree with a branch `name` for the droid `name`, beside the main one, from the
     commit of the main branch; and claims an issue for it. Repeating it changes nothing.
 
-    With `branch`, on that one, which may exist unless another worktree has it; else it begins with
-    `base`, another branch. Raises
-    what a claim raises, `Conflict` if there is such a worktree, branch or folder already, and
-    `ExternalFailure` if git fails; then nothing is left of it.
+    With `branch`, on that one, which may exist unless another worktree has it. With `base`, the
+    issue is a sprint bead that names the branch: it may exist if it was made for this bead, else it
+    begins with that other branch. Raises what a claim raises, `Conflict` if there is such a
+    worktree, branch or folder already that was not made for this, and `ExternalFailure` if git
+    fails; then nothing is left of it.
     """
     checked_droid(hive.layout, name)
     making = _Making.of(hive, name, path)
     if branch is not None:
-        making.go_to(branch, base)
+        making.go_to(branch, base, issue_id if base is not None else None)
     holder = hive.actor_or_none or name
     safe_open.make_folder(making.folder)
     with LongLock(os.path.join(making.folder, "lock"), holder=holder):
@@ -104,7 +113,7 @@ def add(
             if claimed is not None and is_new:
                 droid.assignments.release(claimed.issue_id, reason="its worktree was not made")
             raise
-        write_document(os.path.join(git_dir, "queenbee-droid"), f"{name}\n".encode())
+        making.sign(git_dir)
         making.end()
     return Made(making.path, making.branch, name, claimed, _is_guarded(making.path))
 
@@ -124,6 +133,7 @@ class _Making:
         """The commit to begin with; empty if the branch is not ours to make."""
         self._from: str | None = None
         self._adopts = False
+        self._bead: str | None = None
         self._note = os.path.join(self.folder, f"{name}.json")
 
     @classmethod
@@ -142,9 +152,10 @@ class _Making:
         parent, folder = os.path.split(os.path.normpath(path))
         return cls(hive, name, top, os.path.join(os.path.realpath(parent), folder))
 
-    def go_to(self, branch: str, base: str | None) -> None:
-        """Has it be on a branch of its own name, which may exist."""
+    def go_to(self, branch: str, base: str | None, bead: str | None) -> None:
+        """Has it be on a branch of another name, which may exist: a person or a row says so."""
         self.branch, self._from, self._adopts = branch, base, True
+        self._bead = bead
         self._note = os.path.join(self.folder, f"{quote(branch, safe='')}.json")
 
     def begin(self) -> None:
@@ -162,18 +173,17 @@ class _Making:
         is_own = self.branch == self.name
         if found is not None and self._is_there(found):
             if found.droid == self.name or (found.droid is None and not is_own):
+                self._refuse_foreign(found)
                 return  # It was made before.
             raise Conflict(f"{self.path} is {found.droid}'s", hint=suggested("cd", self.path))
         other = next((w for w in worktrees(self._layout) if w.branch == self.branch), None)
         has_branch = self._tip() is not None
-        if has_branch and (other is not None or not self._adopts):
-            adopt = suggested("queen worktree add", self.name, branch=self.branch)
+        if has_branch:
+            self._refuse_foreign(other)
+        if other is not None:
             raise Conflict(
-                f"there is a branch {self.branch} already"
-                + (f", in {other.path}" if other else ""),
-                hint=suggested("cd", other.path)
-                if other
-                else f"choose another name, or work on that branch: git worktree prune && {adopt}",
+                f"there is a branch {self.branch} already, in {other.path}",
+                hint=suggested("cd", other.path),
             )
         if os.path.lexists(self.path) and not _is_empty(self.path):
             raise Conflict(
@@ -182,6 +192,11 @@ class _Making:
             )
         self._base = "" if has_branch else self._commit()
         _write_note(self._note, self.path, self._base)
+
+    def _refuse_foreign(self, place: Worktree | None) -> None:
+        """Raises `Conflict` for what nobody typed, and QueenBee has not made for this."""
+        if self._bead is not None or not self._adopts:
+            refuse_foreign(self._layout, self.branch, place, droid=self.name, bead=self._bead)
 
     def _commit(self) -> str:
         base = self._from or target_branch(self._layout) or "HEAD"
@@ -210,11 +225,24 @@ class _Making:
             found = self._found()
             if found is None:
                 raise ExternalFailure(f"git made no worktree at {self.path}", program="git")
-        locked = os.path.join(found.git_dir, "locked")
-        with suppress(OSError, QueenError):
-            if safe_open.read(locked, 64).decode().strip() == _INITIALIZING:
-                safe_open.unlink(locked)
+        if _lock_of(found.git_dir) == _INITIALIZING:
+            safe_open.unlink(os.path.join(found.git_dir, "locked"))
         return found.git_dir
+
+    def sign(self, git_dir: str) -> None:
+        """Notes what was made, and for whom. Raises `ExternalFailure`."""
+        before = branch_note(self._layout, self.branch)
+        made = MadeNote(
+            branch=self.branch,
+            path=self.path,
+            base=self._base or (before.base if before is not None else ""),
+            droid=self.name,
+            bead=self._bead,
+        )
+        if (self._base or before is not None) and before != made:
+            note_branch(self._layout, made)
+        note_worktree(git_dir, made)
+        write_document(os.path.join(git_dir, "queenbee-droid"), f"{self.name}\n".encode())
 
     def undo(self) -> None:
         """Removes what was made, unless it is complete and not from this call."""
@@ -266,7 +294,10 @@ class _Making:
         comes last.
         """
         for git_dir in self._git_dirs():
-            if os.path.exists(os.path.join(git_dir, "queenbee-droid")):
+            is_there = os.path.exists(os.path.join(self.path, ".git"))
+            lock = _lock_of(git_dir)
+            is_complete = not lock and os.path.exists(os.path.join(git_dir, "index"))
+            if lock not in ("", _INITIALIZING) or (is_there and is_complete):
                 raise Conflict(f"{self.path} is in use", hint=suggested("cd", self.path))
             try:
                 as_the_user("worktree", "remove", "-f", "-f", "--", self.path, cwd=self._top)
@@ -303,6 +334,15 @@ class _Making:
 
 def _write_note(note: str, path: str, base: str) -> None:
     write_document(note, json.dumps({"path": path, "base": base}).encode())
+
+
+def _lock_of(git_dir: str) -> str:
+    """Returns why a worktree is locked; empty if it is not."""
+    try:
+        locked = safe_open.read(os.path.join(git_dir, "locked"), 1 << 16)
+        return locked.decode(errors="replace").strip() or "locked"
+    except FileNotFoundError:
+        return ""
 
 
 def _is_empty(path: str) -> bool:

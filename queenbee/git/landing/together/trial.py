@@ -5,22 +5,28 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import quotation
+from queenbee.core.text import named, quotation
 from queenbee.errors import ExternalFailure
 from queenbee.git.hive_files import is_record
 from queenbee.git.landing.commands import differing
+from queenbee.git.landing.place import but_records
+from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.together.batch import Batch
 from queenbee.git.landing.together.checked import Copies, check_of, run_check
 from queenbee.git.landing.together.pace import Pace
 from queenbee.git.landing.work import offers
+from queenbee.git.unfinished import put_back
+from queenbee.store.git_files.worktrees import Worktree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.place import Place
+    from queenbee.git.landing.together.batch import Member
     from queenbee.git.landing.work import Offer, Rules, Work
     from queenbee.services.waiting.landing_turn import LandingTurn
+    from queenbee.store.layout import Layout
 
 
 class _OthersCame(Exception):
@@ -31,8 +37,15 @@ class Trial:
     """The check of one landing."""
 
     def __init__(
-        self, place: Place, joining: Joining, rules: Rules, work: Work, tell: Callable[[str], None]
+        self,
+        layout: Layout,
+        place: Place,
+        joining: Joining,
+        rules: Rules,
+        work: Work,
+        tell: Callable[[str], None],
     ) -> None:
+        self._layout = layout
         self._place = place
         self._commands = place.commands
         self._work = work
@@ -63,19 +76,58 @@ class Trial:
             commit = head
             if most > 1:
                 commit = self.batch.take(self._offers(turn), most - 1, self._work.keeps_out)
+            branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
             try:
-                failed = self._failed(turn, pace, most)
+                failed, bad = self._checked(turn, pace, most, commit)
             except _OthersCame:
                 continue
-            if failed is None and self._drop_bad():
+            if self._put_back(commit):
+                self._tell(f"with {len(branches)} branches; trying fewer")
+                most = max(1, len(branches) // 2)
+                pace.suspect(branches, commit, "", "")  # Whose check it is, its own turn says.
                 continue
-            branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
+            if bad is not None:
+                self.batch.drop(bad)
+                continue
             if failed is None or len(branches) == 1:
                 pace.note(branches, passed=failed is None, check_s=self.check_s)
                 return commit, failed
             self._tell(f"the check failed on {len(branches)} branches; trying fewer")
             most = self._fewer(pace, branches, failed)
             self.batch.leave()
+
+    def _checked(
+        self, turn: LandingTurn, pace: Pace, most: int, commit: str
+    ) -> tuple[str | None, Member | None]:
+        """Returns what failed of a row, and a member whose own checks failed. Raises `_OthersCame`;
+        whatever is raised, this worktree is as it was.
+        """
+        try:
+            failed = self._failed(turn, pace, most)
+            return failed, self._bad_member() if failed is None else None
+        except BaseException:
+            self._put_back(commit)
+            raise
+
+    def _put_back(self, commit: str) -> bool:
+        """Returns whether the checks of a row left this worktree otherwise than it was; then what
+        they left is on a branch of its own, and this one is back on its own.
+        """
+        place = self._place
+        if not self.batch.members:
+            return False
+        here = Worktree(place.tree, place.git_dir, place.common_dir)
+        files = but_records(place.open_files())
+        if not files and place.head() == commit and here.branch is None and not place.is_merging:
+            return False
+        kept = put_back(
+            self._layout, here, branch=place.branch, name="left-by-check", tracked_only=True
+        )
+        where = f", kept on {kept.branch}" if kept.branch else ""
+        what = named(files, SHOWN) or "the commit of this worktree"
+        self._tell(f"changed while the check ran: {what}{where}")
+        self.batch.leave()
+        return True
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
         """Returns those who wait and may land with this one."""
@@ -123,14 +175,13 @@ class Trial:
     def _has_passed(self) -> bool:
         return bool(self._passed) and self._place.commit("HEAD", "tree") in self._passed
 
-    def _drop_bad(self) -> bool:
-        """Returns whether a check of another's issue failed: that one waits for its own turn."""
+    def _bad_member(self) -> Member | None:
+        """Returns one whose issue has a check that failed: it waits for its own turn."""
         for each in self.batch.members:
             if self._work.verify_for(each.offer) is not None:
                 self._tell(f"the checks of {each.offer.issue_id} failed; trying without")
-                self.batch.drop(each)
-                return True
-        return False
+                return each
+        return None
 
     def _fewer(self, pace: Pace, branches: Sequence[str], failed: str) -> int:
         """Returns how many to try after all failed: half; or as many as pass elsewhere, where

@@ -1,0 +1,160 @@
+"""What QueenBee has made in a repository: its notes on worktrees and branches.
+
+A name is no proof: a row, another agent or a person may give anything the name of a droid. So what
+QueenBee makes gets a note in the git folder, where nothing arrives from elsewhere. The note of a
+worktree is a file in its own git directory, and goes with it. That of a branch is in the
+repository's config, in the section of the branch: git moves it when the branch is renamed, and
+removes it with the branch, so that a later branch of that name is not taken for ours. ADR 0040.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.text import mentioned, suggested
+from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
+from queenbee.git.run import as_the_user, line
+from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.whole_files import write_document
+
+if TYPE_CHECKING:
+    from queenbee.store.git_files.worktrees import Worktree
+    from queenbee.store.layout import Layout
+
+_NOTE = "queenbee-made"
+_TIP = ("rev-parse", "--verify", "--quiet")
+_TRIES, _AGAIN_S = 10, 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeNote:
+    """What was made, and for what."""
+
+    branch: str
+    path: str
+    base: str
+    """The commit that the branch began with; of one that was taken over, all may land."""
+    droid: str
+    bead: str | None = None
+    """The sprint bead whose branch it is; None for one of a droid."""
+    adopted: bool = False
+    """Whether a person has handed over what was there, and nobody has begun with it yet."""
+
+    def is_for(self, droid: str, bead: str | None) -> bool:
+        """Returns whether it was made for a sprint bead, or else for a droid."""
+        if bead is not None:
+            return self.bead == bead or self.adopted
+        return self.droid == droid and self.bead is None
+
+
+def worktree_note(place: Worktree) -> MadeNote | None:
+    """Returns the note of a worktree that QueenBee made, or None."""
+    try:
+        return _read(safe_open.read(os.path.join(place.git_dir, _NOTE), 1 << 16))
+    except (OSError, QueenError):
+        return None
+
+
+def branch_note(layout: Layout, branch: str) -> MadeNote | None:
+    """Returns the note of a branch that QueenBee made, or None."""
+    # Only the repository's own file counts: it may include one that git tracks.
+    how = ("config", "--local", "--no-includes", "--get", f"branch.{branch}.{_NOTE}")
+    said = line(*how, cwd=layout.tree, repository={})
+    return _read(said.encode(errors="surrogateescape")) if said is not None else None
+
+
+def made_here(layout: Layout, branch: str) -> bool:
+    """Returns whether QueenBee made a branch, or a person has handed it over."""
+    return branch_note(layout, branch) is not None
+
+
+def note_branch(layout: Layout, made: MadeNote) -> None:
+    """Notes a branch as made by QueenBee. Raises `ExternalFailure`."""
+    how = ("config", "--local", "--replace-all", f"branch.{made.branch}.{_NOTE}")
+    for _ in range(_TRIES):
+        try:
+            as_the_user(*how, no_dash(json.dumps(asdict(made))), cwd=layout.tree)
+            return
+        except ExternalFailure as error:  # Somebody else writes to the config.
+            failure = error
+        time.sleep(_AGAIN_S)
+    raise failure
+
+
+def note_worktree(git_dir: str, made: MadeNote) -> None:
+    """Notes a worktree as made by QueenBee."""
+    write_document(os.path.join(git_dir, _NOTE), json.dumps(asdict(made)).encode())
+
+
+def adopt(layout: Layout, branch: str) -> None:
+    """Notes a branch, and the worktree that has it, as QueenBee's to work in and to land, because a
+    person says so. Raises `NotFound`, and `Conflict` for the branch of the main worktree.
+    """
+    target = target_branch(layout)
+    tip = line(*_TIP, f"refs/heads/{branch}", cwd=layout.tree, repository={})
+    if tip is None:
+        raise NotFound(f"there is no branch {mentioned(branch)}", hint="git branch --list")
+    place = next((each for each in worktrees(layout) if each.branch == branch), None)
+    if branch == target or (place is not None and not place.linked):
+        raise Conflict(
+            f"{mentioned(branch)} is the branch of the main worktree, where work lands",
+            hint="name the branch to land: queen worktree list",
+        )
+    base = line(*_TIP, f"refs/heads/{target}", cwd=layout.tree, repository={}) or tip
+    droid = place.droid if place is not None and place.droid is not None else branch
+    path = place.path if place is not None else ""
+    made = MadeNote(branch=branch, path=path, base=base, droid=droid, adopted=True)
+    note_branch(layout, made)
+    if place is not None:
+        note_worktree(place.git_dir, made)
+
+
+def refuse_foreign(
+    layout: Layout, branch: str, place: Worktree | None, *, droid: str, bead: str | None
+) -> None:
+    """Raises `Conflict` for a branch that was not made for a sprint bead, or else for a droid; and
+    for a worktree of which that is true.
+    """
+    notes = [branch_note(layout, branch)]
+    if place is not None:
+        notes.append(worktree_note(place))
+    if all(note is not None and note.is_for(droid, bead) for note in notes):
+        return
+    made_for = next((each.bead or each.droid for each in notes if each is not None), None)
+    maker = "which QueenBee did not make" if None in notes else f"made for {made_for}"
+    ahead = ("rev-list", "--count", f"refs/heads/{target_branch(layout)}..refs/heads/{branch}")
+    count = line(*ahead, "--", cwd=layout.tree, repository={})
+    where = "" if place is None else f" in {mentioned(place.path)}"
+    whose = f" of {place.droid}" if place is not None and place.droid is not None else ""
+    again = (
+        suggested("queen worktree add", droid, adopt=branch)
+        if bead is None
+        else suggested("queen worktree add", droid, bead=bead, adopt=branch)
+    )
+    raise Conflict(
+        f"{bead or droid} needs the branch {mentioned(branch)}{where}{whose}, "
+        f"{maker}: {count or 'an unknown number'} of its commits are not on the main branch",
+        hint=f"if all that is there may be worked on and landed: {again}",
+        branch=branch,
+        worktree=place.path if place is not None else None,
+    )
+
+
+def _read(said: bytes) -> MadeNote | None:
+    try:
+        parts = json.loads(said)
+        names = ("branch", "path", "base", "droid")
+        bead = parts.get("bead")
+        return MadeNote(
+            **{name: str(parts[name]) for name in names},
+            bead=str(bead) if bead is not None else None,
+            adopted=parts.get("adopted") is True,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

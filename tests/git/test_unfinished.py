@@ -1,0 +1,170 @@
+"""A worktree that is brought back to its branch: nothing that was there is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import commit_file, git
+
+from queenbee import Hive
+from queenbee.errors import Conflict, ExternalFailure
+from queenbee.git import unfinished
+from queenbee.git.unfinished import OPEN, Unfinished, WorktreeKeeper
+from queenbee.git.worktrees.worktree_making import add
+from queenbee.store.git_files.worktrees import worktrees
+
+
+@pytest.fixture
+def hive(repo: Path) -> Hive:
+    commit_file(repo, "a.txt", "a\n")
+    return Hive.open(repo, droid="lead", env={})
+
+
+@pytest.fixture
+def tree(hive: Hive) -> Path:
+    return Path(add(hive, "ui").path)
+
+
+def put_back(hive: Hive, tree: Path, to: str | None = None) -> Unfinished:
+    place = next(each for each in worktrees(hive.layout) if each.path == str(tree))
+    return WorktreeKeeper(hive).put_back(place, branch="ui", name="work", to=to)
+
+
+def assert_back(tree: Path, to: str) -> None:
+    assert git(tree, "branch", "--show-current").strip() == "ui"
+    assert git(tree, "rev-parse", "HEAD") == git(tree, "rev-parse", to)
+    assert git(tree, "status", "--porcelain") == ""
+    git_dir = Path(git(tree, "rev-parse", "--absolute-git-dir").strip())
+    assert unfinished.open_operations(str(git_dir)) == []
+
+
+def kept(tree: Path, path: str, branch: str = "unfinished/work") -> str:
+    return git(tree, "show", f"{branch}:{path}")
+
+
+def test_a_worktree_in_which_nothing_changed_is_left_alone(hive: Hive, tree: Path) -> None:
+    before = git(tree, "reflog")
+    assert put_back(hive, tree).branch is None
+    assert (git(tree, "reflog"), git(tree, "branch", "--list", "unfinished/*")) == (before, "")
+
+
+def test_changes_and_commits_are_kept_and_gone(hive: Hive, tree: Path) -> None:
+    begun = git(tree, "rev-parse", "HEAD").strip()
+    commit_file(tree, "b.txt", "committed\n")
+    (tree / "b.txt").write_text("staged\n")
+    git(tree, "add", "b.txt")
+    (tree / "b.txt").write_text("typed\n")
+    (tree / "new.txt").write_text("new\n")
+    (tree / "a.txt").unlink()
+    found = put_back(hive, tree, begun)
+    assert (found.branch, found.commits) == ("unfinished/work", 1)
+    assert found.files == ["a.txt", "b.txt", "new.txt"]
+    assert_back(tree, begun)
+    assert (kept(tree, "b.txt"), kept(tree, "new.txt")) == ("typed\n", "new\n")
+    assert kept(tree, "b.txt", "unfinished/work~1") == "staged\n"
+    assert kept(tree, "b.txt", "unfinished/work~2") == "committed\n"
+
+
+def test_commits_on_a_detached_head_and_on_the_branch_are_kept(hive: Hive, tree: Path) -> None:
+    begun = git(tree, "rev-parse", "HEAD").strip()
+    commit_file(tree, "b.txt", "on the branch\n")
+    git(tree, "checkout", "-q", "--detach", begun)
+    commit_file(tree, "c.txt", "detached\n")
+    assert put_back(hive, tree, "refs/heads/main").commits == 2
+    assert_back(tree, "main")
+    assert kept(tree, "c.txt") == "detached\n"
+    assert kept(tree, "b.txt", "unfinished/work^2") == "on the branch\n"
+
+
+def test_without_a_commit_to_go_to_the_branch_stays(hive: Hive, tree: Path) -> None:
+    commit_file(tree, "b.txt", "on the branch\n")
+    git(tree, "checkout", "-q", "--detach", "main")
+    assert put_back(hive, tree).branch is None
+    assert_back(tree, "ui")
+    assert (tree / "b.txt").exists()
+
+
+def begin(tree: Path, operation: str) -> None:
+    """Leaves a git command unfinished in a worktree, most of them at a conflict."""
+    commit_file(tree, "a.txt", "ui\n")
+    git(tree, "checkout", "-q", "-b", "other", "main")
+    commit_file(tree, "a.txt", "other\n")
+    (tree / "mail").write_text(git(tree, "format-patch", "-1", "--stdout"))
+    git(tree, "checkout", "-q", "ui")
+    commands = {
+        "rebase-merge": ("rebase", "other"),
+        "rebase-apply": ("rebase", "--apply", "other"),
+        "rebase-apply/applying": ("am", "mail"),
+        "MERGE_HEAD": ("merge", "other"),
+        "CHERRY_PICK_HEAD": ("cherry-pick", "other"),
+        "REVERT_HEAD": ("revert", "other"),
+        "sequencer": ("cherry-pick", "other~1..other", "main~1"),
+        "BISECT_LOG": ("bisect", "start", "HEAD", "main~1"),
+    }
+    if operation == "BISECT_LOG":
+        git(tree, *commands[operation])
+        return
+    with pytest.raises(AssertionError):  # Git stops at a conflict.
+        git(tree, *commands[operation])
+
+
+@pytest.mark.parametrize("operation", sorted(OPEN))
+def test_what_git_has_open_is_quit_and_kept(hive: Hive, tree: Path, operation: str) -> None:
+    begin(tree, operation)
+    (tree / "typed.txt").write_text("typed\n")
+    put_back(hive, tree)
+    assert_back(tree, "ui")
+    assert (kept(tree, "typed.txt"), (tree / "a.txt").read_text()) == ("typed\n", "ui\n")
+
+
+def test_what_is_typed_in_between_is_refused_and_not_overwritten(
+    hive: Hive, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tree / "a.txt").write_text("first\n")
+    run = unfinished.user_git
+
+    def typing(*arguments: str, cwd: str) -> tuple[int, bytes, bytes]:
+        if "checkout" in arguments:
+            (tree / "a.txt").write_text("second, while it was kept\n")
+        return run(*arguments, cwd=cwd)
+
+    monkeypatch.setattr(unfinished, "user_git", typing)
+    with pytest.raises(ExternalFailure, match="kept on unfinished/work"):
+        put_back(hive, tree)
+    assert (tree / "a.txt").read_text() == "second, while it was kept\n"
+    assert kept(tree, "a.txt") == "first\n"
+    monkeypatch.undo()
+    assert put_back(hive, tree).branch == "unfinished/work-2"
+    assert_back(tree, "ui")
+    assert kept(tree, "a.txt", "unfinished/work-2") == "second, while it was kept\n"
+
+
+def test_an_ignored_file_in_the_way_is_not_overwritten(hive: Hive, tree: Path) -> None:
+    git(tree, "rm", "-q", "a.txt")
+    (tree / ".gitignore").write_text("a.txt\n")
+    git(tree, "add", ".gitignore")
+    git(tree, "commit", "-qm", "ignore it")
+    (tree / "a.txt").write_text("a secret of mine\n")
+    with pytest.raises(ExternalFailure, match=r"a\.txt"):
+        put_back(hive, tree, "refs/heads/main")
+    assert (tree / "a.txt").read_text() == "a secret of mine\n"
+
+
+def test_a_repository_in_it_stays(hive: Hive, tree: Path) -> None:
+    for name in ("full", "empty"):
+        (tree / name).mkdir()
+        git(tree / name, "init", "-q")
+    commit_file(tree / "full", "x.txt", "x\n")
+    (tree / "new.txt").write_text("new\n")
+    put_back(hive, tree)
+    assert (tree / "full" / "x.txt").exists()
+    assert not (tree / "new.txt").exists()
+    assert kept(tree, "new.txt") == "new\n"
+
+
+def test_a_branch_that_another_worktree_has_is_not_taken(hive: Hive, tree: Path) -> None:
+    git(tree, "checkout", "-q", "--detach")
+    git(tree, "worktree", "add", "-q", f"{tree}-2", "ui")
+    with pytest.raises(Conflict, match="is checked out in"):
+        put_back(hive, tree)

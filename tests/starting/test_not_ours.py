@@ -1,0 +1,101 @@
+"""`queen start` works in no place that it did not make, and throws nothing away."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hives import commit_file, git
+from teams import ONE, PASSES, Sprints, Team
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def precious(team: Team, tmp_path: Path) -> Path:
+    """A person's own worktree: a commit that is not ready, and something not committed."""
+    git(team.repo, "add", "--all")
+    git(team.repo, "commit", "-q", "--allow-empty", "-m", "begin")
+    path = tmp_path / "precious"
+    git(team.repo, "worktree", "add", "-q", "-b", "precious", str(path))
+    commit_file(path, "draft.txt", "not ready, do not land\n")
+    (path / "typed.txt").write_text("typed\n")
+    return path
+
+
+def imported(sprints: Sprints, **metadata: str) -> str:
+    """Returns the id of a bead from a plan, whose row then names another place."""
+    repo = sprints.team.repo
+    (repo / "plan.md").write_text(ONE)
+    assert sprints.team.queen("plan", "import", "plan.md", as_="lead").code == 0
+    (row,) = sprints.beads()
+    for name, value in metadata.items():
+        row["metadata"][name] = value
+    with (repo / ".beads" / "issues.jsonl").open("a") as file:
+        file.write(json.dumps(row | {"updated_at": "2096-01-01T00:00:00Z"}) + "\n")
+    git(repo, "add", "--all")
+    git(repo, "commit", "-qm", "a row")
+    return str(row["id"])
+
+
+@pytest.mark.parametrize("has_worktree", [True, False])
+def test_a_row_that_names_somebodys_branch_takes_over_nothing(
+    sprints: Sprints, precious: Path, has_worktree: bool
+) -> None:
+    repo = sprints.team.repo
+    issue = imported(sprints, branch="precious", worktree_path=str(precious))
+    if not has_worktree:
+        (precious / "typed.txt").unlink()
+        git(repo, "worktree", "remove", str(precious))
+    before = git(repo, "rev-parse", "precious")
+    ran = sprints.team.start("--agent", sprints.agent(), "--size", "1")
+    assert ran.code == 1
+    assert "needs the branch precious" in ran.out
+    assert "which QueenBee did not make: 1 of its commits are not on the main branch" in ran.out
+    assert f"--bead {issue} --adopt precious" in ran.out
+    assert git(repo, "rev-parse", "precious") == before
+    assert not (repo / "draft.txt").exists()
+    assert not list(sprints.team.bin.glob("agent.develop.*"))
+    if has_worktree:
+        assert (precious / "typed.txt").read_text() == "typed\n"
+        assert git(precious, "status", "--porcelain") == "?? typed.txt\n"
+
+
+def test_what_a_person_hands_over_is_worked_on(sprints: Sprints, precious: Path) -> None:
+    imported(sprints, branch="precious", worktree_path=str(precious))
+    ran = sprints.team.start("--agent", sprints.agent(), "--size", "1", "--adopt", "precious")
+    assert ran.code == 0, ran
+    assert (sprints.team.repo / "draft.txt").exists()
+
+
+def test_a_worktree_with_the_name_of_an_agent_is_left_alone(team: Team, precious: Path) -> None:
+    (team.repo / ".git" / "worktrees" / "precious" / "queenbee-droid").write_text("amber\n")
+    team.issues(1)
+    ran = team.start("amber", "--agent", team.agent('echo x > "$FILE"'))
+    assert ran.code == 0, ran
+    assert (precious / "typed.txt").exists()
+    assert not (team.repo / "draft.txt").exists()
+    assert git(precious, "branch", "--show-current") == "precious\n"
+
+
+def test_what_is_typed_while_a_bead_is_judged_is_kept(sprints: Sprints) -> None:
+    judges = "for each in *.txt; do echo typed >> $each; done; git commit -qam sneaky\n"
+    judges += "echo new > typed.md; "
+    judges += f"echo staged > s.txt; git add s.txt; echo '{PASSES}'"
+    ran = sprints.start(ONE, judges=judges)
+    assert ran.code == 0, ran
+    row = sprints.beads()[0]
+    branch = f"unfinished/{row['id'].replace('.', '-')}-while-judged"
+    assert f"git show {branch}" in ran.out
+    repo = sprints.team.repo
+    assert git(repo, "show", f"{branch}:typed.md") == "new\n"
+    assert git(repo, "show", f"{branch}:s.txt") == "staged\n"
+    assert git(repo, "show", f"{branch}:{row['id']}.txt") == f"{row['id']}\ntyped\n"
+    assert sprints.team.content(row["id"]) == f"{row['id']}\n"
+    assert not (repo / "typed.md").exists()
+
+
+def test_a_judge_that_changes_nothing_leaves_no_branch(sprints: Sprints) -> None:
+    assert sprints.start(ONE).code == 0
+    assert git(sprints.team.repo, "branch", "--list", "unfinished/*") == ""
