@@ -112,6 +112,11 @@ class Words:
                 return text.startswith("=")
             case ast.BinOp(left, ast.Add(), right):
                 return self._are_literal(left) and self._are_literal(right)
+            case ast.Subscript(ast.Name(name)):
+                return all(
+                    isinstance(each, ast.Dict) and all(map(self._are_literal, each.values))
+                    for each in self._values(name) or [UNKNOWN]
+                )
             case ast.GeneratorExp(elt) | ast.ListComp(elt):
                 return self._is_literal(elt)
             case ast.Call(ast.Name("map"), [ast.Name(name), _]):

@@ -333,21 +333,13 @@ class _PuttingBack:
         try:
             for name in OPEN:  # One may end another.
                 if name in open_operations(place.git_dir):
-                    self._as_the_user(*map(no_dash, OPEN[name]))
+                    self._as_the_user(*OPEN[name])
             if kept is not None and kept != self._head:
                 # Unless somebody moves it meanwhile.
                 moved = ("HEAD", kept, self._head or _NONE)
                 self._git("update-ref", "--no-deref", "-m", "queen: kept", *moved)
-            how = (
-                "checkout",
-                "-q",
-                "--no-overwrite-ignore",
-                "-B",
-                no_dash(self._branch),
-                no_dash(to),
-                "--",
-            )
-            self._as_the_user(*how)
+            how = ("checkout", "-q", "--no-overwrite-ignore", f"-B{self._branch}")
+            self._as_the_user(*how, no_dash(to), "--")
         except ExternalFailure as error:
             where = f"; what was there is kept on {found.branch}" if found.branch else ""
             raise ExternalFailure(f"{error.message}{where}", program="git") from error
