@@ -56,7 +56,8 @@ class Found:
     @property
     def rules(self) -> Mapping[str, rules.Rule]:
         """Returns the rules that count for the file."""
-        return rules.APPENDED if is_change_log(self.path) else rules.ALL
+        appended = is_change_log(self.path)
+        return rules.APPENDED if appended else rules.in_file(self.path, rules.ALL)
 
 
 class Clone:

@@ -31,6 +31,7 @@ __all__ = [
     "UnknownDroid",
     "Unreachable",
     "Unreadable",
+    "Untrusted",
     "Unwritable",
 ]
 
@@ -145,6 +146,14 @@ class NotReady(Conflict):
     """The issue waits for others, which `waits_for` lists, or something else holds it back."""
 
     code = "not_ready"
+
+
+class Untrusted(Conflict):
+    """A command that came from elsewhere waits until a person here has seen it; `commands` lists
+    all of them.
+    """
+
+    code = "untrusted"
 
 
 class Busy(QueenError):

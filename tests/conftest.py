@@ -92,20 +92,28 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         "COLUMNS",
     ):
         monkeypatch.delenv(name, raising=False)
-    agents = [
-        name for name in os.environ if name.startswith(("CODEX_", "CLAUDE_CODE_", "COPILOT_"))
-    ]
+    agents = [name for name in os.environ if name.startswith(("CODEX_", "CLAUDE", "COPILOT_"))]
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "PGSERVICE", *agents):
         monkeypatch.delenv(name, raising=False)
     # Else each command that a test starts would compile all that it imports.
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     settings = {"user.name": "Tester", "user.email": "t@example.com", "init.defaultBranch": "main"}
+    # Most tests write their checks, beads and gates by hand. The last, for `asking`.
+    settings["queenbee.trust"] = "all"
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_CONFIG_COUNT", str(len(settings)))
     for number, (key, value) in enumerate(settings.items()):
         monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
         monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+
+
+@pytest.fixture
+def asking(_clean_environment: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine on which nobody has seen any command; returns the user's folder for state."""
+    monkeypatch.setenv("GIT_CONFIG_COUNT", str(int(os.environ["GIT_CONFIG_COUNT"]) - 1))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -11,11 +11,12 @@ import ctypes
 import io
 import json
 import os
+import pty
 import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,29 @@ class Queen:
         """Returns the environment of one call."""
         base = {**os.environ, **self.env, **(env or {})}
         return {**base, "QUEEN_DROID": as_} if as_ else base
+
+
+def at_a_terminal(queen: Queen, says: str, *arguments: str, **env: str) -> tuple[int, str]:
+    """Runs the command at a terminal at which somebody types; returns its status and all it
+    shows.
+    """
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        cwd=queen.cwd,
+        env=queen.environment(None, {"TERM": "dumb", **env}),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    os.write(ours, says.encode())
+    shown = b""
+    with suppress(OSError):
+        while part := os.read(ours, 4096):
+            shown += part
+    os.close(ours)
+    return process.wait(timeout=60), shown.decode().replace("\r\n", "\n")
 
 
 class QuickQueen:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from queenbee.checks.check import Script as Script
     from queenbee.checks.check import describe as describe
     from queenbee.checks.check import verdict as verdict
+    from queenbee.checks.consent import Consent as Consent
     from queenbee.checks.executing import Progress as Progress
     from queenbee.checks.executing import run_checks as run_checks
     from queenbee.checks.runner import CheckRunner as CheckRunner
@@ -27,6 +28,7 @@ __getattr__, __dir__, __all__ = exports(
     {
         "check": "Check CheckResult Command ContentMatch Expectation FileExists Pattern "
         "Script describe verdict",
+        "consent": "Consent",
         "executing": "Progress run_checks",
         "runner": "CheckRunner ChecksInterrupted",
         "verification": "VerificationRecord",

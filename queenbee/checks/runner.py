@@ -19,7 +19,7 @@ from queenbee.checks.verification import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from queenbee.checks.check import Check
+    from queenbee.checks.consent import Consent, SeenCheck
     from queenbee.checks.executing import Progress
     from queenbee.checks.verification import Subject, VerificationRecord
 
@@ -46,6 +46,7 @@ class CheckRunner:
 
     `env` is the caller's whole environment; a check gets only the allow-list. `now_ms` is the
     clock. `record` adds the record of a run to the ledger, and returns it as the ledger has it.
+    Only checks that `consent` has let pass are run.
     While checks run, `on_progress` gets their progress and `tell` gets lines for the user.
     """
 
@@ -54,6 +55,7 @@ class CheckRunner:
     evidence_dir: str
     now_ms: Callable[[], int]
     record: Callable[[VerificationRecord], VerificationRecord]
+    consent: Consent
     on_progress: Callable[[Progress], None] | None = None
     tell: Callable[[str], None] = lambda _: None
 
@@ -61,7 +63,7 @@ class CheckRunner:
     def run(
         self,
         subject: Subject,
-        checks: Sequence[Check],
+        checks: Sequence[SeenCheck],
         *,
         time_left: Callable[[], float] | None = None,
         judge: Callable[[CheckResult], CheckResult] = lambda result: result,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Record
     from queenbee.store.layout import Layout
+    from queenbee.store.trust import Proposal
     from queenbee.workflows.hive import Hive
 
     T = TypeVar("T")
@@ -85,7 +86,15 @@ class Invocation:
             self.tell_problem(self._hive.layout)
             if not self.json:
                 self._hive.progress = self.bar
+                self._hive.asks_person = self._asks_person
         return self._hive
+
+    def _asks_person(self, proposals: Sequence[Proposal]) -> bool:
+        """Returns whether a person who sits here lets these commands run."""
+        from queenbee.cli.person import lets_run, sits_here  # noqa: PLC0415 - start-up
+
+        self.bar.pause()
+        return sits_here(is_json=self.json) and lets_run(proposals)
 
     def tell(self, text: str) -> None:
         """Prints a notice to standard error, or keeps it under `--json`."""

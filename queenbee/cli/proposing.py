@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from queenbee.checks.finding import check_setting, found_checks
+from queenbee.cli.person import sits_here
 from queenbee.store.settings_file.editing import set_value
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def settle_check(call: Invocation, layout: Layout) -> str:
     if layout.settings.land_check or layout.settings.problem is not None:
         return ""
     found = found_checks(layout.tree)
-    if call.json or not all(each and each.isatty() for each in (sys.stdin, sys.stderr)):
+    if not sits_here(is_json=call.json):
         return check_setting(found)
     asked = f"Which command must pass before anything lands? ({_NONE}: none)"
     default = found[0] if found else _NONE

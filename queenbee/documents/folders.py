@@ -23,6 +23,11 @@ def bead_dirs(layout: Layout) -> tuple[str, str, str]:
     )
 
 
+def bead_notes(layout: Layout) -> str:
+    """Returns the file that says which bytes QueenBee last wrote to each bead of the hive."""
+    return os.path.join(layout.state_dir, "beads.json")
+
+
 def gates_dir(layout: Layout) -> str:
     """Returns the folder of phase gates."""
     return os.path.join(layout.root, ".claude", "state", "validation")

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.glob.pattern import literal_path
-from queenbee.errors import ExternalFailure, Unreadable
+from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.hive_files import is_record
 from queenbee.git.run import as_the_user, git, line, names_in, without_programs
 from queenbee.services.leases import edits
 from queenbee.store.git_files.worktrees import Worktree, target_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import Layout
+from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.checks.executing import Progress
     from queenbee.core.records import Reservation
@@ -86,14 +87,14 @@ def uncommitted_records(layout: Layout) -> str | None:
     """Returns the folder of the hive's records if git tracks it, or would, and something in it is
     not committed; else None.
     """
-    return layout.beads_dir if _left(layout, as_the_user=False) else None
+    return layout.beads_dir if any(map(is_record, _left(layout, "all"))) else None
 
 
-def _left(layout: Layout, *, as_the_user: bool = True) -> dict[str, str]:
+def _left(layout: Layout, which: str) -> dict[str, str]:
     if layout.common_dir is not None:
         with suppress(OSError, ExternalFailure):
-            config = None if as_the_user else without_programs(layout.root, {})
-            return uncommitted(layout.beads_dir, layout.root, config)
+            config = without_programs(layout.root, {})
+            return uncommitted(layout.beads_dir, layout.root, config, which)
     return {}
 
 
@@ -116,40 +117,54 @@ def carries_records(layout: Layout) -> bool:
     return said.land_records and said.sync_ledgers == "code" and said.problem is None
 
 
-def commit_records(hive: Services, *, is_end: bool) -> bool:
+def commit_records(hive: Services, *, is_end: bool) -> str:
     """Commits the records that are left after a landing in the main worktree, as the user would,
-    and nothing else that is staged there; returns whether git did.
+    and nothing else; returns why not, in words, the first time that this is so.
 
-    While others land, they carry them. At the end of all work, the whole folder is committed, also
-    where git does not have it yet.
+    While others land, they carry them. At the end of all work, beads are committed too, and records
+    also where git does not have them yet.
     """
+    from queenbee.git.record_blobs import in_the_way, is_bead, records_of  # noqa: PLC0415 - start-up
     from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
 
     layout = hive.layout
     name, root = os.path.basename(layout.beads_dir), layout.root
-    left = _left(layout) if carries_records(layout) else {}
-    wanted = [name] if is_end and left else [each for each in left if is_record(each)]
-    if not wanted:
-        return False
-    if not is_end and (landers(hive) or not is_tracked(name, root, left)):
-        return False
-    before, target = _head(root), target_branch(layout)
+    left = _left(layout, "all") if carries_records(layout) else {}
+    wanted = [each for each in left if is_record(each) or (is_end and is_bead(each))]
+    if not wanted or (not is_end and (landers(hive) or not is_tracked(name, root, left))):
+        return ""
+    before = _head(root)
+    if before is None:
+        return ""
+    waits: list[str] = []
     for _ in range(_TRIES):
-        try:
-            if "??" in left.values():
-                as_the_user("add", "--all", "--", *wanted, cwd=root)
-            as_the_user("commit", "--quiet", "--only", "-m", "records", "--", *wanted, cwd=root)
+        if why := in_the_way(root):
+            waits = [f"the records are not committed: {why}"]
             break
-        except ExternalFailure as error:
-            if ".lock" not in error.message:
-                return False
+        try:
+            with hive.transaction():  # No line is half written.
+                records = records_of(layout, root, before, wanted)
+        except QueenError:
+            return ""
+        waits = records.left_out
+        if not records.blobs or records.commit(root):
+            break
         time.sleep(_AGAIN_S)  # Somebody else commits.
-        if uncommitted_records(layout) is None:
-            return True
+        before = _head(root) or before
     if layout.worktree and _head(layout.tree) == before:
+        target = target_branch(layout)
         with suppress(ExternalFailure):
             as_the_user("merge", "-q", "--ff-only", f"refs/heads/{target}", cwd=layout.tree)
-    return True
+    return _once(layout, waits)
+
+
+def _once(layout: Layout, waits: Sequence[str]) -> str:
+    """Returns what is to be said, unless that was the last thing said."""
+    path = os.path.join(layout.state_dir, "records-left.json")
+    if waits == (recall(path) or []):
+        return ""
+    keep(path, waits)
+    return "; ".join(waits)
 
 
 def is_tracked(folder: str, root: str, left: Mapping[str, str], commit: str = "HEAD") -> bool:

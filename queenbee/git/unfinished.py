@@ -156,7 +156,9 @@ class WorktreeKeeper:
             commits = line(*ahead, cwd=place.path, repository={}, limit_s=_LIMIT_S)
         found = Unfinished(place, files, int(commits or 0))
         if files:
-            found.branch = _commit(self._hive, place, assignment)
+            droid, name = assignment.droid, _name_of(assignment)
+            about = f"{assignment.issue_id}: what {droid} had not committed"
+            found.branch = _commit(place, droid, name, about)
         return found
 
     def _place(self, assignment: Assignment) -> Worktree | None:
@@ -253,12 +255,35 @@ def _mtime_ms(path: str) -> int:
         return 0
 
 
-def _commit(hive: Services, place: Worktree, assignment: Assignment) -> str:
+def keep_worktree(place: Worktree, *, with_files: bool) -> str | None:
+    """Returns the branch that keeps what is lost with a worktree: commits of a `HEAD` that is on no
+    branch, and the files that are not committed; None if there is nothing. Changes nothing there.
+    Raises `ExternalFailure` and `OSError`.
+    """
+    name = branch_part(os.path.basename(place.path))
+    if with_files and _all_changed(place):
+        about = f"{name}: what was not committed"
+        return _commit(place, place.droid or "queen", name, about)
+    if place.head is None or not commits_alone(place):
+        return None
+    run = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
+    return _branch(run, name, place.head)
+
+
+def commits_alone(place: Worktree) -> int:
+    """Returns how many commits only this worktree has: they are on no branch. Raises
+    `ExternalFailure`.
+    """
+    alone = ("HEAD", "--glob=refs/worktree/*", "--not", "--branches", "--tags", "--remotes")
+    how = ("rev-list", "--count", *alone, "--")
+    return int(git(*how, cwd=place.path, repository={}, limit_s=_LIMIT_S))
+
+
+def _commit(place: Worktree, droid: str, name: str, about: str) -> str:
     """Returns the branch of a new commit with everything that a worktree has, ignored files apart.
 
     It is made with an index of its own. Raises `ExternalFailure` and `OSError`.
     """
-    droid, issue_id = assignment.droid, assignment.issue_id
     with tempfile.TemporaryDirectory(prefix="queen-unfinished-") as folder:
         index = os.path.join(folder, "index")
         shutil.copyfile(os.path.join(place.git_dir, "index"), index)
@@ -287,9 +312,8 @@ def _commit(hive: Services, place: Worktree, assignment: Assignment) -> str:
         run("add", "--all")
         tree = run("write-tree")
         parents = (f"-p{place.head}",) if place.head is not None else ()
-        about = f"{issue_id}: what {droid} had not committed"
         commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
-        return _branch(run, _name_of(assignment), commit)
+        return _branch(run, name, commit)
 
 
 class _PuttingBack:

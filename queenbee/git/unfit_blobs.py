@@ -104,11 +104,11 @@ def holds_secret(path: str, data: bytes, *older: bytes) -> bool:
     """Returns whether a file looks like a secret by its name, or by a line that no older version of
     it has.
     """
-    if _SECRET_NAME.search(path) or credentials_in("\n".join((path, *path.split("/")))):
+    if _SECRET_NAME.search(path):
         return True
     known = {line for each in older for line in _lines(each)}
-    added = (line for line in _lines(data) if line not in known)
-    return bool(credentials_in(b"\n".join(added).decode(errors="replace")))
+    text = [os.fsencode(path), *(line for line in _lines(data) if line not in known)]
+    return bool(credentials_in(b"\n".join(text).decode(errors="replace")))
 
 
 def _read(objects: Objects, blob: str) -> bytes | None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.core.beads import Issue
     from queenbee.services.diagnosis import Diagnosis
+    from queenbee.store.trust import Proposal
 
 
 class Documents:
@@ -28,6 +29,10 @@ class Documents:
     def about(self, issue_id: str, issue: Issue | None) -> Mapping[str, object] | None:
         """Returns the checks, evidence and gates of an issue that is a bead, or None."""
         return None
+
+    def unseen_commands(self) -> Sequence[Proposal]:
+        """Returns the commands that nobody on this machine has seen, each once."""
+        return ()
 
     def examine(self) -> Iterable[Diagnosis]:
         """Returns what is wrong with the documents."""

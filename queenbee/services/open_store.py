@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Ledger
     from queenbee.store.questions import Progress, Records
+    from queenbee.store.trust import Proposal
 
 
 _inherited: list[object] = []
@@ -70,6 +71,8 @@ class Store:
         """Tells whether the branch of this worktree has a commit."""
         self.changed_by: Callable[[Layout, Collection[str]], set[str]] | None = None
         """Tells in which files droids have unmerged work, in worktrees of their own."""
+        self.asks_person: Callable[[Sequence[Proposal]], bool] | None = None
+        """Shows commands to a person who sits here, and tells whether they may run."""
         self._actor = actor
         self._contradiction: InvalidInput | None = None
         self._clock = clock

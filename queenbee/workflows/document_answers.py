@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.services.diagnosis import Diagnosis
     from queenbee.services.hive import Services
+    from queenbee.store.trust import Proposal
     from queenbee.workflows.bead_view import BeadView
 
 
@@ -43,9 +44,10 @@ class HiveDocuments(Documents):
         """Returns the issues that are not ready, each with the reason.
 
         Either a gate before the issue's phase has not passed, or a sprint bead has no attempt
-        left, or a Ralph bead, in a file or a row, is not valid or waits for something.
+        left, or a Ralph bead, in a file or a row, is not valid or waits for something, or its
+        checks have commands that nobody here has seen.
         """
-        held: dict[str, str] = {}
+        held = self._unseen(issues)
         with_metadata = [
             one
             for one in issues.values()
@@ -187,20 +189,51 @@ class HiveDocuments(Documents):
 
         return lookup
 
-    def _with_unusable_checks(self, issues: Mapping[str, Issue]) -> Iterator[tuple[str, str]]:
+    def _open_beads(self) -> Iterator[BeadFile]:
+        """Yields the Ralph beads in files, and those in rows that are not done."""
+        beads = self.ralph_beads()
+        yield from beads.files if beads is not None else ()
+        yield from self._in_rows(self._hive.issues.tracked())
+
+    def unseen_commands(self) -> list[Proposal]:
+        """Returns the commands that nobody on this machine has seen, each once."""
+        layout, beads = self._hive.layout, [*self._open_beads()]
+        said = layout.settings
+        if not (beads or said.land_check or said.team_args or json_stamp(gates_dir(layout))):
+            return []
+        from queenbee.workflows.proposed import unseen_of  # noqa: PLC0415 - start-up
+
+        return unseen_of(layout, beads)
+
+    def _unseen(self, issues: Mapping[str, Issue]) -> dict[str, str]:
+        beads = self.ralph_beads()
+        of_files = [beads.by_id[each] for each in beads.issues] if beads is not None else []
+        every = [*of_files, *self._in_rows(issues)]
+        if not every:
+            return {}
+        from queenbee.store.trust import Trust  # noqa: PLC0415 - start-up
+        from queenbee.workflows.proposed import of_beads  # noqa: PLC0415 - start-up
+
+        unseen = Trust(self._hive.layout).unseen([*of_beads(every)])
+        return {each.origin: _UNSEEN for each in unseen}
+
+    def _in_rows(self, issues: Mapping[str, Issue]) -> Iterator[BeadFile]:
         for issue in issues.values():
             bead = None if issue.done else self._in_row(issue)
-            if bead is None:
-                continue
+            if bead is not None:
+                yield bead
+
+    def _with_unusable_checks(self, issues: Mapping[str, Issue]) -> Iterator[tuple[str, str]]:
+        for bead in self._in_rows(issues):
             from queenbee.documents.ralph.ralph_bead import first_error  # noqa: PLC0415 - start-up
 
             error = first_error(bead.document)
             if error:
-                yield issue.id, error
+                yield bead.bead_id, error
             elif "phase_gate" in bead.document:
                 fields = {"metadata": {"phase_gate": bead.document["phase_gate"]}}
                 closed = [gate for gate in self.gates().before(fields) if not gate.passed]
-                yield from ((issue.id, gate.sentence) for gate in closed[:1])
+                yield from ((bead.bead_id, gate.sentence) for gate in closed[:1])
 
     def _behind_gates(self, issues: Sequence[Issue]) -> Iterator[tuple[str, str]]:
         if not json_stamp(gates_dir(self._hive.layout)):
@@ -227,6 +260,7 @@ class HiveDocuments(Documents):
                     yield issue.id, "its result is fatal" if fatal else "it has no attempt left"
 
 
+_UNSEEN = "its checks wait for a person: queen config trust"
 _HISTORY = ("dev_agent_executions", "qa_agent_executions", "scrum_result")
 
 

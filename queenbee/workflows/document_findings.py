@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.readiness import BLOCKING
 from queenbee.core.text import suggested
-from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
+from queenbee.documents.folders import bead_dirs, bead_notes, gates_dir, json_stamp
 from queenbee.documents.gates.gate import validate_gate
 from queenbee.documents.gates.gate_files import list_gates
 from queenbee.documents.graphs import find_cycles
@@ -59,7 +59,8 @@ def examine(hive: Services, beads: RalphBeads | None) -> Iterator[Diagnosis]:
 
 def finish_moves(hive: Services, beads: RalphBeads | None) -> None:
     """Finishes the moves that left a bead in two folders, if possible."""
-    folders = BeadFolders(*bead_dirs(hive.layout), lock=documents_lock(hive))
+    notes = bead_notes(hive.layout)
+    folders = BeadFolders(*bead_dirs(hive.layout), lock=documents_lock(hive), notes=notes)
     for bead in beads.files if beads is not None else ():
         if bead.stale is not None:
             with suppress(QueenError):

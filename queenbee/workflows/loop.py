@@ -10,6 +10,7 @@ from queenbee.documents.ralph.verify import (
     checks_to_run,
     describe_checks,
     refuse_completed,
+    seen_checks,
     unmet_of,
 )
 from queenbee.services.assignments import taken
@@ -63,6 +64,7 @@ def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) ->
     if holder is not None and holder.droid != hive.actor:
         raise taken(holder)
     if not unmet_of(bead, folders, waits):
+        seen_checks(bead, runner.consent)
         hive.assignments.claim(bead.bead_id)
     outcome = run_bead(bead, agent_command, runner, folders, waits_for=waits)
     # If the agent completed the bead itself, the assignment has ended already.

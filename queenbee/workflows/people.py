@@ -23,6 +23,10 @@ _CHARS = 80
 def wants(hive: Hive) -> Iterator[Want]:
     """Yields what wants `human`, or the actor, now."""
     yield from people.wants(hive)
+    unseen = sorted(each.key for each in hive.documents.unseen_commands())
+    if unseen:
+        text = f"commands wait for you to look at them, {len(unseen)} in all: queen config trust"
+        yield Want("trust", "".join(unseen), text)
     gates, _ = list_gates(gates_dir(hive.layout))
     for gate in gates:
         if any(each.severity == "error" for each in validate_gate(gate.document)):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, cast
 
+from queenbee.checks.consent import Consent
 from queenbee.checks.runner import CheckRunner
-from queenbee.documents.folders import bead_dirs, evidence_dir, gates_dir
+from queenbee.documents.folders import bead_dirs, bead_notes, evidence_dir, gates_dir
 from queenbee.documents.gates import gate_run as gate_run
 from queenbee.documents.ralph.bead_files import BeadFolders, read_bead
 from queenbee.documents.ralph.ralph_bead import Unmet, unmet_dependencies
@@ -124,6 +125,7 @@ def check_runner(
         evidence_dir=evidence_dir(hive.layout),
         now_ms=hive.now_ms,
         record=recorder(hive),
+        consent=Consent.of(hive),
         on_progress=on_progress,
         tell=tell,
     )
@@ -131,7 +133,8 @@ def check_runner(
 
 def bead_folders(hive: Hive) -> BeadFolders:
     """Returns the folders of a hive's beads, with the lock that guards their rewriting."""
-    return BeadFolders(*bead_dirs(hive.layout), lock=documents_lock(hive))
+    notes = bead_notes(hive.layout)
+    return BeadFolders(*bead_dirs(hive.layout), lock=documents_lock(hive), notes=notes)
 
 
 def waits_for(hive: Hive) -> WaitsFor:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from queenbee.checks import Check, CheckRunner, Command
+from queenbee.checks import Check, CheckRunner, Command, Consent
 from queenbee.checks.verification import Subject
 
 GATE = Subject("gate", "wf/one", 3)
@@ -31,6 +31,7 @@ def runner(tmp_path, records):
         evidence_dir=str(tmp_path / "evidence"),
         now_ms=lambda: next(ticks),
         record=lambda record: records.append(record) or {**record, "id": "qv-1"},
+        consent=Consent.at(str(tmp_path)),
     )
 
 
@@ -92,13 +93,13 @@ def test_a_request_to_end_interrupts_one_check_skips_the_rest_and_is_raised(name
     # In an interpreter of its own: the command sends it the signal that a terminal would.
     script = """
         import os, sys
-        from queenbee.checks import Check, CheckRunner, ChecksInterrupted, Command
+        from queenbee.checks import Check, CheckRunner, ChecksInterrupted, Command, Consent
         from queenbee.checks.verification import Subject
         texts = ["true", f"kill -{sys.argv[2]} $PPID; sleep 60", "touch third"]
         checks = [Check(text, Command(text)) for text in texts]
         runner = CheckRunner(
             cwd=sys.argv[1], env=dict(os.environ), evidence_dir=sys.argv[1] + "/evidence",
-            now_ms=lambda: 0, record=lambda record: record,
+            now_ms=lambda: 0, record=lambda record: record, consent=Consent.at(sys.argv[1]),
         )
         try:
             with runner.run(Subject("bead", "gt-1", 0), checks) as run:

@@ -19,7 +19,7 @@ from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, T
 from queenbee.git import hooks
 from queenbee.git.ownership import adopt, branch_note
 from queenbee.git.worktrees import worktree_making
-from queenbee.git.worktrees.worktree_care import places, remove
+from queenbee.git.worktrees.worktree_care import abandon, places, remove
 from queenbee.git.worktrees.worktree_making import add
 
 
@@ -339,6 +339,50 @@ def test_it_refuses_what_would_be_lost_and_force_keeps_the_branch(tree: Path) ->
     assert (path / "draft.txt").exists()
     assert remove(opened(tree), "ui", force=True).keeps_branch
     assert branches(tree) == ["main", "ui"]
+
+
+def test_it_refuses_commits_on_no_branch_and_force_keeps_them(tree: Path) -> None:
+    path = Path(add(opened(tree), "ui").path)
+    git(path, "checkout", "-q", "--detach")
+    commit_file(path, "new.txt", "x\n")
+    git(path, "rm", "-q", "new.txt")
+    git(path, "commit", "-qm", "in the history alone")
+    with pytest.raises(Conflict, match="on no branch"):
+        remove(opened(tree), "ui")
+    removed = remove(opened(tree), str(path), force=True)
+    assert removed.kept == "unfinished/repo-ui"
+    assert git(tree, "show", "unfinished/repo-ui~1:new.txt") == "x\n"
+
+
+def test_it_refuses_a_repository_in_it_with_commits_of_its_own(tree: Path) -> None:
+    commit_file(tree, ".gitignore", "vendor/\n")
+    path = Path(add(opened(tree), "ui").path)
+    own = path / "vendor" / "x"
+    own.mkdir(parents=True)
+    git(own, "init", "-q")
+    commit_file(own, "a.txt", "x\n")
+    with pytest.raises(Conflict, match=r"commits that no remote has: .*vendor/x"):
+        remove(opened(tree), "ui")
+    git(tree, "clone", "-q", "--bare", str(own), str(tree.parent / "remote"))
+    git(own, "remote", "add", "origin", str(tree.parent / "remote"))
+    git(own, "fetch", "-q", "origin")
+    remove(opened(tree), "ui")
+    assert not path.exists()
+
+
+def test_it_refuses_a_git_command_that_is_under_way(tree: Path) -> None:
+    path = Path(add(opened(tree), "ui").path)
+    git(path, "bisect", "start")
+    with pytest.raises(Conflict, match="git bisect is under way"):
+        remove(opened(tree), "ui")
+
+
+def test_one_that_its_agent_leaves_keeps_what_is_not_committed(tree: Path) -> None:
+    path = Path(add(opened(tree), "ui").path)
+    (path / "typed.txt").write_text("typed\n")
+    assert abandon(opened(tree), str(path)).kept == "unfinished/repo-ui"
+    assert not path.exists()
+    assert git(tree, "show", "unfinished/repo-ui:typed.txt") == "typed\n"
 
 
 def test_what_landed_squashed_may_go_but_the_branch_stays(tree: Path) -> None:

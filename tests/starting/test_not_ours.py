@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from hives import commit_file, git
-from teams import ONE, PASSES, Sprints, Team
+from teams import ONE, PASSES, WORKS, Sprints, Team
 
 pytestmark = pytest.mark.slow
 
@@ -99,3 +99,31 @@ def test_what_is_typed_while_a_bead_is_judged_is_kept(sprints: Sprints) -> None:
 def test_a_judge_that_changes_nothing_leaves_no_branch(sprints: Sprints) -> None:
     assert sprints.start(ONE).code == 0
     assert git(sprints.team.repo, "branch", "--list", "unfinished/*") == ""
+
+
+def test_the_end_of_work_commits_records_and_nothing_else(team: Team) -> None:
+    team.issues(1)
+    beads, secret = team.repo / ".beads", "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    (beads / ".env").write_text(f"TOKEN={secret}\n")
+    (beads / "dump.bin").write_bytes(bytes(2**20))
+    (beads / "active").mkdir()
+    (beads / "active" / "draft.json").write_text('{"id": "half')
+    with (beads / "queen.toml").open("a") as file:
+        file.write("# mine\n")
+    ran = team.start("--agent", team.agent(WORKS), "--size", "1")
+    assert ran.code == 0, ran
+    assert git(team.repo, "status", "--porcelain").split() == [
+        *("M", ".beads/queen.toml", "??", ".beads/.env", "??", ".beads/active/"),
+        *("??", ".beads/dump.bin"),
+    ]
+    assert secret not in git(team.repo, "log", "-p", "main")
+
+
+def test_the_end_of_work_leaves_a_rebase_alone(team: Team) -> None:
+    team.issues(1)
+    commit_file(team.repo, "b.txt", "b\n")
+    wait = f'git -C "{team.repo}" -c sequence.editor="sed -i s/pick/edit/" rebase -q -i HEAD~1\n'
+    ran = team.start("--agent", team.agent(wait + "exit 1"), "--size", "1")
+    assert ran.code == 1
+    assert git(team.repo, "log", "-1", "--format=%s", "HEAD") == "add b.txt\n"
+    assert "the records are not committed: git rebase is under way" in ran.out

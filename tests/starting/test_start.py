@@ -482,13 +482,15 @@ class TestAClient:
         assert (ran.code, "which is no client" in ran.err) == (2, True)
         assert not (tmp_path / "ran").exists()
 
-    def test_gets_no_options_that_only_a_clone_gives(self, team: Team) -> None:
+    def test_gets_no_options_that_only_a_clone_gives(self, asking: Path, team: Team) -> None:
         team.issues(1)
         team.program("claude", CLIENT)
-        team.set("team.args", '["--dangerously-skip-permissions"]')
-        ran = team.start("ui", "--agent", "claude")
-        assert ran.code == 2
-        assert "nobody has agreed" in ran.err
+        settings = team.repo / ".beads" / "queen.toml"
+        text = settings.read_text()
+        settings.write_text(f'{text}[team]\nargs = ["--dangerously-skip-permissions"]\n')
+        ran = team.start("ui", "--agent", "claude", "--json")
+        assert (ran.code, ran.error["code"]) == (5, "untrusted")
+        assert ran.error["commands"][0]["text"] == "--dangerously-skip-permissions"
         assert self.calls(team) == []
 
     def test_opens_in_the_terminal(self, team: Team) -> None:

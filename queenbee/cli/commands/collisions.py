@@ -151,10 +151,12 @@ def collisions(hive: Hive, order: bool, check: bool) -> Answer:
 def _check(hive: Hive) -> tuple[Check, int]:
     """Returns the check that is set, and how many may run side by side."""
     from queenbee.git.landing import Rules  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.landing import seen_check  # noqa: PLC0415 - start-up
     from queenbee.git.landing.requests import no_check  # noqa: PLC0415 - start-up
     from queenbee.git.landing.together.checked import check_of  # noqa: PLC0415 - start-up
 
     rules = Rules.of(hive)
-    if not rules.check:
+    seen = seen_check(hive, rules)
+    if seen is None:
         raise no_check(hive.layout.tree)
-    return check_of(rules.check, rules.check_timeout_s, hive.layout.common_dir), rules.jobs
+    return check_of(seen, rules.check_timeout_s, hive.layout.common_dir), rules.jobs

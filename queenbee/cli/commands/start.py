@@ -17,17 +17,19 @@ from queenbee.agents.ignored import CONNECTION, WORK, ignored
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.cli.app import Answer, Invocation, command, invocation, tell
 from queenbee.cli.options import adopts, id_prefix
+from queenbee.cli.person import sits_here
 from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
-from queenbee.core.text import printable, shell_word
+from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, NotFound
 from queenbee.git import ownership
+from queenbee.git.landing.judging import unseen
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS
-from queenbee.store.whole_files import keep, recall
+from queenbee.store.trust import of_setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -167,7 +169,7 @@ def _lets_do_all(hive: Hive, team: Team, wanted: Wanted) -> bool:
 
 
 def _asks() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    return sits_here(is_json=invocation().json)
 
 
 def _hive(call: Invocation) -> Hive:
@@ -210,22 +212,14 @@ def _only(
 
 def _args(hive: Hive, given: str | None) -> list[str]:
     """Returns the options for the clients. Those of queen.toml may be another's: a clone's, so that
-    they count once a person has agreed. Raises `InvalidInput`.
+    they count once a person here has seen them. Raises `Untrusted`.
     """
     if given is not None:
         return shlex.split(given)
+    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
+
     said = list(hive.layout.settings.team_args)
-    path = os.path.join(roster.folder(hive.layout), "agreed")
-    if not said or recall(path) == said:
-        return said
-    shown = shlex.join(said)
-    question = f"queen.toml gives the clients these options: {printable(shown)}. Use them?"
-    if not _asks() or not click.confirm(question, err=True):
-        raise InvalidInput(
-            f"queen.toml gives the clients options that nobody has agreed to here: {shown}",
-            hint=f"to use them: queen start --args {shell_word(shown)}; without: --args ''",
-        )
-    keep(path, said)
+    Consent.of(hive).require(of_setting("team.args", said))
     return said
 
 
@@ -233,6 +227,20 @@ def _settle_check(hive: Hive) -> None:
     way = settle_check(invocation(), hive.layout)
     if way:
         raise InvalidInput("no check is set, so nothing that the agents make would land", hint=way)
+    _ask_for_all(hive)
+
+
+def _ask_for_all(hive: Hive) -> None:
+    """Asks a person once for everything that the team may run; without one, only the check has to
+    be seen, and issues whose commands are not wait. Raises `Untrusted`.
+    """
+    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.landing import seen_check  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.work import Rules  # noqa: PLC0415 - start-up
+
+    if _asks():
+        Consent.of(hive).require(unseen(hive))
+    seen_check(hive, Rules.of(hive))
 
 
 class _Screen:

@@ -242,9 +242,10 @@ def _show_end(nothing: Nothing) -> None:
 
 def _to_commit(beads_dir: str) -> str:
     """Returns how to commit the records, and nothing else that is staged there."""
-    folder, name = map(shell_word, os.path.split(beads_dir))
-    add = f"git -C {folder} add {name}"
-    commit = f"git -C {folder} commit -m records -- {name}"
+    folder, name = os.path.split(beads_dir)
+    folder, files = shell_word(folder), shell_word(f"{name}/*.jsonl")
+    add = f"git -C {folder} add {files}"
+    commit = f"git -C {folder} commit -m records -- {files}"
     return printable(f"The hive's records are not committed: {add} && {commit}")
 
 
@@ -430,6 +431,9 @@ def show_status(status: Status) -> None:
         paragraph(f"{printable(waiter.droid)} waits for {what} (began {since})", "  ")
     for lander in status.landing:
         paragraph(f"{printable(lander.droid)} {_LANDING[lander.state]} {printable(lander.target)}")
+    if count := len(status.unseen_commands):
+        what = f"{count} command{'s' * (count != 1)} from elsewhere"
+        paragraph(f"waits for a person: {what} to look at: queen config trust", bold=True)
     _show_counted(status, now_ms)
 
 

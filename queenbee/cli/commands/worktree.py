@@ -111,6 +111,8 @@ def _show_removed(removed: worktree_care.Removed) -> None:
     say(f"removed {printable(removed.place.path)}")
     if removed.keeps_branch:
         say(f"its branch {printable(str(removed.place.branch))} has more and was kept")
+    if removed.kept is not None:
+        say(f"what was on no branch is kept: {suggested('git show', removed.kept)}")
     for pattern in removed.released:
         say(f"released {printable(pattern)}")
 
@@ -122,7 +124,9 @@ def remove(hive: Hive, name: str, force: bool) -> worktree_care.Removed:
     """Remove a worktree of which nothing would be lost
 
     NAME is that of its folder, branch or droid, or its path. It refuses if its droid has an issue
-    there, if it has commits that are not on the main branch, or files that are not committed.
+    there, if it has commits that are not on the main branch or that no branch has, files that are
+    not committed, or a repository in it with commits that no remote has. With --force, commits that
+    no branch has are kept on a branch unfinished/NAME; that repository is lost.
     """
     return worktree_care.remove(hive, name, force=force)
 

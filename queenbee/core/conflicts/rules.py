@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from queenbee.core.conflicts.manifests import is_manifest
 from queenbee.core.conflicts.marked import ended, parts
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ _VERSION = re.compile(
     rb"(?<![\w.])v?(\d+(?:\.\d+)+)([-.]?(?:dev|a|alpha|b|beta|c|rc|post)\.?)?(\d*)(?![\w.]*\d)"
     rb"|\b(\d{4})-(\d\d)-(\d\d)\b"
 )
+_SAYS_VERSION = re.compile(
+    rb"(?<![A-Za-z])[Vv]ersion|(?<=[a-z])Version|(?<![A-Za-z])VERSION"
+)  # Not a conversion.
 _ITEM = rb"""\s*(?:[A-Za-z_][\w.]*(?: as \w+)?|"[^"\\,]*"|'[^'\\,]*')\s*"""
 _ITEMS = rb"(%s(?:,%s)*)" % (_ITEM, _ITEM)
 _IMPORT = re.compile(rb"(\s*(?:from\s+\S+\s+)?import\s+\(?)" + _ITEMS + rb"(,?\)?)")
@@ -57,7 +61,16 @@ def identical(conflict: Conflict) -> Lines | None:
 
 
 def greater_version(conflict: Conflict) -> Lines | None:
-    """Joins lines that differ in versions or dates alone: the greater ones if no side went back."""
+    """Joins lines that say "version" where they differ, and differ in versions or dates alone: the
+    greater ones if no side went back. Elsewhere, such a number may be an argument or an address.
+    """
+    sides = zip(conflict.main, conflict.branch, strict=False)
+    differing = [each for pair in sides if pair[0].rstrip() != pair[1].rstrip() for each in pair]
+    return greater_number(conflict) if all(map(_SAYS_VERSION.search, differing)) else None
+
+
+def greater_number(conflict: Conflict) -> Lines | None:
+    """Joins lines that differ in versions or dates alone, whatever they say, as in a manifest."""
     main, branch, base = conflict.main, conflict.branch, conflict.base
     if not main or len(main) != len(branch) or len(base) not in (0, len(main)):
         return None
@@ -158,6 +171,11 @@ CHECKED: Mapping[str, Rule] = {**SURE, "entries kept": entries_apart}
 """The rules for these, where a check runs on the result."""
 ALL: Mapping[str, Rule] = {**CHECKED, "definitions kept": definitions_apart}
 """The same with those that are too often wrong to be used unless somebody says so."""
+
+
+def in_file(path: str, rules: Mapping[str, Rule]) -> Mapping[str, Rule]:
+    """Returns the rules as they count for a file that nobody appends to."""
+    return {**rules, "greater version": greater_number} if is_manifest(path) else rules
 
 
 class Place(NamedTuple):

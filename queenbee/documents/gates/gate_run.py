@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import uuid
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from queenbee.checks.check import FileExists
+from queenbee.checks.consent import GATE
 from queenbee.checks.verification import Subject
 from queenbee.documents.gates.gate import (
     MAX_RESULTS_PER_RULE,
@@ -16,7 +17,7 @@ from queenbee.documents.gates.gate import (
     begin_attempt,
     end_attempt,
 )
-from queenbee.documents.gates.gate_files import update_gate
+from queenbee.documents.gates.gate_files import find_gate, update_gate
 from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, results_of, rules_of
 from queenbee.documents.gates.rules import gate_result, judged, rule_check
 from queenbee.errors import Conflict, QueenError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.checks.check import Check, CheckResult
+    from queenbee.checks.consent import SeenCheck
     from queenbee.checks.runner import CheckRunner
     from queenbee.checks.verification import VerificationRecord
     from queenbee.documents.gates.gate_files import GateFile
@@ -65,18 +67,31 @@ def run_gate(  # noqa: PLR0913 - by name
     other processes out while the gate's file is rewritten; no rule runs under it. `clean` returns
     a result as it may be written. Raises
     `NotFound`, `Unreadable`, `InvalidInput` for a gate without rules, `Conflict` for one that
-    has passed or whose attempt another run has ended, and `ChecksInterrupted` on Ctrl-C,
-    after the results so far are written.
+    has passed or whose attempt another run has ended, `Untrusted`, and `ChecksInterrupted` on
+    Ctrl-C, after the results so far are written.
     """
     update = partial(update_gate, folder, workflow_id, phase_id, lock=lock)
-    # 1. On disk the gate is in progress before the first rule runs.
-    begun = update(lambda gate: begin_attempt(gate, runner.now_ms(), again=again)).document
+    begin = partial(begin_attempt, now_ms=runner.now_ms(), again=again)
+    # 1. A person is asked without the lock, and before the gate changes.
+    proposed = begin(find_gate(folder, workflow_id, phase_id).document)
+    name = f"{workflow_id}/{phase_id}"
+    runner.consent.checks(GATE, name, gate_checks(proposed))
+    quiet = replace(runner.consent, ask=None)
+    checks: list[SeenCheck] = []
+
+    def began(gate: Document) -> Document:
+        changed = begin(gate)
+        checks[:] = quiet.checks(GATE, name, gate_checks(changed))
+        return changed
+
+    # 2. On disk the gate is in progress before the first rule runs.
+    begun = update(began).document
     kept = _Results(begun, runner.now_ms, max_results_per_rule, clean, update)
-    subject = Subject("gate", f"{workflow_id}/{phase_id}", kept.attempt)
-    # 2. No lock is held while rules run: they may take minutes. Each result goes into the gate
+    subject = Subject("gate", name, kept.attempt)
+    # 3. No lock is held while rules run: they may take minutes. Each result goes into the gate
     # as it is on disk by then, before the next rule runs: a killed run leaves what it did.
-    with runner.run(subject, gate_checks(begun), judge=judged, on_result=kept.keep) as run:
-        # 3. The gate only passes after the record of the run is in the ledger.
+    with runner.run(subject, checks, judge=judged, on_result=kept.keep) as run:
+        # 4. The gate only passes after the record of the run is in the ledger.
         after = update(kept.finish).document
     return GateRun(after, judge(after), run.record)
 

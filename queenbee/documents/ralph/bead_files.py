@@ -7,6 +7,7 @@ unless its status says that it is not completed. A row of the tracker can hold a
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import nullcontext
 from copy import deepcopy
@@ -17,10 +18,16 @@ from queenbee.core.beads import DONE, definition_of_done
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import Finding
 from queenbee.documents.issue_rows import metadata_of
-from queenbee.documents.json_documents import json_files, read_object, write_object
+from queenbee.documents.json_documents import (
+    format_json,
+    json_files,
+    read_object,
+    write_object,
+)
 from queenbee.documents.ralph.ralph_bead import bead_status, checked_bead_id
 from queenbee.errors import Conflict, NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
+from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,12 +43,20 @@ class BeadFolders:
     """
 
     def __init__(
-        self, standalone: str, active: str, completed: str, *, lock: Lock = nullcontext
+        self,
+        standalone: str,
+        active: str,
+        completed: str,
+        *,
+        lock: Lock = nullcontext,
+        notes: str = "",
     ) -> None:
         self.standalone = os.path.realpath(standalone)
         self.active = os.path.realpath(active)
         self.completed = os.path.realpath(completed)
         self.lock = lock
+        self.notes = notes
+        """The file with a digest of what was last written to each bead of the hive; "" without."""
         self.written = (standalone, active, completed)
         """As they were given: if one leads through a link, beads are only read."""
 
@@ -162,6 +177,7 @@ def _placed(bead: BeadFile, folders: BeadFolders) -> BeadFile:
         _move(bead, target, done)
     if bead.stale and bead.stale != target:
         _remove(bead.stale)
+    _note(folders, bead, target)
     return BeadFile(bead.bead_id, target, bead.document)
 
 
@@ -180,6 +196,23 @@ def _move(bead: BeadFile, target: str, done: bool) -> None:
     write_object(target, bead.document)
     # 3. Remove the old one last: otherwise, a crash would lose the bead.
     _remove(bead.path)
+
+
+def _note(folders: BeadFolders, bead: BeadFile, target: str) -> None:
+    """Notes what was written, and that nothing is left where it was: these bytes are ours."""
+    if not folders.notes or os.path.dirname(target) == folders.standalone:
+        return
+    noted = recall(folders.notes)
+    notes = noted if isinstance(noted, dict) else {}
+    for path in (bead.path, bead.stale):
+        if path is not None:
+            notes[_in_hive(path)] = ""
+    notes[_in_hive(target)] = hashlib.sha256(format_json(bead.document)).hexdigest()
+    keep(folders.notes, notes)
+
+
+def _in_hive(path: str) -> str:
+    return os.path.join(os.path.basename(os.path.dirname(path)), os.path.basename(path))
 
 
 def _remove(path: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.check import LONGEST_S, Check, Command
+from queenbee.checks.consent import SeenCheck, typed
 from queenbee.checks.verification import Subject, failures_text
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.ralph.ralph_bead import (
@@ -23,6 +24,7 @@ from queenbee.documents.ralph.verify import (
     attempts_of,
     checks_to_run,
     refuse_completed,
+    seen_checks,
     unmet_of,
     update_meta,
 )
@@ -77,24 +79,24 @@ def run_bead(
     A bead that an interrupted run left `in_progress` continues with its remaining attempts and
     time; any other starts again. `waits_for` returns what a bead waits for; by
     default, its dependencies in `folders`. Raises `InvalidInput` for a bead that is not valid or
-    has no verifier, `Conflict` for a completed one, and `ChecksInterrupted` on Ctrl-C, after the
-    attempt is recorded.
+    has no verifier, `Conflict` for a completed one, `Untrusted`, and `ChecksInterrupted` on
+    Ctrl-C, after the attempt is recorded.
     """
-    checks = checks_to_run(bead)
+    checks_to_run(bead)
     refuse_completed(bead)
     unmet = unmet_of(bead, folders, waits_for)
     if unmet:
         message = "; ".join(f"{one.bead_id} {one.reason}" for one in unmet)
         blocked = update_meta(bead, folders, status="blocked")
         return RunOutcome(blocked, "blocked", "dependencies", message, attempts_of(bead))
-    return _Loop(bead, checks, agent_command, runner, folders).run(sleep)
+    return _Loop(bead, seen_checks(bead, runner.consent), agent_command, runner, folders).run(sleep)
 
 
 class _Loop:
     def __init__(
         self,
         bead: BeadFile,
-        checks: list[Check],
+        checks: list[SeenCheck],
         agent_command: str,
         runner: CheckRunner,
         folders: BeadFolders,
@@ -153,7 +155,7 @@ class _Loop:
         self._failures = failures_text(run.results)
         return run
 
-    def _agent(self) -> Check:
+    def _agent(self) -> SeenCheck:
         """Returns the agent command as a check: if it fails, the verifiers do not run."""
         file = self._runner.write_failures(self._bead.bead_id, self._failures)
         # A variable cannot hold a NUL or half of a surrogate pair.
@@ -167,12 +169,13 @@ class _Loop:
             "QUEEN_FAILURES_FILE": file,
         }
         # Only the end of the remaining time, or Ctrl-C, ends it.
-        return Check(
+        agent = Check(
             AGENT,
             Command(self._agent_command),
             timeout_s=LONGEST_S,
             environment={**self._runner.env, **named},
         )
+        return typed(agent)
 
     def _complete(self, run: CheckRun) -> RunOutcome:
         if self._bead.document.get("dod") != self._dod:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.check import describe
+from queenbee.checks.consent import VERIFIER
 from queenbee.checks.verification import Subject
 from queenbee.core.text import suggested
 from queenbee.documents.ralph.bead_files import list_beads, update_bead
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.checks.check import Check
+    from queenbee.checks.consent import Consent, SeenCheck
     from queenbee.checks.runner import CheckRun, CheckRunner
     from queenbee.checks.verification import VerificationRecord
     from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
@@ -55,9 +57,9 @@ def verify_bead(bead: BeadFile, runner: CheckRunner, folders: BeadFolders) -> Ve
 
     Writes the evidence, the record, and `ralph_meta.verifier_results`; if Ctrl-C ends the run, it
     does so before it raises `ChecksInterrupted`. Raises `InvalidInput` for a bead that is not valid
-    or has no verifier.
+    or has no verifier, and `Untrusted`.
     """
-    with runner.run(_subject(bead), checks_to_run(bead)) as run:
+    with runner.run(_subject(bead), seen_checks(bead, runner.consent)) as run:
         bead = update_meta(bead, folders, verifier_results=run.record["results"])
     return Verification(bead, run)
 
@@ -154,6 +156,11 @@ def checks_to_run(bead: BeadFile) -> list[Check]:
             bead_id=bead.bead_id,
         )
     return checks
+
+
+def seen_checks(bead: BeadFile, consent: Consent) -> list[SeenCheck]:
+    """Returns the checks of a bead, to be run. Raises as `checks_to_run` does, and `Untrusted`."""
+    return consent.checks(VERIFIER, bead.bead_id, checks_to_run(bead))
 
 
 def describe_checks(bead: BeadFile) -> list[str]:

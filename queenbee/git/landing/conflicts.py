@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.conflicts.marked import MARKER_SIZE, both_only_added
-from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, join
+from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, in_file, join
 from queenbee.core.text import mentioned, one_line
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.landing.commands import git
@@ -66,9 +66,8 @@ class Joins:
             return {}
         if self.keeps_both(path):
             return APPENDED
-        if not self.is_checked:
-            return SURE
-        return ALL if self._which == "all" else CHECKED
+        checked = ALL if self._which == "all" else CHECKED
+        return in_file(path, checked if self.is_checked else SURE)
 
 
 @dataclass(frozen=True, slots=True)

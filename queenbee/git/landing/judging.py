@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import shell_word
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.objects import Objects
-from queenbee.store.git_files.worktrees import target_branch
+from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree, name_in_index
 from queenbee.store.settings import FILE_NAME, by_name, load, loaded, toml_of
+from queenbee.store.trust import Proposal, Trust, of_setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.store.layout import Layout
     from queenbee.store.settings import Settings
+    from queenbee.workflows.hive import Hive
 
 _CHECK = "land.check"
 JUDGING = (_CHECK, "land.check_timeout", "land.join", "land.union")
@@ -91,6 +93,24 @@ def counting(layout: Layout, said: Mapping[str, object]) -> dict[str, object]:
     if not values.get(_CHECK) and _CHECK in said:
         values[_CHECK] = said[_CHECK]
     return values
+
+
+def unseen(hive: Hive) -> list[Proposal]:
+    """Returns the commands that nobody on this machine has seen, each once: also the checks that
+    the target and the branches of worktrees have.
+    """
+    layout, found = hive.layout, [*hive.documents.unseen_commands()]
+    path, checks = settings_path(layout), list[Proposal]()
+    branches = dict.fromkeys(each.branch for each in worktrees(layout) if each.branch)
+    with Objects(layout.tree) as objects:
+        for branch in branches if path else ():
+            said = _check_of(settings_in(objects, f"refs/heads/{branch}", path))
+            checks += [
+                replace(each, origin=f"{_CHECK} of {branch}") for each in of_setting(_CHECK, said)
+            ]
+    known = {each.key for each in found}
+    more = {each.key: each for each in Trust(layout).unseen(checks) if each.key not in known}
+    return [*found, *more.values()]
 
 
 def branch_file(layout: Layout, name: str) -> str | None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.text import mentioned, named, quotation, some, suggested
+from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
 from queenbee.git.landed import commit_records, end_landed
@@ -21,6 +23,7 @@ from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import LANDED, stage
 from queenbee.services.telling.notices import ended_by
+from queenbee.store.trust import of_setting
 from queenbee.workflows.completing import GOOD, Completion, check, complete
 
 if TYPE_CHECKING:
@@ -101,6 +104,7 @@ def land_issue(
     )
     _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
+    _refuse_unseen(hive, rules, work.issues)
     work.look_again()
     work.commit()
     landed = partial(land, hive, check=None, rules=rules, work=work, tell=tell)
@@ -110,6 +114,19 @@ def land_issue(
         _send(terms)
     more = work.completed_too
     return Landed(landing, work.issue_id, work.record, work.completion, more, work.told)
+
+
+def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> None:
+    """Asks for what the landing is going to run, or raises `Untrusted`. Later nobody is asked:
+    others wait for their turn. What the branch makes of the check is known once it is merged.
+    """
+    if not rules.machine_check:
+        check = of_setting("land.check", hive.layout.settings.land_check)
+        Consent.of(hive).require(check)
+    for bead in (hive.documents.find_bead(each) for each in issues if each is not None):
+        if bead is not None:
+            seen_checks(bead, Consent.of(hive))
+    hive.asks_person = None
 
 
 def _send(terms: Terms) -> None:
@@ -340,8 +357,10 @@ class _IssueWork(Work):
         except QueenError as error:
             if self.completion is not None:
                 self.completion = self.completion.with_note(f"nobody was told: {error.message}")
-        if not self.asked.take_next:  # Else they go along with the next issue, or with the last.
-            commit_records(self.hive, is_end=False)
+        if self.asked.take_next:  # They go along with the next issue, or with the last.
+            return
+        if why := commit_records(self.hive, is_end=False):
+            self.tell(why)
 
     def _tell_others(self, landing: Landing, short: str, issue_id: str | None) -> list[str]:
         """Sends one message to each droid that has a lease on a file that changed, or unmerged work

@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
+from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.checks.processes import Interrupts
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, shell_word, some
@@ -38,6 +39,7 @@ from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
+from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -68,8 +70,8 @@ def land(  # noqa: PLR0913 - by name
     `rules`, those that are set count, and their check runs too. `go_on` first commits the merge
     whose conflicts were resolved.
 
-    Raises `InvalidInput` outside a linked worktree, `NotLanded`, and `Busy` if the turn does not
-    come within `wait_s`.
+    Raises `InvalidInput` outside a linked worktree, `NotLanded`, `Untrusted`, and `Busy` if the
+    turn does not come within `wait_s`.
     """
     rules = replace(rules, check=check or rules.check) if rules else Rules.of(store, check)
     with Interrupts() as interrupts, _One(store, interrupts, rules, work or Work(), tell) as one:
@@ -94,6 +96,15 @@ def land(  # noqa: PLR0913 - by name
         if kept is None:
             one.meet_conflict()
         return one.answered(kept)
+
+
+def seen_check(store: Store, rules: Rules) -> SeenCommand | None:
+    """Returns the check of these rules; what the settings say of it is asked for. Raises
+    `Untrusted`.
+    """
+    consent = Consent.of(store)
+    consent.require([each for said in rules.proposed for each in of_setting("land.check", said)])
+    return typed_command(rules.check) if rules.check else None
 
 
 def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -353,6 +364,7 @@ class _One:
         self.work.look_again()
         self.commands.stop_if_asked()
         self._take_rules(self.joining.target, head)
+        self._trial.judge_by(self.rules, seen_check(self._store, self.rules))
         place.objects.close()  # A check may take an hour.
         self.work.judged_by(self.rules.check)
         return head, changed
@@ -361,7 +373,7 @@ class _One:
         """Finds the rules for a commit that is to land on a commit of the target."""
         self.rules = self.rules.judged(self.place.objects, target, head)
         self.joining.joins = Joins(self.rules.union, self.rules.join, bool(self.rules.check))
-        self._trial.judge_by(self.rules)
+        self._trial.judge_by(self.rules, None)
 
     def _stop_undoing(self, changed: dict[str, list[str]]) -> None:
         """Raises `NotLanded`, once, for files that the branch puts back to what they were before

@@ -16,6 +16,7 @@ from queenbee.git.hive_files import is_record
 from queenbee.git.landed import is_tracked, uncommitted
 from queenbee.git.landing.commands import differing, git
 from queenbee.git.landing.healing import put_in_index
+from queenbee.git.record_blobs import in_the_way, records_of
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
@@ -50,9 +51,8 @@ def _with_records(
     target, tip, tree = joining.target, place.tip(), place.tree
     since = differing(tree, target, tip) if tip != target else []
     left = uncommitted(_HIVE, place.main_tree, which="all")
-    paths = [each for each in left if is_record(each)]
-    if not (paths or since):
-        return commit, ()
+    # What is in the way there is said once the work has landed.
+    paths = [] if in_the_way(place.main_tree) else [each for each in left if is_record(each)]
     if os.path.realpath(store.layout.beads_dir) != os.path.join(place.main_tree, _HIVE):
         return commit, ()
     if not all(map(is_record, since)) or not is_tracked(_HIVE, tree, left, tip):
@@ -71,8 +71,11 @@ def _with_records(
         with store.transaction():  # What git took away from the files is back in them.
             pass
         with store.transaction():  # No line is half written.
-            how = ("--literal-pathspecs", "add", "--all", "--", *paths)
-            git(*how, cwd=main, repository=asked) if paths else None
+            records = records_of(store.layout, main, commit, paths)
+        paths = [*records.blobs]
+        if not (paths or since):
+            return commit, ()
+        records.put_in(main, asked)
         files = git("write-tree", cwd=main, repository=asked).decode().strip()
     finally:
         if os.path.lexists(index):

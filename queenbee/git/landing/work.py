@@ -129,6 +129,11 @@ class Rules:
         )
         return rules._judged_by(Judging.of(store.layout))
 
+    @property
+    def proposed(self) -> list[str]:
+        """The commands of the check that settings say, and not this machine or whoever lands."""
+        return self.judging.checks if self.judging is not None and not self.machine_check else []
+
     def judged(self, objects: Objects, target: str, head: str) -> Rules:
         """Returns those that count for a commit that is to land on a commit of the target."""
         if self.judging is None:

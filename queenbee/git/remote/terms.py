@@ -129,7 +129,8 @@ class Terms:
         """Commits the records at the end of a loop; another droid may do that at the same time."""
         from queenbee.git import landed  # noqa: PLC0415 - start-up
 
-        landed.commit_records(self.hive, is_end=found.state == "done")
+        if why := landed.commit_records(self.hive, is_end=found.state == "done"):
+            self.tell(why)
         if found.uncommitted_records is not None:
             found.uncommitted_records = landed.uncommitted_records(self.hive.layout)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,14 +10,17 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound, QueenError
-from queenbee.git.run import as_the_user, line
+from queenbee.git.run import as_the_user, git, line
 from queenbee.git.touched import Owner
+from queenbee.git.unfinished import OPEN, commits_alone, keep_worktree, open_operations
 from queenbee.git.unmerged import Neighbours
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from queenbee.core.records import Assignment, Reservation
     from queenbee.git.unmerged import Snapshot
     from queenbee.services.hive import Services
@@ -32,6 +36,7 @@ class Place:
 
     def __init__(self, hive: Services, found: Worktree, work: Snapshot | None) -> None:
         owner = Owner(hive, found)
+        self.found = found
         self.name = owner.worktree
         """The name of its folder."""
         self.path = found.path
@@ -74,6 +79,8 @@ class Removed:
     """Whether its branch is still there, because it has commits that are not landed."""
     released: list[str]
     """The patterns of the leases that ended with it."""
+    kept: str | None = None
+    """The branch with what was on none; None if there was nothing."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -83,6 +90,7 @@ class Removed:
             "branch": self.place.branch,
             "keeps_branch": self.keeps_branch,
             "released": self.released,
+            "kept": self.kept,
         }
 
 
@@ -102,29 +110,31 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
     """Removes a worktree and the leases of its droid there; and its branch, if it has landed.
 
     Raises `Conflict` if its droid has an issue there, if it has commits that are not on the main
-    branch, or files that are not committed. `force` removes it in spite of these two, as git would:
-    the files are lost, and the branch stays.
+    branch or that only it has, files that are not committed, a git command under way, or a
+    repository in it with commits that no remote has. `force` removes it in spite of all but the
+    first: the files and that repository are lost, the branch stays, and commits that are on none
+    are kept on one.
     """
     place = _named(hive, name)
     _refuse_claimed(hive, place)
-    return _removed(hive, place, force=force)
+    return _removed(hive, place, force=force, keeps_files=False)
 
 
 def abandon(hive: Services, path: str) -> Removed:
-    """Removes a worktree that its agent leaves for good, with what is not committed in it; gives
-    back its issues, ends its leases, and keeps a branch that has not landed.
+    """Removes a worktree that its agent leaves for good, once what is not committed in it is on a
+    branch; gives back its issues, ends its leases, and keeps a branch that has not landed.
     """
     place = next((each for each in places(hive) if each.path == path), None)
     if place is None:
         raise NotFound(f"{path} is not a worktree of this repository", hint="queen worktree list")
-    removed = _removed(hive, place, force=True)
+    removed = _removed(hive, place, force=True, keeps_files=True)
     for each in _claimed(hive, place):
         of_droid = type(hive)(hive.layout, actor=each.droid)
         of_droid.assignments.release(each.issue_id, reason=f"its worktree {place.name} was removed")
     return removed
 
 
-def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
+def _removed(hive: Services, place: Place, *, force: bool, keeps_files: bool) -> Removed:
     here = git_tree(hive.layout.tree)
     if not place.linked or here is None:
         raise Conflict(f"{place.path} is the main worktree", hint="queen worktree list")
@@ -135,12 +145,14 @@ def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
         )
     if not force:
         _refuse_unfinished(place)
+        _refuse_lonely(place)
+    kept = keep_worktree(place.found, with_files=keeps_files)
     leases = _leases(hive, place)
     top = here.main_tree or here.common_dir
     options = ["--force"] if force else []
     as_the_user("worktree", "remove", *options, "--", place.path, cwd=top)
     keeps = place.branch is not None and not _is_dropped(place, top)
-    return Removed(place, keeps_branch=keeps, released=_end(hive, leases))
+    return Removed(place, keeps_branch=keeps, released=_end(hive, leases), kept=kept)
 
 
 def _named(hive: Services, name: str) -> Place:
@@ -196,6 +208,50 @@ def _refuse_unfinished(place: Place) -> None:
             hint=f"{suggested('cd', place.path)} && queen land",
             unlanded=place.unlanded,
         )
+
+
+def _refuse_lonely(place: Place) -> None:
+    """Raises `Conflict` for what only this worktree has, and git would remove without a word."""
+    opened = open_operations(place.git_dir)
+    if opened:
+        command, _, *_ = OPEN[opened[0]]
+        raise Conflict(
+            f"git {command} is under way in {place.path}",
+            hint=suggested("git -C", place.path, "status"),
+        )
+    alone = commits_alone(place.found)
+    if alone:
+        raise Conflict(
+            f"{alone} commit{'s' * (alone > 1)} of {place.path} on no branch",
+            hint=suggested("git -C", place.path, "branch", "NAME"),
+        )
+    nested = [each for each in _repositories(place.path) if _has_own_commits(each)]
+    if nested:
+        raise Conflict(
+            f"a repository in {place.path} has commits that no remote has: {some(nested, _NAMED)}",
+            hint=suggested("git -C", nested[0], "log", "--all", "--not", "--remotes"),
+            files=nested,
+        )
+
+
+def _repositories(top: str) -> Iterator[str]:
+    """Yields the repositories in a worktree, submodules too, whether git ignores them or not."""
+    for folder, folders, files in os.walk(top):
+        if folder != top and ".git" in (*folders, *files):
+            yield folder
+        if ".git" in folders:
+            folders.remove(".git")
+
+
+def _has_own_commits(repository: str) -> bool:
+    """Returns whether a repository has commits that no remote has, or if git does not say so."""
+    # Branches, the stash and a detached HEAD.
+    how = ("rev-list", "--max-count=1", "--all", "HEAD", "--not", "--remotes", "--")
+    try:
+        return bool(git(*how, cwd=repository, repository={}))
+    except ExternalFailure:
+        # Without a commit, HEAD is nothing.
+        return line("rev-parse", "--verify", "HEAD", cwd=repository, repository={}) is not None
 
 
 def _unlanded(found: Worktree, work: Snapshot | None) -> int | None:

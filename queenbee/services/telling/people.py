@@ -32,7 +32,7 @@ class Want:
     """One thing that wants a person."""
 
     kind: str
-    """`message`, `answer`, `waits`, `landing`, `quiet`, `gate`, or `more`."""
+    """`message`, `answer`, `waits`, `landing`, `quiet`, `gate`, `trust`, or `more`."""
     again: str
     """The same for the same thing, and another one if it happens again."""
     text: str

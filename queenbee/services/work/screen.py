@@ -13,13 +13,14 @@ from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment
     from queenbee.services.hive import Services
     from queenbee.services.waiting.landing_turn import Lander
     from queenbee.services.work.relief import Keeper
+    from queenbee.store.trust import Proposal
 
 READY_SHOWN = 8
 _RECENT = 5
@@ -63,6 +64,11 @@ class Status:
         """The titles of the actor's issues, and of those in `done`."""
 
     @cached_property
+    def unseen_commands(self) -> Sequence[Proposal]:
+        """The commands that wait until a person on this machine has seen them."""
+        return self._hive.documents.unseen_commands()
+
+    @cached_property
     def ready(self) -> list[Issue]:
         """What the actor could take, in the order in which `queen next` takes it."""
         return list(self._in_order())
@@ -70,6 +76,7 @@ class Status:
     def read_all(self) -> Status:
         """Reads what is otherwise read when first asked for, and returns itself."""
         assert self.ready is not None
+        assert self.unseen_commands is not None
         return self
 
     def _in_order(self) -> Iterator[Issue]:
@@ -94,6 +101,7 @@ class Status:
             "started": [each.to_dict() for each in self.started],
             "programs": self.programs,
             "counts": self.counts,
+            "unseen_commands": [each.to_dict() for each in self.unseen_commands],
             "ready": [each.to_dict() for each in self.ready],
             "done": [each.to_dict() for each in self.done],
         }

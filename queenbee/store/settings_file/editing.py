@@ -14,6 +14,7 @@ from queenbee.store.creating import make_state_dir
 from queenbee.store.lock import KernelLock
 from queenbee.store.machine import CHOOSE
 from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, by_name, not_toml, toml_of
+from queenbee.store.trust import Trust, of_setting
 from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
@@ -135,8 +136,9 @@ def set_value(
     """Sets a setting, or removes it with None; returns whether that changed the file. With `add`,
     a list keeps what it has. `path` is the file of a branch, in place of the hive's.
 
-    Raises `InvalidInput` for a value that is not allowed, and for a setting that another command
-    writes; and as `changed_under_lock` does.
+    A command that is set so was typed here, so that it may run here. Raises `InvalidInput` for a
+    value that is not allowed, and for a setting that another command writes; and as
+    `changed_under_lock` does.
     """
     setting = setting_named(name)
     if name in _OTHER_WAY:
@@ -155,7 +157,10 @@ def set_value(
             now = [*before, *(each for each in value if each not in before)]
         return text if now == before else with_values(text, {name: now})
 
-    return changed_under_lock(layout, change, holder=holder, path=path)
+    changed = changed_under_lock(layout, change, holder=holder, path=path)
+    if not add:  # What was in the list may be another's.
+        Trust(layout).note(of_setting(name, value))
+    return changed
 
 
 def parsed(setting: Setting, words: list[str]) -> object:

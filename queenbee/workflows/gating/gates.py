@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.checks.check import described
+from queenbee.checks.consent import GATE, proposals
 from queenbee.core.text import suggested
 from queenbee.documents.folders import gates_dir
 from queenbee.documents.gates.gate import add_rule, new_gate, remove_rule, validate_gate
@@ -18,13 +19,20 @@ from queenbee.documents.gates.gate_files import (
     list_gates,
     update_gate,
 )
-from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
+from queenbee.documents.gates.judgement import (
+    Verdict,
+    attempt_of,
+    judge,
+    latest_results,
+    rules_of,
+)
 from queenbee.documents.gates.phases import phase_number
 from queenbee.documents.gates.rules import rule_check
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.source_text import read_markdown
 from queenbee.errors import InvalidInput, NotFound, Unreadable
+from queenbee.store.trust import Trust
 from queenbee.workflows.gating.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock
 
@@ -164,12 +172,15 @@ def new_hive_gate(hive: Hive, workflow_id: str, phase_id: str, name: str | None)
 def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -> GateView:
     """Adds a rule to a gate, with an id if it has none; it is the last one of the view.
 
-    Raises as `documents.gates.add_rule`.
+    Its command was typed here, so that it may run here. Raises as `documents.gates.add_rule`.
     """
     hive.look({"rule": rule})
-    return _changed(
+    view = _changed(
         hive, workflow_id, phase_id, lambda gate: add_rule(gate, _identified(rule, gate))
     )
+    added = rule_check(rules_of(view.document)[-1])
+    Trust(hive.layout).note(proposals(GATE, f"{workflow_id}/{phase_id}", [added]))
+    return view
 
 
 def remove_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule_id: str) -> GateView:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queenbee.core.conflicts.appended import everybody_appends_to, is_change_log
+from queenbee.core.conflicts.manifests import is_manifest
 from queenbee.core.conflicts.marked import MARKER_SIZE, Conflict
 from queenbee.core.conflicts.rules import (
     ALL,
@@ -19,8 +20,10 @@ from queenbee.core.conflicts.rules import (
     both_added,
     definitions_apart,
     entries_apart,
+    greater_number,
     greater_version,
     identical,
+    in_file,
     join,
     listed_names,
     sorted_block,
@@ -72,7 +75,101 @@ def test_what_differs_in_white_space_at_the_end_is_identical(
 def test_the_greater_version_or_date_is_taken_where_nothing_else_differs(
     main: str, base: str, branch: str, joined: str | None
 ) -> None:
-    assert text(greater_version(conflict(main, base, branch))) == joined
+    assert text(greater_number(conflict(main, base, branch))) == joined
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "timeout = {}\n",
+        "pay({})\n",
+        'ip = "10.0.{}"\n',
+        "conversion = {}\n",
+        "SUBVERSION = {}\n",
+        "rate: {}\n",
+        'released = "20{}-05-01"\n',
+    ],
+)
+def test_a_number_in_a_line_that_says_nothing_of_a_version_is_left(line: str) -> None:
+    """One side's decision would be dropped, whatever a check tests."""
+    year = ("21", "25", "23") if "20{" in line else ("1.0", "2.5", "1.5")
+    base, main, branch = (line.format(each) for each in year)
+    found = conflict(main, base, branch)
+    assert greater_version(found) is None
+    assert greater_number(found) is not None
+    assert not in_file("src/pay.py", SURE)["greater version"](found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "version = {}\n",
+        '  "version": "{}",\n',
+        "__version__ = '{}'\n",
+        "#define FOO_VERSION {}\n",
+        "<Version>{}</Version>\n",
+        "apiVersion: v{}\n",
+        ".. versionadded:: {}\n",
+        "target-version = '{}'\n",
+    ],
+)
+def test_the_greater_one_is_taken_in_a_line_that_says_version(line: str) -> None:
+    base, main, branch = (line.format(each) for each in ("1.0", "2.5", "1.5"))
+    assert text(greater_version(conflict(main, base, branch))) == main
+
+
+def test_each_line_that_differs_has_to_say_version() -> None:
+    both = "version = {}\nrate = {}\n"
+    sides = [both.format(*each) for each in (("2.5", "0.7"), ("1.0", "0.5"), ("1.5", "0.6"))]
+    assert greater_version(conflict(*sides)) is None
+    sides = [both.format(each, "0.5") for each in ("2.5", "1.0", "1.5")]
+    assert text(greater_version(conflict(*sides))) == sides[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("pyproject.toml", True),
+        ("web/package.json", True),
+        ("Cargo.toml", True),
+        ("requirements-dev.txt", True),
+        ("dev-requirements.txt", True),
+        ("docs/source/conf.py", True),
+        ("requirements/test.txt", True),
+        ("VERSION", True),
+        ("gem/x.gemspec", True),
+        ("src/pay.py", False),
+        ("my_package.json", False),
+        ("config.toml", False),
+        ("version.py", False),
+        ("src/conf.py", False),
+        ("docs/requirements.md", False),
+    ],
+)
+def test_in_a_manifest_each_number_is_a_version(path: str, expected: bool) -> None:
+    assert is_manifest(path) == expected
+    found = conflict("a>=2.5\n", "a>=1.0\n", "a>=1.5\n")
+    joined = in_file(path, SURE)["greater version"](found)
+    assert text(joined) == ("a>=2.5\n" if expected else None)
+
+
+NUMBER = st.lists(st.integers(0, 300), min_size=2, max_size=4).map(
+    lambda each: ".".join(map(str, each))
+)
+
+
+@given(
+    st.text("abcdefgh =():'\"", max_size=20), NUMBER, NUMBER, NUMBER, st.text('nor,)"', max_size=5)
+)
+@settings(max_examples=examples(200))
+def test_no_rule_that_is_on_chooses_between_numbers_that_are_no_versions(
+    before: str, base: str, main: str, branch: str, after: str
+) -> None:
+    """Unless the sides are the same number."""
+    base, main, branch = (f"{before}={each}{after}\n" for each in (base, main, branch))
+    found = conflict(main, base, branch)
+    for name, rule in in_file("src/a.py", SURE).items():
+        assert rule(found) is None or main.rstrip() == branch.rstrip(), name
 
 
 class TestASortedBlock:

@@ -14,7 +14,7 @@ import threading
 
 import pytest
 
-from queenbee.checks import CheckRunner
+from queenbee.checks import CheckRunner, Consent
 from queenbee.documents.gates.gate import add_rule, history, new_gate, validate_gate
 from queenbee.documents.gates.gate_files import (
     GateMissing,
@@ -47,6 +47,7 @@ class Yard:
             "env": {"PATH": os.environ["PATH"]},
             "evidence_dir": os.path.join(self.root, ".beads", "evidence"),
             "record": self.record,
+            "consent": Consent.at(self.root),
             "now_ms": self.tick,
         }
         return CheckRunner(**(settings | more))
@@ -412,14 +413,14 @@ def test_a_missing_gate_is_not_run(yard):
 
 DRIVER = """
         import os, sys, time
-        from queenbee.checks import CheckRunner
+        from queenbee.checks import CheckRunner, Consent
         from queenbee.documents.gates.gate_run import run_gate
         root, folder = sys.argv[1:]
         runner = CheckRunner(
             cwd=root, env=dict(os.environ),
             evidence_dir=os.path.join(root, ".beads", "evidence"),
             record=lambda record: print(record["verdict"], flush=True) or record,
-            now_ms=lambda: time.time_ns() // 1_000_000,
+            now_ms=lambda: time.time_ns() // 1_000_000, consent=Consent.at(root),
         )
         try:
             run_gate(folder, "wf", "one", runner)

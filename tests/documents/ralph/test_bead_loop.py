@@ -13,7 +13,7 @@ import pytest
 from bead_files import bead_folders
 from live_processes import is_alive
 
-from queenbee.checks import CheckRunner
+from queenbee.checks import CheckRunner, Consent
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.ralph.bead_files import find_bead, list_beads
 from queenbee.documents.ralph.bead_loop import run_bead
@@ -57,6 +57,7 @@ class Bench:
             "env": dict(os.environ) | {"API_TOKEN": "secret"},
             "evidence_dir": self.evidence_dir,
             "record": self.record,
+            "consent": Consent.at(self.root),
             "now_ms": self.clock.now_ms,
             "tell": self.lines.append,
         }
@@ -564,7 +565,7 @@ def test_an_id_of_any_shape_keeps_its_evidence_in_the_evidence_folder(bench):
 
 DRIVER = """
     import os, sys, time
-    from queenbee.checks import CheckRunner
+    from queenbee.checks import CheckRunner, Consent
     from queenbee.documents.ralph.bead_loop import run_bead
     from queenbee.documents.ralph.bead_files import BeadFolders, find_bead
     root, agent = sys.argv[1:]
@@ -575,7 +576,7 @@ DRIVER = """
         return run
     runner = CheckRunner(
         cwd=root, env=dict(os.environ), evidence_dir=os.path.join(root, ".beads", "evidence"),
-        record=record, now_ms=lambda: time.time_ns() // 1_000_000,
+        record=record, now_ms=lambda: time.time_ns() // 1_000_000, consent=Consent.at(root),
     )
     try:
         run_bead(find_bead(folders, "gt-1"), agent, runner, folders)

@@ -376,7 +376,24 @@ class TestWithAnOwner:
 
 
 class TestTheCommand:
-    def test_ends_with_the_records_committed_and_nothing_else_that_is_staged(
+    def test_ends_with_the_records_committed_and_nothing_else(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        quick.env["QUEEN_DROID"] = "ui"
+        issue = quick("issue", "new", "Only").out.strip()
+        quick("next")
+        (repo / ".beads" / ".env").write_text("x\n")
+        ended = quick("complete", issue, "--next")
+        assert (ended.code, ended.out.splitlines()[-1]) == (
+            0,
+            "Everything is done: 1 of 1 issues. You can stop.",
+        )
+        assert git(repo, "log", "-1", "--format=%s").strip() == "records"
+        assert ".jsonl" not in git(repo, "status", "--porcelain", "--", ".beads")
+        assert ".env" not in git(repo, "log", "--name-only")
+        assert "not committed" not in quick("next").out
+
+    def test_ends_without_a_commit_while_somebody_has_something_staged(
         self, quick: QuickQueen, repo: Path
     ) -> None:
         quick.env["QUEEN_DROID"] = "ui"
@@ -385,13 +402,8 @@ class TestTheCommand:
         (repo / "own.txt").write_text("x\n")
         git(repo, "add", "own.txt")
         ended = quick("complete", issue, "--next")
-        assert (ended.code, ended.out.splitlines()[-1]) == (
-            0,
-            "Everything is done: 1 of 1 issues. You can stop.",
-        )
-        assert git(repo, "status", "--porcelain", "--", ".beads") == ""
-        assert git(repo, "log", "-1", "--format=%s").strip() == "records"
-        assert "not committed" not in quick("next").out
+        assert ended.code == 0
+        assert "the records are not committed: something is staged in" in ended.err
         assert git(repo, "diff", "--cached", "--name-only") == "own.txt\n"
 
     def test_that_waits_for_the_end_commits_the_records_too(

@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Invocation, command, group, tell
+from queenbee.cli.person import show_commands
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable, shell_word
+from queenbee.core.text import escaped, printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landed import uncommitted
-from queenbee.git.landing.judging import JUDGING, branch_file, counting
+from queenbee.git.landing.judging import JUDGING, branch_file, counting, unseen
 from queenbee.git.run import without_programs
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
+from queenbee.store.droids.session_names import is_of_agent
 from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, last_good_path
 from queenbee.store.settings_file import editing
+from queenbee.store.trust import Trust
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.store.layout import Layout
+    from queenbee.workflows.hive import Hive
 
 _NAME = click.argument("name", metavar="NAME")
 
@@ -190,9 +194,52 @@ def unset(call: Invocation, name: str) -> dict[str, object]:
     return _change(call, name, None)
 
 
+def _show_trusted(value: dict[str, Any]) -> None:
+    if value["forgotten"]:
+        say("forgotten: every command of this repository asks again")
+    for each in value["seen"]:
+        say(f"{printable(str(each.get('kind')))}: {escaped(str(each.get('text')))}")
+    if not (value["forgotten"] or value["seen"]):
+        count = len(value["trusted"])
+        say(f"trusted: {count} command{'s' * (count != 1)}" if count else "nothing waits for you")
+
+
+@command(
+    "trust",
+    show=_show_trusted,
+    example="queen config trust\nqueen config trust --yes",
+)
+@click.option("--yes", is_flag=True, help="Trust all that it shows, for CI; refused to agents")
+@click.option("--list", "lists", is_flag=True, help="List what you have trusted here")
+@click.option("--forget", is_flag=True, help="Ask again for everything")
+def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]:
+    """Look at the commands that came from elsewhere, and let them run
+
+    A check, a gate or a bead that came with a clone, a pull, a sync or an import runs only after
+    somebody on this machine has seen its commands. A changed command asks again. What you typed
+    here counts as seen. No questions on this machine: git config --global queenbee.trust all.
+    """
+    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
+
+    known, waiting = Trust(hive.layout), unseen(hive)
+    found: dict[str, object] = {"trusted": [], "seen": [], "forgotten": forget}
+    if lists:
+        return {**found, "seen": known.seen()}
+    if is_of_agent(os.environ):
+        raise InvalidInput("a person lets commands run, not an agent", hint="queen next")
+    if forget:
+        known.forget()
+    elif yes:
+        show_commands(waiting)
+        known.add(waiting)
+    else:
+        Consent.of(hive).require(waiting)
+    return {**found, "trusted": [] if forget else [each.to_dict() for each in waiting]}
+
+
 config = group(
     "config",
-    [list_, get, set_, unset],
+    [list_, get, set_, unset, trust],
     help="Show and change the settings of the hive",
     example="queen config set land.check 'make test'",
 )

@@ -19,6 +19,8 @@ from queenbee.store.host_tokens import without_tokens
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.checks.consent import SeenCommand
+
 _LAST_CHARS = 3_000
 _MOST_SAID = 120
 """Characters of the last line of a check that passed, which tells how much it checked."""
@@ -28,7 +30,7 @@ _MOST_SAID = 120
 class Check:
     """A shell command that has to pass, and how long it may take."""
 
-    command: str
+    command: SeenCommand
     timeout_s: float
     env: Mapping[str, str]
 
@@ -114,6 +116,6 @@ class Copies:
             self._free.put(tree)
 
 
-def check_of(command: str, timeout_s: float, common_dir: str | None) -> Check:
+def check_of(command: SeenCommand, timeout_s: float, common_dir: str | None) -> Check:
     """Returns a check with the environment of the user, without tokens."""
     return Check(command, timeout_s, without_tokens(environment_of_user(), common_dir))

@@ -21,6 +21,7 @@ from queenbee.store.git_files.worktrees import Worktree
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.checks.consent import SeenCommand
     from queenbee.git.landing.joining import Joining
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.together.batch import Member
@@ -50,7 +51,7 @@ class Trial:
         self._commands = place.commands
         self._work = work
         self._tell = tell
-        self.judge_by(rules)
+        self.judge_by(rules, None)
         self._joining = joining
         self._passed: set[str] = set()
         """Trees that passed elsewhere."""
@@ -60,11 +61,11 @@ class Trial:
         self.check_s: float | None = None
         self.check_said = ""
 
-    def judge_by(self, rules: Rules) -> None:
-        """Takes the check of these rules from here on."""
+    def judge_by(self, rules: Rules, check: SeenCommand | None) -> None:
+        """Takes these rules and their check from here on."""
         self._rules = rules
         where = self._place.common_dir
-        self._check = check_of(rules.check, rules.check_timeout_s, where) if rules.check else None
+        self._check = check_of(check, rules.check_timeout_s, where) if check else None
 
     def run(self, turn: LandingTurn, head: str) -> tuple[str, str | None]:
         """Returns the commit that was checked, and what failed of this branch alone, or None."""

@@ -1,0 +1,121 @@
+"""Whether somebody on this machine has seen the commands that are about to run. ADR 0041.
+
+A command may come from anywhere: by a clone, a pull, a sync or an import. Only this module makes a
+`SeenCheck` or a `SeenCommand`, and what runs the commands of a repository takes nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NewType
+
+from queenbee.checks.check import Check, Command, Script
+from queenbee.core.text import mentioned, quotation, some
+from queenbee.errors import Untrusted
+from queenbee.store.layout import discover
+from queenbee.store.trust import GATE, VERIFIER, Proposal, Trust
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Self
+
+    from queenbee.services.open_store import Store
+
+__all__ = ["GATE", "VERIFIER", "Consent", "SeenCheck", "SeenCommand"]
+
+SeenCheck = NewType("SeenCheck", Check)
+"""A check that starts no program, or one that somebody here has seen."""
+SeenCommand = NewType("SeenCommand", str)
+"""A shell command that somebody here has seen."""
+_SHOWN = 3
+_SHOWN_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the user of this machine lets a repository run.
+
+    `ask` shows commands in full to a person who sits here, and returns whether they may run; None
+    if nobody sits here.
+    """
+
+    trust: Trust
+    ask: Callable[[Sequence[Proposal]], bool] | None = None
+
+    @classmethod
+    def of(cls, store: Store) -> Self:
+        """Returns the consent to what the repository of a hive brings."""
+        return cls(Trust(store.layout), store.asks_person)
+
+    @classmethod
+    def at(cls, folder: str) -> Self:
+        """Returns the consent to what the repository of a folder brings, where nobody is asked."""
+        return cls(Trust(discover(folder, os.environ, must_exist=False)))
+
+    def checks(self, kind: str, origin: str, checks: Sequence[Check]) -> list[SeenCheck]:
+        """Returns the checks of a document. Raises `Untrusted`."""
+        self.require(proposals(kind, origin, checks))
+        return [SeenCheck(each) for each in checks]
+
+    def require(self, asked: Sequence[Proposal]) -> None:
+        """Asks for what nobody has seen. Raises `Untrusted` if it must not run."""
+        # Each once: several issues may have the same command.
+        unseen = [*{each.key: each for each in self.trust.unseen([*asked])}.values()]
+        if not unseen:
+            return
+        if self.ask is None or not self.ask(unseen):
+            raise untrusted(unseen)
+        self.trust.add(unseen)
+
+
+def typed(check: Check) -> SeenCheck:
+    """Returns a check whose command was typed for this very run."""
+    return SeenCheck(check)
+
+
+def typed_command(text: str) -> SeenCommand:
+    """Returns a command that was typed for this very run or set for this machine, or of which
+    `require` has let pass the rest.
+    """
+    return SeenCommand(text)
+
+
+def proposals(kind: str, origin: str, checks: Sequence[Check]) -> list[Proposal]:
+    """Returns the commands in checks, with all that decides what they run. A look at a file, with
+    or without a pattern, runs none.
+    """
+    return [
+        Proposal(kind, _text(each.what), _more(each, each.what), origin)
+        for each in checks
+        if isinstance(each.what, Command | Script)
+    ]
+
+
+def _text(what: Command | Script) -> str:
+    return what.text if isinstance(what, Command) else shlex.join([what.path, *what.args])
+
+
+def _more(check: Check, what: Command | Script) -> tuple[str, ...]:
+    how = [f"shell {what.shell}"] if isinstance(what, Command) else ["a program, without a shell"]
+    where = [f"in {check.cwd}"] if check.cwd else []
+    variables = [
+        f"gets {name} of the environment" if value is None else f"with {name}={value}"
+        for name, value in sorted(check.environment.items())
+    ]
+    return (*([] if how == ["shell sh"] else how), *where, *variables)
+
+
+def untrusted(unseen: Sequence[Proposal]) -> Untrusted:
+    """Returns the refusal of commands that nobody here has seen."""
+    shown = [
+        f"{each.kind} {quotation(each.text, _SHOWN_CHARS)} of {mentioned(each.origin)}"
+        for each in unseen
+    ]
+    return Untrusted(
+        f"it waits for a person: nobody on this machine has seen {some(shown, _SHOWN, '; ')}",
+        hint="a person looks at it: queen config trust; until then, go on with something else: "
+        "queen next",
+        commands=[each.to_dict() for each in unseen],
+    )

@@ -1,0 +1,186 @@
+"""What of the hive's files may be committed without a check: records, as blobs of the very bytes
+that were read and understood.
+
+Anybody may write below `.beads/`: an `.env`, a dump, a draft, a line by hand. So a file is read
+once. Every line of a ledger, a segment or the tracker must be one, of a kind that this version
+knows, and no new line may hold a secret. A bead must have the bytes that QueenBee wrote last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.kinds import KINDS
+from queenbee.core.text import mentioned
+from queenbee.documents.folders import bead_notes
+from queenbee.errors import ExternalFailure, Unreadable
+from queenbee.git.run import as_the_user, git
+from queenbee.git.unfinished import OPEN, open_operations
+from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
+from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import current_branch
+from queenbee.store.git_trees import git_tree
+from queenbee.store.ledger.codec import Unusable, decoder
+from queenbee.store.whole_files import recall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from queenbee.store.layout import Layout
+
+_LEDGER = re.compile(r"\.beads/(?:archive/)?queen_([a-z]+)(?:\.\d+)?\.jsonl")
+_TRACKER = ".beads/issues.jsonl"
+_BEAD = re.compile(r"\.beads/(?:active|completed)/[^/]+\.json")
+_GONE = "0" * 40
+
+
+class Records(NamedTuple):
+    """Records to commit, and those that cannot be."""
+
+    blobs: Mapping[str, str | None]
+    """The blob of each file; None for a bead that was moved away."""
+    left_out: list[str]
+    """Why files are left out, a sentence each."""
+
+    def put_in(self, root: str, repository: Mapping[str, str]) -> None:
+        """Gives an index these blobs. Raises `ExternalFailure`."""
+        lines = (
+            f"0 {_GONE}\t{path}\0" if blob is None else f"100644 {blob}\t{path}\0"
+            for path, blob in self.blobs.items()
+        )
+        entries = "".join(lines).encode(errors="surrogateescape")
+        how = ("update-index", "--add", "-z", "--index-info")
+        git(*how, cwd=root, stdin=entries, repository=repository)
+
+    def commit(self, root: str) -> bool:
+        """Commits them as the user would; returns False where git is at work in the worktree.
+
+        With an index of its own, so that nothing else is in the commit. The lock of the worktree's
+        index is ours meanwhile, as it is git's for `git commit --only`: a commit that moved `HEAD`
+        in between would be undone by this one.
+        """
+        here = git_tree(root)
+        if here is None:
+            return True
+        index, lock = (os.path.join(here.git_dir, name) for name in ("index", "index.lock"))
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        except FileExistsError:
+            return False
+        try:
+            with tempfile.TemporaryDirectory(prefix="queenbee-records-", dir=here.git_dir) as own:
+                return not in_the_way(root) and self._commit(root, index, os.path.join(own, "i"))
+        finally:
+            os.unlink(lock)
+
+    def _commit(self, root: str, index: str, own: str) -> bool:
+        asked = {"GIT_INDEX_FILE": own}
+        git("read-tree", "HEAD", cwd=root, repository=asked)
+        self.put_in(root, asked)
+        try:
+            as_the_user("commit", "--quiet", "-m", "records", cwd=root, repository=asked)
+        except ExternalFailure:
+            return True  # A hook refuses it, or there is nothing new: the next try would end so.
+        shutil.copyfile(index, own)
+        self.put_in(root, asked)
+        with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
+            git("update-index", "-q", "--refresh", cwd=root, repository=asked)
+        os.replace(own, index)
+        return True
+
+
+def is_bead(path: str) -> bool:
+    """Returns whether a file may be a bead of the hive."""
+    return _BEAD.fullmatch(path) is not None
+
+
+def records_of(layout: Layout, root: str, commit: str, paths: Iterable[str]) -> Records:
+    """Reads records below the top of a worktree, and writes those that may be committed to git as
+    blobs; `commit` has what was committed before. Raises `ExternalFailure`.
+    """
+    blobs: dict[str, str | None] = {}
+    left_out = []
+    noted = recall(bead_notes(layout))
+    written = noted if isinstance(noted, dict) else {}
+    for path in paths:
+        data = _content(os.path.join(root, path))
+        if is_bead(path):
+            # A draft of somebody's is nothing to tell of.
+            if written.get(path.removeprefix(".beads/")) == digest(data):
+                blobs[path] = _blob(root, data) if data is not None else None
+        elif data is not None:
+            fault = _fault(path, data, _committed(root, commit, path))
+            if fault:
+                left_out.append(f"{mentioned(path)} is not committed: {fault}")
+            else:
+                blobs[path] = _blob(root, data)
+    return Records(blobs, left_out)
+
+
+def in_the_way(root: str) -> str:
+    """Returns why nothing is to be committed in a worktree now; empty if nothing is in the way.
+
+    A commit in the midst of a person's rebase would become a part of it, and one beside what they
+    staged would change what they are about to commit.
+    """
+    here = git_tree(root)
+    if here is None:
+        return f"{root} is not in git"
+    opened = open_operations(here.git_dir)
+    if opened:
+        return f"git {OPEN[opened[0]][0]} is under way in {root}"
+    if current_branch(here.git_dir) is None:
+        return f"{root} is on no branch"
+    staged = git("diff-index", "--cached", "--name-only", "HEAD", "--", cwd=root, repository={})
+    return f"something is staged in {root}" if staged else ""
+
+
+def digest(data: bytes | None) -> str:
+    """Returns what a note says of the bytes of a bead; empty if there is none."""
+    return hashlib.sha256(data).hexdigest() if data is not None else ""
+
+
+def _fault(path: str, data: bytes, before: bytes) -> str:
+    """Returns why a file may not be committed as it is, or nothing."""
+    named = _LEDGER.fullmatch(path)
+    if path != _TRACKER and (named is None or named[1] not in KINDS):
+        return "this version knows no such records"
+    decode, known = decoder(len(data)), set(before.split(b"\n"))
+    for number, raw in enumerate(data.split(b"\n"), start=1):
+        text = raw.removesuffix(b"\r")
+        if not text or text.isspace() or raw in known:
+            continue
+        try:
+            refuse_secrets(decode(text))
+        except Unusable as error:
+            return f"line {number} is no record: {error}"
+        except LooksLikeSecret as error:
+            return f"line {number}: {error.message.partition(';')[0]}"
+    return ""
+
+
+def _content(path: str) -> bytes | None:
+    """Returns the bytes of a regular file; None where there is none."""
+    try:
+        return safe_open.read(path)
+    except (OSError, Unreadable):
+        return None
+
+
+def _committed(root: str, commit: str, path: str) -> bytes:
+    try:
+        return git("cat-file", "blob", no_dash(f"{commit}:{path}"), cwd=root, repository={})
+    except ExternalFailure:
+        return b""
+
+
+def _blob(root: str, data: bytes) -> str:
+    how = ("hash-object", "-w", "--no-filters", "--stdin")
+    return git(*how, cwd=root, stdin=data, repository={}).decode().strip()

@@ -1,0 +1,218 @@
+"""What somebody on this machine has seen and lets run: a file for each command of a repository.
+
+A clone, a pull or a sync can bring commands, but never reaches this folder: it belongs to the user,
+outside of every repository. The name of a file is the hash of what it lets run, so that a changed
+command is another one; its content is only for people. ADR 0041.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from queenbee.errors import NotFound, QueenError, Unwritable
+from queenbee.store import safe_open
+from queenbee.store.git_trees import config_value
+from queenbee.store.whole_files import read_own
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from queenbee.store.layout import Layout
+
+ALL = "all"
+SECTION, NAME = "queenbee", "trust"
+"""`git config queenbee.trust all`: the owner of this machine wants no questions."""
+CHECK, VERIFIER, GATE, OPTIONS = "check", "verifier", "gate rule", "options"
+"""The kinds of commands: of `land.check`, of a bead, of a gate, and those of `team.args`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A command that a repository proposes to run here."""
+
+    kind: str
+    text: str
+    more: tuple[str, ...] = ()
+    """What else decides what runs: the shell, the folder, variables with their values."""
+    origin: str = ""
+    """Where it is written. The same command may be written elsewhere, too."""
+
+    @property
+    def key(self) -> str:
+        """What it is trusted by: two that could run something else have different keys."""
+        return _hash(json.dumps([self.kind, self.text, *self.more]).encode())
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {"kind": self.kind, "from": self.origin, "text": self.text, "more": [*self.more]}
+
+
+def of_setting(name: str, value: object) -> list[Proposal]:
+    """Returns the command that a setting says, if it says one."""
+    if name == "land.check" and isinstance(value, str) and value:
+        return [Proposal(CHECK, value, origin=name)]
+    if name == "team.args" and isinstance(value, list | tuple) and value:
+        return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
+    return []
+
+
+class Trust:
+    """What was seen here of one repository, in all of its worktrees. Safe for processes."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.repository = safe_open.real_path(layout.common_dir or layout.root)
+        """Another clone of the same repository asks for itself."""
+        self._config = layout.common_dir and os.path.join(layout.common_dir, "config")
+        self._trees = {safe_open.real_path(each) for each in (layout.root, layout.tree)}
+        self._folder: str | None = None
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether the owner of this machine wants no questions."""
+        found = None
+        for path in [*_config_paths(), *filter(None, [self._config])]:
+            found = config_value(path, SECTION, NAME) or found
+        for key, value in _config_in_environment():
+            if key.lower() == f"{SECTION}.{NAME}":
+                found = value
+        return found == ALL
+
+    def unseen(self, proposals: list[Proposal]) -> list[Proposal]:
+        """Returns those that nobody has seen. Nothing counts as seen where the folder cannot be
+        used.
+        """
+        if not proposals or self.asks_nothing:
+            return []
+        seen: set[str] = set()
+        with suppress(OSError, QueenError):
+            seen.update(safe_open.names_in(self.folder) if _is_own(self.folder) else ())
+        return [each for each in proposals if each.key not in seen]
+
+    def add(self, proposals: list[Proposal]) -> None:
+        """Remembers that somebody has seen these. Raises `Unwritable` if that cannot be kept."""
+        for each in self.unseen(proposals):
+            said = {**each.to_dict(), "repository": self.repository}
+            try:
+                path = os.path.join(self._made(), each.key)
+                # The name says everything: a file that a crash left empty counts.
+                fd = safe_open.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with suppress(OSError), os.fdopen(fd, "w", encoding="ascii") as file:
+                    file.write(json.dumps(said))
+            except FileExistsError:  # Another process, at this moment.
+                continue
+            except OSError as error:
+                raise _unwritable(str(error.filename), str(error.strerror)) from error
+
+    def note(self, proposals: list[Proposal]) -> None:
+        """Remembers the same of commands that were typed here. Where it cannot, they are asked for
+        when they are to run.
+        """
+        with suppress(QueenError):
+            self.add(proposals)
+
+    def seen(self) -> list[dict[str, object]]:
+        """Returns what is remembered, as `Proposal.to_dict` has it."""
+        found = []
+        with suppress(QueenError, OSError):
+            for name in safe_open.names_in(self.folder):
+                said: object = {}
+                with suppress(NotFound, ValueError, RecursionError):
+                    said = json.loads(read_own(os.path.join(self.folder, name)))
+                found.append({**said, "key": name} if isinstance(said, dict) else {"key": name})
+        return found
+
+    def forget(self) -> None:
+        """Forgets everything that was seen of this repository. Raises `Unwritable`."""
+        try:
+            for name in safe_open.names_in(self.folder):
+                safe_open.unlink(os.path.join(self.folder, name))
+        except OSError as error:
+            raise _unwritable(self.folder, str(error.strerror)) from error
+
+    @property
+    def folder(self) -> str:
+        """Where it is kept. Raises `Unwritable` if the user has no folder for that, or has it in
+        this very repository, where a pull could write.
+        """
+        if self._folder is None:
+            base = _state_home()
+            if any(os.path.commonpath([base, each]) == each for each in self._trees):
+                raise _unwritable(base, "it is in this repository")
+            name = _hash(os.fsencode(self.repository))[:32]
+            self._folder = os.path.join(base, "queenbee", "trusted", name)
+        return self._folder
+
+    def _made(self) -> str:
+        """Makes the folder, for this user alone. Raises `OSError`, `Unwritable`."""
+        trusted = os.path.dirname(self.folder)
+        os.makedirs(os.path.dirname(os.path.dirname(trusted)), 0o700, exist_ok=True)
+        for path in (os.path.dirname(trusted), trusted, self.folder):
+            with suppress(FileExistsError), safe_open.At(path) as (name, handle):
+                os.mkdir(name, 0o700, dir_fd=handle)
+        if not _is_own(self.folder):
+            raise _unwritable(self.folder, "others may write there")
+        return self.folder
+
+
+def _hash(said: bytes) -> str:
+    return sha256(said).hexdigest()
+
+
+def _is_own(folder: str) -> bool:
+    """Returns whether nobody else can put a file there; reached without a link."""
+    for path in (os.path.dirname(folder), folder):
+        handle = safe_open.open_folder(path)
+        try:
+            status = os.fstat(handle)
+        finally:
+            os.close(handle)
+        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+            return False
+    return True
+
+
+def _state_home() -> str:
+    """Returns the user's folder for state, without links. A path that is not absolute counts for
+    nothing: it would lead into a repository.
+    """
+    base = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    if not os.path.isabs(base):
+        raise _unwritable(base, "there is no home folder")
+    return safe_open.real_path(base)
+
+
+def _unwritable(path: str, reason: str) -> Unwritable:
+    return Unwritable(
+        f"what you have seen cannot be kept in {path}: {reason}",
+        hint="set XDG_STATE_HOME to a folder that is yours alone; on a machine that wants no "
+        f"questions: git config --global {SECTION}.{NAME} {ALL}",
+        path=path,
+    )
+
+
+def _config_paths() -> Iterator[str]:
+    """Yields the files of git's settings of the machine and the user; the last one counts."""
+    env = os.environ
+    if env.get("GIT_CONFIG_NOSYSTEM", "0").lower() in ("", "0", "false", "no", "off"):
+        yield env.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
+    if "GIT_CONFIG_GLOBAL" in env:
+        yield env["GIT_CONFIG_GLOBAL"]
+        return
+    home = os.path.expanduser("~")
+    yield os.path.join(env.get("XDG_CONFIG_HOME") or f"{home}/.config", "git", "config")
+    yield os.path.join(home, ".gitconfig")
+
+
+def _config_in_environment() -> Iterator[tuple[str, str]]:
+    env = os.environ
+    count = env.get("GIT_CONFIG_COUNT", "")
+    for number in range(int(count) if count.isascii() and count.isdigit() else 0):
+        yield env.get(f"GIT_CONFIG_KEY_{number}", ""), env.get(f"GIT_CONFIG_VALUE_{number}", "")

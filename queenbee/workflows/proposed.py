@@ -1,0 +1,50 @@
+"""What the repository of a hive would run here: its check, and the commands of options, beads and
+gates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.checks.consent import GATE, VERIFIER, proposals
+from queenbee.documents.findings import errors_in
+from queenbee.documents.folders import gates_dir, json_stamp
+from queenbee.documents.ralph.ralph_bead import bead_checks, bead_status, first_error
+from queenbee.store.trust import Trust, of_setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from queenbee.documents.ralph.bead_files import BeadFile
+    from queenbee.store.layout import Layout
+    from queenbee.store.trust import Proposal
+
+
+def unseen_of(layout: Layout, beads: Iterable[BeadFile]) -> list[Proposal]:
+    """Returns the commands that nobody on this machine has seen, each once."""
+    said = layout.settings
+    settings = {"land.check": said.land_check, "team.args": said.team_args}
+    of_settings = [each for name in settings for each in of_setting(name, settings[name])]
+    found = Trust(layout).unseen([*of_settings, *_of_gates(layout), *of_beads(beads)])
+    return [*{each.key: each for each in reversed(found)}.values()][::-1]
+
+
+def of_beads(beads: Iterable[BeadFile]) -> Iterator[Proposal]:
+    """Yields the commands of beads that are valid and not completed."""
+    for bead in beads:
+        if bead_status(bead.document) != "completed" and not first_error(bead.document):
+            yield from proposals(VERIFIER, bead.bead_id, bead_checks(bead.document))
+
+
+def _of_gates(layout: Layout) -> Iterator[Proposal]:
+    folder = gates_dir(layout)
+    if not json_stamp(folder):
+        return
+    from queenbee.documents.gates.gate import validate_gate  # noqa: PLC0415 - start-up
+    from queenbee.documents.gates.gate_files import list_gates  # noqa: PLC0415 - start-up
+    from queenbee.documents.gates.rules import rule_check  # noqa: PLC0415 - start-up
+
+    for gate in list_gates(folder)[0]:
+        if not errors_in(validate_gate(gate.document)):
+            rules = gate.document["validation_config"]["rules"]
+            yield from proposals(GATE, "/".join(gate.key), [rule_check(each) for each in rules])

@@ -1,0 +1,127 @@
+"""Whether somebody has seen the commands that are about to run, and that nothing runs otherwise."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import queenbee
+from queenbee.checks import Check, Command, Consent, ContentMatch, FileExists, Pattern, Script
+from queenbee.checks.consent import VERIFIER, proposals
+from queenbee.errors import Untrusted
+from queenbee.store.trust import Proposal
+
+PACKAGE = Path(queenbee.__file__).parent
+RUN = Check("Tests", Command("make test"))
+
+
+class Person:
+    """Somebody who is asked, and says the same each time."""
+
+    def __init__(self, *, agrees: bool) -> None:
+        self.agrees = agrees
+        self.shown: list[list[str]] = []
+
+    def __call__(self, asked: Sequence[Proposal]) -> bool:
+        self.shown.append([each.text for each in asked])
+        return self.agrees
+
+
+@pytest.fixture
+def consent(repo: Path, asking: Path) -> Consent:
+    return Consent.at(str(repo))
+
+
+def test_without_a_person_it_is_refused_with_all_that_it_would_run(consent: Consent) -> None:
+    more = [Check(str(number), Command(f"echo {number}")) for number in range(9)]
+    with pytest.raises(Untrusted) as refused:
+        consent.checks(VERIFIER, "gt-1", [RUN, *more])
+    assert "make test" in refused.value.message
+    assert "gt-1" in refused.value.message
+    assert "queen config trust" in str(refused.value.hint)
+    assert len(refused.value.details["commands"]) == 10  # type: ignore[arg-type]
+    assert refused.value.details["commands"][0] == {  # type: ignore[index]
+        "kind": "verifier", "from": "gt-1", "text": "make test", "more": [],
+    }  # fmt: skip
+
+
+def test_a_person_is_asked_once_and_each_command_is_shown_once(consent: Consent) -> None:
+    person = Person(agrees=True)
+    for issue_id in ("gt-1", "gt-2"):
+        asked = replace(consent, ask=person)
+        assert asked.checks(VERIFIER, issue_id, [RUN, RUN]) == [RUN, RUN]
+    assert person.shown == [["make test"]]
+
+
+def test_a_person_who_says_no_is_asked_again(consent: Consent) -> None:
+    person = Person(agrees=False)
+    for _ in range(2):
+        with pytest.raises(Untrusted):
+            replace(consent, ask=person).checks(VERIFIER, "gt-1", [RUN])
+    assert len(person.shown) == 2
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(RUN, what=Command("make test", "bash")),
+        replace(RUN, what=Script("make", ("test",))),
+        replace(RUN, cwd="docs"),
+        replace(RUN, environment={"PATH": "."}),
+        replace(RUN, environment={"TOKEN": None}),
+    ],
+)
+def test_all_that_decides_what_runs_counts(consent: Consent, changed: Check) -> None:
+    replace(consent, ask=Person(agrees=True)).checks(VERIFIER, "gt-1", [RUN])
+    with pytest.raises(Untrusted):
+        consent.checks(VERIFIER, "gt-1", [changed])
+
+
+def test_what_does_not_decide_what_runs_does_not_count(consent: Consent) -> None:
+    replace(consent, ask=Person(agrees=True)).checks(VERIFIER, "gt-1", [RUN])
+    assert consent.checks(VERIFIER, "gt-2", [replace(RUN, name="Other", timeout_s=5)])
+
+
+def test_a_look_at_a_file_needs_nobody(consent: Consent) -> None:
+    looks = [FileExists("a"), ContentMatch("a", (Pattern("x"),))]
+    assert consent.checks(VERIFIER, "gt-1", [Check("look", each) for each in looks])
+
+
+def test_nothing_of_a_command_is_left_out(consent: Consent) -> None:
+    long = f"true {'x' * 5000}; id"
+    found = proposals(VERIFIER, "gt-1", [replace(RUN, what=Command(long), environment={"A": long})])
+    assert found == [Proposal(VERIFIER, long, (f"with A={long}",), "gt-1")]
+
+
+class TestOnlyConsentLetsRun:
+    """By type: mypy refuses a check that did not come from it."""
+
+    def test_a_seen_check_or_command_is_made_here_alone(self) -> None:
+        assert {file for name, file in _calls() if name in ("SeenCheck", "SeenCommand")} == {
+            "checks/consent.py"
+        }
+
+    def test_processes_of_checks_are_started_in_known_places(self) -> None:
+        assert {file for name, file in _calls() if name == "run_checks"} == {"checks/runner.py"}
+        assert {file for name, file in _calls() if name == "run_process"} == {
+            "checks/executing.py",
+            "git/landing/commands.py",  # Git alone.
+            "git/landing/together/checked.py",
+        }
+
+    def test_what_was_typed_for_this_run_is_claimed_in_known_places(self) -> None:
+        assert {file for name, file in _calls() if name in ("typed", "typed_command")} == {
+            "documents/ralph/bead_loop.py",
+            "git/landing/landing.py",
+        }
+
+
+def _calls() -> Iterator[tuple[str, str]]:
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                yield node.func.id, path.relative_to(PACKAGE).as_posix()

@@ -1,0 +1,204 @@
+"""What is committed as records without a check: records that were understood, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, commit_file, git, write_lines
+
+from queenbee import Hive
+from queenbee.documents.ralph.bead_files import find_bead, update_bead
+from queenbee.git.landed import commit_records
+from queenbee.workflows.running import bead_folders
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@pytest.fixture
+def hive(repo: Path, quick: QuickQueen) -> Hive:
+    """A hive in git, with a record that is not committed."""
+    quick("init")
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "q-1", "title": "One", "status": "open"})
+    commit_file(repo, "a.txt", "a\n")
+    git(repo, "add", "--all")
+    git(repo, "commit", "-qm", "a hive")
+    assert quick("claim", "q-1", as_="ui").code == 0
+    return Hive.open(repo, droid="ui", env={})
+
+
+def files(repo: Path) -> set[str]:
+    """Returns what the last commit changed."""
+    return {*git(repo, "show", "--format=", "--name-only", "HEAD").split()}
+
+
+def head(repo: Path) -> str:
+    return git(repo, "rev-parse", "HEAD")
+
+
+def test_only_records_are_committed_and_their_bytes(hive: Hive, repo: Path) -> None:
+    (repo / ".beads" / ".env").write_text(f"AWS_SECRET_ACCESS_KEY={TOKEN}\n")
+    (repo / ".beads" / "dump.bin").write_bytes(bytes(2**20))
+    (repo / ".beads" / "active").mkdir()
+    (repo / ".beads" / "active" / "draft.json").write_text('{"id": "dra')
+    (repo / ".beads" / "queen.toml").write_text('[land]\ncheck = "true"\n')
+    (repo / ".beads" / "queen_strange.jsonl").write_text('{"id": "x"}\n')
+    said = commit_records(hive, is_end=True)
+    assert said == (
+        ".beads/queen_strange.jsonl is not committed: this version knows no such records"
+    )
+    assert files(repo) == {".beads/queen_assignments.jsonl", ".beads/issues.jsonl"} & files(repo)
+    assert git(repo, "log", "-1", "--format=%s").strip() == "records"
+    path = ".beads/queen_assignments.jsonl"
+    assert git(repo, "show", f"HEAD:{path}") == (repo / path).read_text()
+    assert path not in git(repo, "status", "--porcelain")
+    assert commit_records(hive, is_end=True) == ""  # It was said.
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ({"id": "q-2", "title": f"use {TOKEN}"}, "line 2: the title seems to hold a secret"),
+        (b"<<<<<<< HEAD", "line 2 is no record"),
+        ('{"id": "q-2", "title": "half', "line 2 is no record"),
+    ],
+)
+def test_a_line_that_is_not_a_record_or_holds_a_secret_keeps_its_file_out(
+    hive: Hive, repo: Path, line: dict[str, str] | str | bytes, why: str
+) -> None:
+    write_lines(repo / ".beads" / "issues.jsonl", line)
+    before = git(repo, "show", "HEAD:.beads/issues.jsonl")
+    said = commit_records(hive, is_end=False)
+    assert f".beads/issues.jsonl is not committed: {why}" in said
+    assert git(repo, "show", "HEAD:.beads/issues.jsonl") == before
+    assert ".beads/queen_assignments.jsonl" in files(repo)
+
+
+def test_what_was_committed_before_is_not_judged_again(hive: Hive, repo: Path) -> None:
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "q-2", "title": f"use {TOKEN}"})
+    git(repo, "commit", "-qam", "somebody wanted it")
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "q-3", "title": "Three"})
+    assert commit_records(hive, is_end=False) == ""
+    assert "q-3" in git(repo, "show", "HEAD:.beads/issues.jsonl")
+
+
+def bead(repo: Path, hive: Hive, name: str) -> Path:
+    """Returns a bead of somebody's, once QueenBee has written it."""
+    path = repo / ".beads" / "active" / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"id": name, "intent": "x", "status": "pending"}))
+    folders = bead_folders(hive)
+    update_bead(find_bead(folders, name), lambda document: document.update(tried=1), folders)
+    return path
+
+
+def test_a_bead_is_committed_as_it_was_last_written_and_not_otherwise(
+    hive: Hive, repo: Path
+) -> None:
+    ours, theirs = bead(repo, hive, "ours"), bead(repo, hive, "theirs")
+    theirs.write_text('{"id": "theirs", "intent": "half')
+    commit_records(hive, is_end=True)
+    assert {".beads/active/ours.json"} == {each for each in files(repo) if "active" in each}
+    folders = bead_folders(hive)
+    update_bead(find_bead(folders, "ours"), lambda it: it.update(status="completed"), folders)
+    assert not ours.exists()
+    commit_records(hive, is_end=True)
+    listed = git(repo, "ls-tree", "-r", "--name-only", "HEAD", "--", ".beads")
+    assert ("completed/ours.json" in listed, "active/ours.json" in listed) == (True, False)
+
+
+def stop_at_edit(repo: Path) -> None:
+    commit_file(repo, "b.txt", "b\n")
+    git(repo, "-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "-q", "-i", "HEAD~1")
+
+
+def at_a_conflict(*command: str) -> Callable[[Path], None]:
+    def begin(repo: Path) -> None:
+        git(repo, "checkout", "-q", "-b", "other")
+        commit_file(repo, "a.txt", "other\n")
+        (repo / "mail").write_text(git(repo, "format-patch", "-1", "--stdout"))
+        git(repo, "checkout", "-q", "main")
+        commit_file(repo, "a.txt", "main\n")
+        with pytest.raises(AssertionError):
+            git(repo, *command)
+
+    return begin
+
+
+def stage(repo: Path) -> None:
+    (repo / "own.txt").write_text("x\n")
+    git(repo, "add", "own.txt")
+
+
+STATES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "rebase": (stop_at_edit, "git rebase is under way"),
+    "merge": (at_a_conflict("merge", "other"), "git merge is under way"),
+    "cherry-pick": (at_a_conflict("cherry-pick", "other"), "git cherry-pick is under way"),
+    "revert": (at_a_conflict("revert", "other"), "git revert is under way"),
+    "am": (at_a_conflict("am", "mail"), "git am is under way"),
+    "bisect": (lambda repo: git(repo, "bisect", "start"), "git bisect is under way"),
+    "detached": (lambda repo: git(repo, "checkout", "-q", "--detach"), "is on no branch"),
+    "staged": (stage, "something is staged"),
+}
+
+
+@pytest.mark.parametrize("state", sorted(STATES))
+def test_nothing_is_committed_while_a_person_is_in_the_midst_of_something(
+    hive: Hive, repo: Path, state: str
+) -> None:
+    begin, why = STATES[state]
+    begin(repo)
+    before, index = head(repo), git(repo, "ls-files", "--stage")
+    said = commit_records(hive, is_end=True)
+    assert said.startswith("the records are not committed: ")
+    assert why in said
+    assert commit_records(hive, is_end=True) == ""
+    assert (head(repo), git(repo, "ls-files", "--stage")) == (before, index)
+
+
+def test_it_is_said_again_after_it_was_over(hive: Hive, repo: Path, quick: QuickQueen) -> None:
+    for number in range(2):
+        stage(repo)
+        assert "something is staged" in commit_records(hive, is_end=True)
+        git(repo, "rm", "-q", "--cached", "own.txt")
+        assert commit_records(hive, is_end=True) == ""
+        quick("msg", "send", "boss", f"text {number}", "--new", as_="ui")
+
+
+def test_the_hooks_of_the_user_run(hive: Hive, repo: Path) -> None:
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ngit diff --cached --name-only > {repo}/.git/seen\n")
+    hook.chmod(0o755)
+    commit_records(hive, is_end=False)
+    assert ".beads/queen_assignments.jsonl" in (repo / ".git" / "seen").read_text()
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    before = head(repo)
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "q-2", "title": "Two"})
+    commit_records(hive, is_end=False)
+    assert head(repo) == before
+    assert git(repo, "diff", "--cached", "--name-only") == ""
+    assert not (repo / ".git" / "index.lock").exists()
+
+
+def test_what_a_person_stages_during_the_commit_is_refused_and_not_committed(
+    hive: Hive, repo: Path
+) -> None:
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    text = f"unset GIT_INDEX_FILE; echo x > own.txt; git add own.txt 2> {repo}/.git/said; true"
+    hook.write_text(f"#!/bin/sh\n{text}\n")
+    hook.chmod(0o755)
+    commit_records(hive, is_end=False)
+    assert "index.lock" in (repo / ".git" / "said").read_text()
+    assert "own.txt" not in files(repo)
+
+
+def test_it_waits_for_a_git_that_is_at_work(hive: Hive, repo: Path) -> None:
+    (repo / ".git" / "index.lock").write_text("")
+    before = head(repo)
+    commit_records(hive, is_end=False)
+    assert head(repo) == before
+    assert (repo / ".git" / "index.lock").exists()
