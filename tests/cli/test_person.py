@@ -153,6 +153,19 @@ class TestBeadsAndGates:
         assert queen("gate", "run", *gate).code == 5
         assert (file.read_text(), ran(queen)) == (before, False)
 
+    def test_of_a_gate_are_shown_to_a_person_and_run(self, queen: Queen) -> None:
+        gate = ("--workflow", "wf", "--phase", "one")
+        queen("gate", "new", *gate)
+        rule = {"test_command": "touch ran", "working_directory": "docs", "env": {"A": "1"}}
+        said = {"rule_id": "r", "rule_type": "test_pass", "rule_name": "R", "rule_config": rule}
+        assert queen("gate", "add-rule", *gate, json.dumps(said)).code == 0
+        assert queen("config", "trust", "--forget").code == 0
+        (queen.cwd / "docs").mkdir()
+        status, shown = at_a_terminal(queen, "y\n", "gate", "run", *gate)
+        assert status == 0, shown
+        assert "gate rule of wf/one:\n    touch ran\n    (in docs)\n    (with A=1)\n" in shown
+        assert (queen.cwd / "docs" / "ran").exists()
+
     def test_are_refused_to_a_client_of_the_tools(self, queen: Queen) -> None:
         put_bead(queen.cwd, ralph_bead("gt-1", "touch ran"))
         assert queen("claim", "gt-1", "--anyway", as_="ui").code == 0
