@@ -79,6 +79,18 @@ class TestACheckThatCameWithAClone:
         commit_file(tree, "b.txt", "b")
         assert queen("land", cwd=tree).code == 5
 
+    def test_asks_for_what_a_branch_makes_of_it(self, queen: Queen, tree: Path) -> None:
+        queen("config", "trust", "--yes")
+        commit_file(tree, ".beads/queen.toml", '[land]\ncheck = "touch ../ran"\n# more\n')
+        assert queen("land", cwd=tree).code == 0
+        commit_file(tree, ".beads/queen.toml", '[land]\ncheck = "touch ../other"\n')
+        done = queen("land", "--json", cwd=tree)
+        assert (done.code, done.error["code"]) == (5, "untrusted")
+        assert git(tree, "status", "--porcelain", "--branch") == "## ui\n"
+        assert "touch ../other" in queen("config", "trust", "--yes").err
+        assert queen("land", cwd=tree).code == 0
+        assert (queen.cwd.parent / "other").exists()
+
     def test_hides_nothing_of_what_it_shows(self, queen: Queen, tree: Path) -> None:
         hidden = "true \x1b[2K\u202e" + "x" * 3000 + "; id"
         commit_file(queen.cwd, ".beads/queen.toml", f"[land]\ncheck = {json.dumps(hidden)}\n")
