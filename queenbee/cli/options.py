@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import click
 
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput
+from queenbee.store.droids.session_names import is_of_agent
 
 
 class Renamed(click.Option):
@@ -43,8 +45,24 @@ agents_dir = click.option(
     metavar="DIR",
     help="Folder of agent definitions; default: this repository's .claude/agents/, if any",
 )
+
+
+def _typed(_: click.Context, param: click.Parameter, branches: tuple[str, ...]) -> tuple[str, ...]:
+    """Raises `InvalidInput` if an agent hands over what is a person's."""
+    if branches and is_of_agent(os.environ):
+        raise InvalidInput(
+            f"only a person hands over a branch: {param.opts[0]} was typed by an agent",
+            hint="ask for it in a shell that no agent started",
+        )
+    return branches
+
+
 adopts = click.option(
-    "--adopt", multiple=True, metavar="BRANCH", help="Take over this branch, with all that is there"
+    "--adopt",
+    multiple=True,
+    metavar="BRANCH",
+    callback=_typed,
+    help="Take over this branch, with all that is there",
 )
 id_prefix = click.option(
     "--prefix", metavar="bd", help="Prefix of new ids; default: the most common one here"

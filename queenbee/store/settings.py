@@ -156,6 +156,8 @@ SETTINGS = (
     Setting("land.check", _text(4096), "",
             "the shell command that must pass before queen land lands anything"),
     Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
+    Setting("land.guard_check", _FLAG, False,
+            "whether a landing that changes the check waits for a person: land --accept-check"),
     Setting("land.strategy", _choice("merge", "rebase", "squash"), "merge",
             "rebase: put your commits on top; squash: make one commit of them"),
     Setting("land.batch", _number(100), 16,
@@ -198,6 +200,10 @@ SETTINGS = (
 )  # fmt: skip
 """Whatever is said of a setting is in its row: the file that `queen init` writes, the check of a
 value, the default, and the table in `docs/format.md` come from it."""
+JUDGING = ("land.check", "land.check_timeout", "land.guard_check", "land.join", "land.union")
+"""The settings that count once the target has them: they decide about checks, and what is joined
+without anybody.
+"""
 
 
 class Settings:
@@ -222,6 +228,7 @@ class Settings:
     hook_ignore: tuple[str, ...]
     land_check: str
     land_check_timeout_s: float
+    land_guard_check: bool
     land_strategy: str
     land_batch: int
     land_jobs: int

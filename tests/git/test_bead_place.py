@@ -89,6 +89,15 @@ def test_a_branch_of_somebody_is_refused_until_it_is_handed_over(repo: Path) -> 
     assert git(Path(hive.layout.tree), "worktree", "list").count("precious") == 1
 
 
+def test_an_agent_hands_over_nothing(repo: Path) -> None:
+    beads(repo, row(repo, branch="precious"))
+    git(repo, "branch", "precious")
+    queen = QuickQueen(repo)
+    queen.env["CLAUDECODE"] = "1"
+    refused = queen("worktree", "add", "--bead", "bd-1", "--adopt", "precious", as_="ui")
+    assert (refused.code, "only a person hands over a branch" in refused.err) == (2, True)
+
+
 def test_a_worktree_of_somebody_is_refused(repo: Path) -> None:
     hive = beads(repo, row(repo))
     where = f"{repo.parent}/repo-worktrees/sprint/1-2-auth-api"

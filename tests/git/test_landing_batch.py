@@ -187,6 +187,20 @@ def test_halves_of_a_batch_that_fails_are_checked_side_by_side(
     assert all(not git(tree, "status", "--porcelain") for tree in trees)
 
 
+def test_a_branch_that_changes_the_check_lands_alone(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    commit_file(repo, "t.sh", "true\n")
+    for tree in trees[:4]:
+        git(tree, "merge", "-q", "--no-edit", "main")
+    commit_file(trees[2], ".github/workflows/ci.yml", "on: push\n")
+    done = team.finish(team.start(trees[:4]))
+    assert [code for code, _ in done] == [0] * 4, done
+    assert "together with w3" in done[1][1]
+    assert "together with" not in done[2][1]
+    assert "changes the check: .github/workflows/ci.yml" in done[2][1]
+
+
 class TestACheckThatChangesFiles:
     """It is the trouble of whoever brings it, never of those who land with it."""
 

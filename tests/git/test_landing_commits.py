@@ -203,6 +203,16 @@ def test_a_file_that_a_filter_makes_large_is_refused(
     assert (refused.code, "larger than 5 MiB: small.bin" in refused.err) == (5, True), refused
 
 
+def test_an_index_that_is_gone_is_made_anew(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "with records")
+    git(tree, "merge", "-q", "main")
+    (repo / ".git" / "worktrees" / tree.name / "index").unlink()
+    assert quick("land", "-m", "all", cwd=tree).code == 0
+    assert git(repo, "show", "main:README.md") == "changed\n"
+    assert "q-1" in git(repo, "show", "main:.beads/issues.jsonl")
+
+
 def test_a_huge_file_is_not_even_stored(quick: QuickQueen, repo: Path, tree: Path) -> None:
     (tree / "huge.bin").write_bytes(os.urandom(21 * 2**20))
     refused = quick("land", "-m", "all", cwd=tree)

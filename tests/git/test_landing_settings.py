@@ -38,7 +38,7 @@ def test_a_table_that_two_add_in_two_places_lands_as_one(
     assert (found.land_union, found.land_check_timeout_s) == (("A.md",), 60)
     assert git(repo, "status", "--porcelain", "--", SETTINGS) == ""
     assert (two / SETTINGS).read_text() == (repo / SETTINGS).read_text()
-    parents = git(repo, "log", "-1", "--format=%P").split()
+    parents = git(repo, "log", "-1", "--merges", "--format=%P").split()
     assert len(parents) == 2
 
 

@@ -388,6 +388,31 @@ def test_the_doctor_names_what_no_landing_has(
     assert not [each for each in examine(opened(repo, "ui")) if each.code == "landing"]
 
 
+def test_what_somebody_resolved_is_kept_when_the_merge_is_taken_back(
+    repo: Path, tmp_path: Path
+) -> None:
+    trees = Trees(repo, tmp_path)
+    resolved(trees)
+    abort(opened(trees.one))
+    assert git(trees.one, "show", "unfinished/one:README.md") == "both\n"
+    assert (trees.one / "README.md").read_text() == "one\n"
+
+
+def test_a_conflict_that_nobody_touched_leaves_no_branch(repo: Path, tmp_path: Path) -> None:
+    trees = Trees(repo, tmp_path)
+    conflict(trees)
+    abort(opened(trees.one))
+    assert git(repo, "branch", "--list", "unfinished/*") == ""
+
+
+def test_what_was_changed_amid_a_merge_that_was_tried_is_kept(repo: Path, tmp_path: Path) -> None:
+    trees = Trees(repo, tmp_path)
+    meets_a_conflict_of_another(trees)
+    (trees.one / "README.md").write_text("typed\n")
+    landed(trees.one)
+    assert git(trees.one, "show", "unfinished/one:README.md") == "typed\n"
+
+
 @pytest.mark.parametrize(
     ("step", "is_before", "open_", "is_ours", "is_touched"),
     list(product(STEPS, (True, False), ("", "merge", "rebase"), (True, False), (True, False))),

@@ -57,7 +57,7 @@ def test_if_it_cannot_be_made_no_path_is_printed(repo: Path) -> None:
     git(repo, "branch", "feature-auth")
     status, out, err = ran(recorded("claude/worktree-create", repo), repo)
     assert (status, out) == (0, "")
-    assert "there is a branch feature-auth already" in err
+    assert "needs the branch feature-auth, which QueenBee did not make" in err
 
 
 def test_removed_it_gives_back_its_issues_and_leases(repo: Path, made: Path) -> None:
@@ -70,7 +70,9 @@ def test_removed_it_gives_back_its_issues_and_leases(repo: Path, made: Path) -> 
     left = Hive.open(repo, droid="lead", env={})
     assert left.assignments.active("qb-1") is None
     assert not left.reservations.find()
-    assert git(repo, "branch", "--format=%(refname:short)") == "main\n"
+    kept = "unfinished/repo-feature-auth"
+    assert git(repo, "branch", "--format=%(refname:short)") == f"main\n{kept}\n"
+    assert git(repo, "show", f"{kept}:draft") == "x"
 
 
 def test_commits_that_have_not_landed_stay_on_their_branch(repo: Path, made: Path) -> None:

@@ -92,6 +92,11 @@ def _show_landing(value: dict[str, Any]) -> None:
 @click.option("--alone", is_flag=True, help="In a step of its own, with a check of its own")
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
+@click.option(
+    "--accept-check",
+    is_flag=True,
+    help="Accept, as a person, the change of the check that it named",
+)
 @click.option("--abort", "abort", is_flag=True, help="Take the unfinished merge back")
 def land(  # noqa: PLR0913 - the options of a command
     hive: Hive,
@@ -105,6 +110,7 @@ def land(  # noqa: PLR0913 - the options of a command
     alone: bool,
     go_on: bool,
     confirm: bool,
+    accept_check: bool,
     abort: bool,
 ) -> Answer:
     """Bring your commits to the main branch, and complete the issue
@@ -121,16 +127,32 @@ def land(  # noqa: PLR0913 - the options of a command
 
     With --confirm, the git remote confirms first that the issue is yours, and files that others
     hold on other machines count too. Exit 6: it cannot be reached, and nothing was landed.
+
+    It names what your branch changes of the check: its settings, a file that it runs, a workflow.
+    With guard_check in [land], that waits for a person, who types --accept-check in your worktree.
     """
     others = (issue_ids, check, reason, take_next, go_on, confirm, unchecked, message, alone)
     if abort:
-        return _taken_back(hive, others)
+        return _taken_back(hive, (*others, accept_check))
+    if accept_check:
+        _refuse_agents()
     from queenbee.git.landing.requests import Request  # noqa: PLC0415 - start-up
 
     issue_id = issue_ids[0] if issue_ids else None
     given = (issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message, alone)
-    asked = Request(*given, also=issue_ids[1:])
+    asked = Request(*given, accept_check=accept_check, also=issue_ids[1:])
     return _landed(hive, asked)
+
+
+def _refuse_agents() -> None:
+    from queenbee.cli.person import sits_here  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.judged.check_files import CheckGuarded  # noqa: PLC0415 - start-up
+
+    if not sits_here(is_json=False):
+        raise CheckGuarded(
+            "only a person accepts a change of the check",
+            hint="in a terminal, in this worktree: queen land --accept-check",
+        )
 
 
 def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:

@@ -25,7 +25,7 @@ from queenbee.core.names import is_name
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, NotFound
 from queenbee.git import ownership
-from queenbee.git.landing.judging import unseen
+from queenbee.git.landing.judged.judging import unseen
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS

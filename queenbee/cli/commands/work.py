@@ -431,6 +431,9 @@ def show_status(status: Status) -> None:
         paragraph(f"{printable(waiter.droid)} waits for {what} (began {since})", "  ")
     for lander in status.landing:
         paragraph(f"{printable(lander.droid)} {_LANDING[lander.state]} {printable(lander.target)}")
+    for message in status.check_changes:
+        said = f"{printable(message.subject)} ({printable(message.from_)})"
+        paragraph(f"{said}: queen msg read --as human", bold=True)
     if count := len(status.unseen_commands):
         what = f"{count} command{'s' * (count != 1)} from elsewhere"
         paragraph(f"waits for a person: {what} to look at: queen config trust", bold=True)

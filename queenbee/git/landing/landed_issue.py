@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
-from queenbee.core.text import mentioned, named, quotation, some, suggested
+from queenbee.core.names import PERSON
+from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
 from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
@@ -21,7 +23,7 @@ from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
-from queenbee.services.messages import LANDED, stage
+from queenbee.services.messages import CHECK_FILES, LANDED, stage
 from queenbee.services.telling.notices import ended_by
 from queenbee.store.trust import of_setting
 from queenbee.workflows.completing import GOOD, Completion, check, complete
@@ -231,6 +233,33 @@ class _IssueWork(Work):
         self.is_unchecked = check is None and not self.asked.unchecked
         self.refuse_unchecked()
 
+    @property
+    def accepts_check(self) -> bool:  # type: ignore[override]
+        """Whether a person accepts the change of the check that was shown."""
+        return self.asked.accept_check
+
+    def check_waits(self, files: Sequence[str]) -> None:
+        """Tells the person that a change of the check waits in this worktree."""
+        layout = self.hive.layout
+        way = f"cd {shell_word(layout.tree)} && queen land --accept-check"
+        with suppress(QueenError):
+            self._tell_person("waits for you", files, f"Look at it, and accept it: {way}")
+
+    def _tell_person(self, what: str, files: Sequence[str], more: str) -> None:
+        """Sends one message to the person about a change of the check."""
+        if self.hive.actor == PERSON:
+            return
+        said = f"{self.hive.actor} changes what checks the main branch: {named(files, SHOWN)}."
+        fields = {
+            "subject": f"A change of the check {what}: {named(files, SHOWN)}",
+            "body": f"{said} {more}",
+            "issue_id": self.issue_id,
+            "importance": "normal",
+            CHECK_FILES: [*files],
+        }
+        with self.hive.transaction() as tx:
+            stage(tx, self.hive.actor, [PERSON], fields)
+
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""
         if self.issue_id is None:
@@ -352,6 +381,9 @@ class _IssueWork(Work):
             if held is not None and self.hive.actor in (held.droid, *SUPERVISORS):
                 self.completed_too.append(done(each, checked=self._further.get(each)))
         try:
+            if landing.check_files:
+                more = f"It is on {landing.target}: git show {short}"
+                self._tell_person("has landed", landing.check_files, more)
             end_landed(self.hive)
             self.told = self._tell_others(landing, short, issue_id)
         except QueenError as error:

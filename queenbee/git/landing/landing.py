@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.checks.processes import Interrupts
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, shell_word, some
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
@@ -29,6 +30,7 @@ from queenbee.git.landing.arrivals import Incoming, began, undone
 from queenbee.git.landing.commands import Commands
 from queenbee.git.landing.conflicts import Joins, left_places, with_markers
 from queenbee.git.landing.joining import Joining
+from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.promised import Promised
 from queenbee.git.landing.records import with_records
@@ -42,7 +44,7 @@ from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
@@ -115,6 +117,8 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
         was_under_way = bool(one.step.name)
         one.heal()
         if one.step.name == "conflict":
+            if healing.is_touched(one.step, one.place.own):
+                healing.keep_touched(one.place.own, tell)
             one.joining.abort()
             one.step.end()
         elif one.place.is_merging or one.place.is_rebasing:
@@ -165,6 +169,8 @@ class _One:
         """What the target was before this landing."""
         self._carried: Sequence[str] = ()
         """The records in the commit that lands that were not in the one that was checked."""
+        self._check_files: list[str] = []
+        """What the branch changes of the check."""
         self._looked_at = ""
         """The commit of the target that was last looked at while waiting."""
 
@@ -230,9 +236,12 @@ class _One:
             place.take_branch_to(commit, head)
         elif head and head != commit and not own and place.head() == head:
             self.step.write("merge", before=head, after=commit)
-            how = ["merge", "--ff-only", "--no-stat", "--no-overwrite-ignore", commit]
+            how = ["merge", "--ff-only", "--no-stat", "--no-overwrite-ignore", no_dash(commit)]
             if self.rules.strategy != MERGE:
-                how = ["checkout", "-q", "--no-overwrite-ignore", "-B", place.branch, commit, "--"]
+                how = [
+                    *("checkout", "-q", "--no-overwrite-ignore", f"-B{place.branch}"),
+                    *(no_dash(commit), "--"),
+                ]
             done = self.commands(*how, cwd=place.tree, to_the_end=True)
             if done.status != 0:
                 self._tell(f"this worktree stays as it was: {' '.join(done.said.split())}")
@@ -307,7 +316,7 @@ class _One:
         """Joins the two, checks, and moves the target; None if somebody moved that meanwhile."""
         place, trial = self.place, self._trial
         head, changed = self._joined()
-        trial.is_alone = trial.is_alone or self.offer() is None
+        trial.is_alone = trial.is_alone or self.offer() is None or bool(self._check_files)
         commit, failed = trial.run(turn, head)
         if failed is not None:
             return Landing(place.target, None, output=failed, joined=self.joining.joined)
@@ -329,6 +338,7 @@ class _One:
             "head": head,
             "issue_id": self.work.issue_id,
             "changed": changed,
+            "check_files": self._check_files,
         }
         members = trial.batch.members
         mine = self.promised.give(said, self.work, own, members)
@@ -363,7 +373,26 @@ class _One:
         self._trial.judge_by(self.rules, seen_check(self._store, self.rules))
         place.objects.close()  # A check may take an hour.
         self.work.judged_by(self.rules.check)
+        self._show_check_files(contents)
         return head, changed
+
+    def _show_check_files(self, contents: Mapping[str, Sequence[str]]) -> None:
+        """Says what the branch changes of the check. Raises `CheckGuarded` if that waits for a
+        person.
+        """
+        files = self.rules.check_files(contents)
+        if files and files != self._check_files:
+            self._tell(f"changes the check: {named(files, SHOWN)}")
+        self._check_files = files
+        if not files or not self.rules.guards_check:
+            return
+        blobs = {each: contents[each][1] for each in files}
+        try:
+            refuse_unaccepted(self.place.git_dir, blobs, accepts=self.work.accepts_check)
+        except CheckGuarded as error:
+            if error.details.get("is_new"):
+                self.work.check_waits(files)
+            raise
 
     def _take_rules(self, target: str, head: str) -> None:
         """Finds the rules for a commit that is to land on a commit of the target."""
@@ -460,7 +489,7 @@ class _One:
             self.commands.wait_for_index(place.common_dir)
             with suppress(QueenError):  # Git then says what is in the way.
                 healing.keep_in_index(place.main_tree, **where, carried=self._carried)
-            how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", head)
+            how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", no_dash(head))
             done = self.commands("merge", *how, cwd=place.main_tree, step=step, to_the_end=True)
             if place.has(head):
                 step.end()

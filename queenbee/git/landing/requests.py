@@ -11,6 +11,7 @@ from queenbee.checks.finding import check_setting, found_checks
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, QueenError
+from queenbee.git.landing.judged.check_files import SHOWN_CHECK
 from queenbee.store import safe_open
 from queenbee.store.whole_files import keep, recall
 
@@ -49,6 +50,8 @@ class Request:
     """With what to commit all changes of the worktree first."""
     alone: bool = False
     """Whether it lands in a step of its own, and not with those who wait."""
+    accept_check: bool = False
+    """Whether a person accepts the change of the check that was shown."""
     also: Sequence[str] = ()
     """Further issues of the actor that are done with it."""
 
@@ -99,7 +102,7 @@ def _kept(layout: Layout) -> dict[str, Any]:
 
 def forget(layout: Layout) -> None:
     """Removes what was kept: the landing is done, or was taken back. Never fails."""
-    for name in (_KEPT_IN, STOPPED):
+    for name in (_KEPT_IN, STOPPED, SHOWN_CHECK):
         with suppress(OSError, QueenError):
             safe_open.unlink(_path(layout, name))
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit, line
-from queenbee.git.landing.judging import Judging, whole_check
+from queenbee.git.landing.judged.check_files import check_files
+from queenbee.git.landing.judged.judging import Judging, whole_check
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
@@ -47,6 +48,8 @@ class Landing:
     came_in: Sequence[Arrival] = ()
     """What others landed since the branch began, which came in now; the newest first. After a
     conflict, what came in later."""
+    check_files: Sequence[str] = ()
+    """Those of the changed files that change the check, or a workflow."""
     landed_with: Sequence[str] = ()
     """The droids whose branches landed in the same step."""
 
@@ -64,6 +67,7 @@ class Landing:
             str(kept.get("commit")),
             checked=bool(kept.get("checked")),
             changed=words("changed"),
+            check_files=words("check_files"),
             check_s=check_s if isinstance(check_s, float) else None,
             check_said=str(kept.get("check_said") or ""),
             landed_with=words("landed_with"),
@@ -140,6 +144,20 @@ class Rules:
             return self
         return self._judged_by(self.judging.at(objects, target, head))
 
+    @property
+    def guards_check(self) -> bool:
+        """Whether a landing that changes the check waits for a person."""
+        return self.judging is not None and self.judging.settings.land_guard_check
+
+    def check_files(self, changed: Collection[str]) -> list[str]:
+        """Returns those of the changed files that change the check, or a workflow."""
+        judging = self.judging
+        commands = judging.checks if judging is not None else []
+        found = check_files([self.machine_check, *commands], changed)
+        if judging is not None and judging.path in changed and judging.is_changed:
+            found.append(judging.path)
+        return found
+
     def _judged_by(self, judging: Judging) -> Rules:
         said = judging.settings
         checks = [self.machine_check] if self.machine_check else judging.checks
@@ -195,6 +213,8 @@ class Work:
     """The issue that the work is for."""
     is_alone = False
     """Whether it has to land in a step of its own."""
+    accepts_check = False
+    """Whether a person accepts the change of the check that was shown."""
 
     def ready(self) -> None:
         """Called before the turn is waited for; refuses what must not land."""
@@ -212,6 +232,9 @@ class Work:
 
     def judged_by(self, check: str | None) -> None:
         """Called with the check that judges the commit; refuses one that nothing would check."""
+
+    def check_waits(self, files: Sequence[str]) -> None:
+        """Called once for each change of the check that waits for a person."""
 
     def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
         """Returns whether the branch of another droid must wait for its own turn."""

@@ -7,7 +7,8 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from queenbee.core.names import is_name
+from queenbee.core.names import PERSON, is_name
+from queenbee.services.messages import CHECK_FILES
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from queenbee.core.beads import Issue
-    from queenbee.core.records import Assignment
+    from queenbee.core.records import Assignment, Message
     from queenbee.services.hive import Services
     from queenbee.services.waiting.landing_turn import Lander
     from queenbee.services.work.relief import Keeper
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 READY_SHOWN = 8
 _RECENT = 5
+_MOST_UNREAD = 50
 _HERE_MS = 3_600_000
 
 
@@ -73,9 +75,16 @@ class Status:
         """What the actor could take, in the order in which `queen next` takes it."""
         return list(self._in_order())
 
+    @cached_property
+    def check_changes(self) -> list[Message]:
+        """What the person has not read yet of changes of the check."""
+        unread = self._hive.messages.inbox(unread=True, droid=PERSON, limit=_MOST_UNREAD)
+        return [each for each in unread if CHECK_FILES in each.fields]
+
     def read_all(self) -> Status:
         """Reads what is otherwise read when first asked for, and returns itself."""
         assert self.ready is not None
+        assert self.check_changes is not None
         assert self.unseen_commands is not None
         return self
 
@@ -97,6 +106,7 @@ class Status:
             "others": [each.to_dict() for each in self.others],
             "idle": self.idle,
             "queue": [each.to_dict() for each in self.queue],
+            "check_changes": [each.to_dict() for each in self.check_changes],
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],
             "programs": self.programs,

@@ -15,12 +15,11 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import escaped, printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landed import uncommitted
-from queenbee.git.landing.judging import JUDGING, branch_file, counting, unseen
 from queenbee.git.run import without_programs
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
 from queenbee.store.droids.session_names import is_of_agent
-from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, last_good_path
+from queenbee.store.settings import FILE_NAME, JUDGING, SETTINGS, Setting, last_good_path
 from queenbee.store.settings_file import editing
 from queenbee.store.trust import Trust
 
@@ -48,6 +47,8 @@ def _rows(layout: Layout) -> list[dict[str, object]]:
 
     `elsewhere` are the files that say something else, which counts once it is committed or landed.
     """
+    from queenbee.git.landing.judged.judging import branch_file, counting  # noqa: PLC0415 - start-up
+
     path = _path(layout)
     if layout.settings.problem is not None:
         path = last_good_path(layout.state_dir)
@@ -132,6 +133,8 @@ def _show_changed(value: dict[str, Any]) -> None:
 
 def _change(call: Invocation, name: str, value: object, *, add: bool = False) -> dict[str, object]:
     """Sets a setting, or removes it with None; returns it as it is now, and who set it before."""
+    from queenbee.git.landing.judged.judging import branch_file  # noqa: PLC0415 - start-up
+
     layout = _layout(call)
     setting = editing.setting_named(name)
     own = branch_file(layout, name)
@@ -220,6 +223,7 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     here counts as seen. No questions on this machine: git config --global queenbee.trust all.
     """
     from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
 
     known, waiting = Trust(hive.layout), unseen(hive)
     found: dict[str, object] = {"trusted": [], "seen": [], "forgotten": forget}

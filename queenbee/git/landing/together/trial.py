@@ -64,7 +64,8 @@ class Trial:
     def judge_by(self, rules: Rules, check: SeenCommand | None) -> None:
         """Takes these rules and their check from here on."""
         self._rules = rules
-        self._check = check_of(check, rules.check_timeout_s) if check else None
+        where = self._place.common_dir
+        self._check = check_of(check, rules.check_timeout_s, where) if check else None
 
     def run(self, turn: LandingTurn, head: str) -> tuple[str, str | None]:
         """Returns the commit that was checked, and what failed of this branch alone, or None."""
@@ -75,7 +76,7 @@ class Trial:
         while True:
             commit = head
             if most > 1:
-                commit = self.batch.take(self._offers(turn), most - 1, self._work.keeps_out)
+                commit = self.batch.take(self._offers(turn), most - 1, self._keeps_out)
             branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
             try:
                 failed, bad = self._checked(turn, pace, most, commit)
@@ -128,6 +129,10 @@ class Trial:
         self._tell(f"changed while the check ran: {what}{where}")
         self.batch.leave()
         return True
+
+    def _keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
+        """Returns whether a branch must wait for its own turn: also one that changes the check."""
+        return bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
         """Returns those who wait and may land with this one."""

@@ -16,21 +16,25 @@ from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.objects import Objects
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree, name_in_index
-from queenbee.store.settings import FILE_NAME, by_name, load, loaded, toml_of
+from queenbee.store.settings import (
+    FILE_NAME,
+    JUDGING,
+    SETTINGS,
+    Settings,
+    by_name,
+    load,
+    loaded,
+    toml_of,
+)
 from queenbee.store.trust import Proposal, Trust, of_setting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.store.layout import Layout
-    from queenbee.store.settings import Settings
     from queenbee.workflows.hive import Hive
 
 _CHECK = "land.check"
-JUDGING = (_CHECK, "land.check_timeout", "land.join", "land.union")
-"""The settings that count once the target has them: they decide about checks, and what is joined
-without anybody.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,27 +46,27 @@ class Judging:
     """The settings file, from the top of the repository; empty if the hive is elsewhere."""
     under: Settings | None = None
     """The settings that the target has in git; None if none can be read there."""
-    branch_check: str = ""
-    """The check that the branch has."""
+    branch: Settings | None = None
+    """Those that the branch has."""
 
     @classmethod
     def of(cls, layout: Layout) -> Judging:
         """Returns what the files say, before git is asked: what the branch has is committed, or
         about to be.
         """
-        path, check = settings_path(layout), ""
+        path, branch = settings_path(layout), None
         if path and layout.worktree is not None:
             with suppress(OSError, QueenError):
                 folder = os.path.join(layout.tree, os.path.dirname(path))
-                check = load(folder, {}).land_check
-        return cls(layout, path, branch_check=check)
+                branch = load(folder, {})
+        return cls(layout, path, branch=branch)
 
     def at(self, objects: Objects, target: str, head: str) -> Judging:
         """Returns what counts for a commit that is to land on a commit of the target."""
         if not self.path:
             return self
         under, branch = (settings_in(objects, each, self.path) for each in (target, head))
-        return replace(self, under=under, branch_check=_check_of(branch))
+        return replace(self, under=under, branch=branch)
 
     @property
     def settings(self) -> Settings:
@@ -73,7 +77,14 @@ class Judging:
     def checks(self) -> list[str]:
         """The commands that must pass, as far as settings say them."""
         first = _check_of(self.under) or self.layout.settings.land_check
-        return [*dict.fromkeys(filter(None, (first, self.branch_check)))]
+        return [*dict.fromkeys(filter(None, (first, _check_of(self.branch))))]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the branch changes a setting of landing."""
+        under, branch = (each or Settings() for each in (self.under, self.branch))
+        names = [each.attribute for each in SETTINGS if each.name.startswith("land.")]
+        return any(getattr(under, each) != getattr(branch, each) for each in names)
 
 
 def counting(layout: Layout, said: Mapping[str, object]) -> dict[str, object]:

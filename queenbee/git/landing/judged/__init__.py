@@ -1,0 +1,3 @@
+"""What judges a landing: `judging` finds its checks, and `check_files` what a branch changes of
+them.
+"""
