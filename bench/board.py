@@ -239,7 +239,8 @@ def take_picture(into: Path) -> None:
 
 def act(repo: Path) -> subprocess.Popen[bytes]:
     """Makes a repository with a team at work, and returns the process of one that waits."""
-    env = {**os.environ, "GIT_AUTHOR_NAME": "Shop", "GIT_AUTHOR_EMAIL": "shop@example.com"}
+    home = {"XDG_STATE_HOME": str(repo.parent / "state")}
+    env = {**os.environ, **home, "GIT_AUTHOR_NAME": "Shop", "GIT_AUTHOR_EMAIL": "shop@example.com"}
     env |= {"GIT_COMMITTER_NAME": "Shop", "GIT_COMMITTER_EMAIL": "shop@example.com"}
     env.pop("QUEEN_DROID", None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -199,6 +200,31 @@ class TestGates:
     def test_its_rules_can_be_run_here(self, runner):
         assert runner.given(gates="shop/phase_1", run_gates="true").check()
         assert "Gate, run here: **passed**" in runner.summary
+
+    def test_its_commands_are_listed_and_trusted_for_this_job_alone(self, asking, runner):
+        self.bring_a_rule(runner)
+        assert runner.given(gates="shop/phase_2", run_gates="true").check()
+        assert "Commands let run: **passed**" in runner.summary
+        assert "    touch ran" in runner.summary
+        assert (runner.tree / "ran").exists()
+        assert not asking.exists()
+
+    def test_its_commands_never_run_for_a_fork_in_a_job_with_secrets(self, asking, runner):
+        self.bring_a_rule(runner)
+        runner.known["github.event_name"] = "pull_request_target"
+        assert not runner.given(gates="shop/phase_2", run_gates="true").check()
+        assert not (runner.tree / "ran").exists()
+
+    @staticmethod
+    def bring_a_rule(runner):
+        """Has a gate come with the pull request."""
+        quick = QuickQueen(runner.tree)
+        gate = ("--workflow", "shop", "--phase", "phase_2")
+        quick("gate", "new", *gate)
+        quick("gate", "add-rule", *gate, "--test", "true")
+        (file,) = (runner.tree / ".claude" / "state" / "validation").glob("*phase_2*.json")
+        file.write_text(file.read_text().replace('"true"', '"touch ran"'))
+        shutil.rmtree(os.environ["XDG_STATE_HOME"])
 
     def test_only_gates_that_are_named_count(self, runner):
         assert runner.check()

@@ -79,6 +79,17 @@ def test_who_waits_for_what_a_person_has_is_told(
         assert once(quick) == []
 
 
+def test_commands_from_elsewhere_are_told_once(asking: Path, quick: QuickQueen, repo: Path) -> None:
+    assert quick("init").code == 0
+    for check in ("true", "id"):
+        (repo / ".beads" / "queen.toml").write_text(f'[land]\ncheck = "{check}"\n')
+        [told] = once(quick)
+        assert told == "commands wait for you to look at them, 1 in all: queen config trust"
+        assert once(quick) == []
+    assert quick("config", "trust", "--yes").code == 0
+    assert once(quick) == []
+
+
 def test_a_gate_that_failed_is_told_for_each_run(quick: QuickQueen, repo: Path) -> None:
     phase = ("-w", "wf_1", "-p", "phase_1")
     assert quick("init").code == 0

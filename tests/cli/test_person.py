@@ -79,6 +79,18 @@ class TestACheckThatCameWithAClone:
         commit_file(tree, "b.txt", "b")
         assert queen("land", cwd=tree).code == 5
 
+    def test_asks_for_what_a_branch_makes_of_it(self, queen: Queen, tree: Path) -> None:
+        queen("config", "trust", "--yes")
+        commit_file(tree, ".beads/queen.toml", '[land]\ncheck = "touch ../ran"\n# more\n')
+        assert queen("land", cwd=tree).code == 0
+        commit_file(tree, ".beads/queen.toml", '[land]\ncheck = "touch ../other"\n')
+        done = queen("land", "--json", cwd=tree)
+        assert (done.code, done.error["code"]) == (5, "untrusted")
+        assert git(tree, "status", "--porcelain", "--branch") == "## ui\n"
+        assert "touch ../other" in queen("config", "trust", "--yes").err
+        assert queen("land", cwd=tree).code == 0
+        assert (queen.cwd.parent / "other").exists()
+
     def test_hides_nothing_of_what_it_shows(self, queen: Queen, tree: Path) -> None:
         hidden = "true \x1b[2K\u202e" + "x" * 3000 + "; id"
         commit_file(queen.cwd, ".beads/queen.toml", f"[land]\ncheck = {json.dumps(hidden)}\n")
@@ -152,6 +164,19 @@ class TestBeadsAndGates:
         before = file.read_text()
         assert queen("gate", "run", *gate).code == 5
         assert (file.read_text(), ran(queen)) == (before, False)
+
+    def test_of_a_gate_are_shown_to_a_person_and_run(self, queen: Queen) -> None:
+        gate = ("--workflow", "wf", "--phase", "one")
+        queen("gate", "new", *gate)
+        rule = {"test_command": "touch ran", "working_directory": "docs", "env": {"A": "1"}}
+        said = {"rule_id": "r", "rule_type": "test_pass", "rule_name": "R", "rule_config": rule}
+        assert queen("gate", "add-rule", *gate, json.dumps(said)).code == 0
+        assert queen("config", "trust", "--forget").code == 0
+        (queen.cwd / "docs").mkdir()
+        status, shown = at_a_terminal(queen, "y\n", "gate", "run", *gate)
+        assert status == 0, shown
+        assert "gate rule of wf/one:\n    touch ran\n    (in docs)\n    (with A=1)\n" in shown
+        assert (queen.cwd / "docs" / "ran").exists()
 
     def test_are_refused_to_a_client_of_the_tools(self, queen: Queen) -> None:
         put_bead(queen.cwd, ralph_bead("gt-1", "touch ran"))
