@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from git_words import assigned, git_functions, wrong_words
+from hypothesis import given
+from hypothesis import strategies as st
 
-from queenbee.core.command_lines import no_dash
+from queenbee.checks import Command
+from queenbee.cli.calling import _desktop_command
+from queenbee.cli.commands.land import land
+from queenbee.core.command_lines import (
+    CommandLine,
+    command_line,
+    git_line,
+    no_dash,
+    shell_line,
+)
 from queenbee.errors import InvalidInput
+from queenbee.starting.clients import CLIENTS, client_of
+from queenbee.starting.worker import message_of
 
 ROOT = Path(__file__).resolve().parent.parent / "queenbee"
 BUILDERS = frozenset({"command_line", "git_line", "shell_line", "typed_line", "filled_line"})
@@ -276,6 +290,90 @@ def test_a_value_that_could_be_an_option_of_git_is_found(text: str) -> None:
 )
 def test_a_value_that_can_be_no_option_of_git_is_let_be(text: str) -> None:
     assert list(wrong_words(ast.parse(GIT + text), {})) == []
+
+
+HOSTILE = st.one_of(
+    st.sampled_from(
+        ["-m", "--check=id", "--", "-", "--abort", "$(id)", "{options}", "{prompt}", "", " -m", "="]
+    ),
+    st.text(max_size=30),
+).filter(lambda text: "\0" not in text)
+PLAIN = "plain"
+Build = Callable[[str], CommandLine]
+LINES: dict[str, Build] = {
+    "queen land": lambda text: command_line("queen", "land", values=[text], message=text),
+    "git": lambda text: git_line(text, ("log", f"--format={text}", "--", text)),
+    "a shell": lambda text: shell_line("exec cat", text, text),
+    "a check": lambda text: Command(text).argv,
+    "a check of bash": lambda text: Command(text, "bash").argv,
+    "a check of PowerShell": lambda text: Command(text, "pwsh").argv,
+    "a program of one's own": lambda text: client_of(f"./{text}", {}).command(text),
+    "notify-send": lambda text: desktop(text),
+    **{
+        f"{name} {how}": partial(build, client)
+        for name, client in CLIENTS.items()
+        for how, build in {
+            "headless": lambda client, text: client.command(text, model=f"x{text}"),
+            "resumed": lambda client, text: client.command(text, session="s-1"),
+            "opened": lambda client, text: client.opened(text, ["--yolo"]),
+        }.items()
+    },
+}
+"""What makes a command line, of one text in all of its places."""
+MAKERS = {
+    "argv", "command", "opened", "_command", "_desktop_command", "command_line", "git_line",
+    "shell_line", "typed_line", "filled_line",
+}  # fmt: skip
+"""The functions that return a command line: those above. `_command` calls `command`, and what
+somebody typed is theirs."""
+
+
+def desktop(text: str) -> CommandLine:
+    found = patch("shutil.which", lambda name: f"/usr/bin/{name}")
+    with found, patch("sys.platform", "linux"), patch("html.escape", str):
+        made = _desktop_command({"DISPLAY": ":0"}, text, text)
+    assert made is not None
+    return made
+
+
+def test_the_law_below_is_about_all_that_returns_a_command_line() -> None:
+    found = {
+        node.name
+        for tree in modules().values()
+        for node in functions(tree)
+        if node.returns is not None and "CommandLine" in ast.unparse(node.returns)
+    }
+    assert found == MAKERS
+
+
+@pytest.mark.parametrize("build", LINES.values(), ids=LINES)
+@given(text=HOSTILE)
+def test_no_text_changes_the_words_that_are_no_values(build: Build, text: str) -> None:
+    """With any text, a line has the words that it has with a harmless one, and in its place the
+    text: joined to its name, behind `--`, as a command, or with a space before its dash.
+    """
+    with_plain, with_text = build(PLAIN), build(text)
+    of_shell = 3 if with_plain[:2] == ("/bin/sh", "-c") else len(with_plain)
+    for at, (word, other) in enumerate(zip(with_plain, with_text, strict=True)):
+        if PLAIN not in word:
+            assert other == word
+        elif word != PLAIN:  # It begins with what the code says.
+            assert not word.startswith(PLAIN)
+            assert other == word.replace(PLAIN, text)
+        elif "--" in with_plain[:at] or with_plain[at - 1] == "-C" or at >= of_shell:
+            assert other == text
+        else:
+            assert other in (text, f" {text}")
+            assert not other.startswith("-")
+
+
+@given(issue_id=HOSTILE, title=HOSTILE)
+def test_queen_reads_an_id_and_a_message_as_what_they_are(issue_id: str, title: str) -> None:
+    message = message_of("qb-1", title)
+    line = command_line("queen", "land", values=[issue_id], message=message)
+    asked = land.make_context("land", list(line[2:])).params
+    assert (asked["issue_ids"], asked["message"]) == ((issue_id,), message)
+    assert not any(asked[name] for name in ("check", "unchecked", "abort", "go_on", "take_next"))
 
 
 @pytest.mark.parametrize("name", ["-x", "--upload-pack=touch x", "--", "-"])
