@@ -87,14 +87,14 @@ def uncommitted_records(layout: Layout) -> str | None:
     """Returns the folder of the hive's records if git tracks it, or would, and something in it is
     not committed; else None.
     """
-    return layout.beads_dir if any(map(is_record, _left(layout, "all"))) else None
+    return layout.beads_dir if any(map(is_record, _left(layout, as_the_user=False))) else None
 
 
-def _left(layout: Layout, which: str) -> dict[str, str]:
+def _left(layout: Layout, *, as_the_user: bool = True) -> dict[str, str]:
     if layout.common_dir is not None:
         with suppress(OSError, ExternalFailure):
-            config = without_programs(layout.root, {})
-            return uncommitted(layout.beads_dir, layout.root, config, which)
+            config = None if as_the_user else without_programs(layout.root, {})
+            return uncommitted(layout.beads_dir, layout.root, config, "all")
     return {}
 
 
@@ -129,7 +129,7 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
 
     layout = hive.layout
     name, root = os.path.basename(layout.beads_dir), layout.root
-    left = _left(layout, "all") if carries_records(layout) else {}
+    left = _left(layout) if carries_records(layout) else {}
     wanted = [each for each in left if is_record(each) or (is_end and is_bead(each))]
     if not wanted or (not is_end and (landers(hive) or not is_tracked(name, root, left))):
         return ""

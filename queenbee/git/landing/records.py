@@ -48,22 +48,24 @@ def with_records(
 def _with_records(
     store: Store, place: Place, joining: Joining, commit: str, changed: Collection[str]
 ) -> tuple[str, Sequence[str]]:
-    target, tip, tree = joining.target, place.tip(), place.tree
+    target, tip, tree, main = joining.target, place.tip(), place.tree, place.main_tree
     since = differing(tree, target, tip) if tip != target else []
-    left = uncommitted(_HIVE, place.main_tree, which="all")
-    # What is in the way there is said once the work has landed.
-    paths = [] if in_the_way(place.main_tree) else [each for each in left if is_record(each)]
-    if os.path.realpath(store.layout.beads_dir) != os.path.join(place.main_tree, _HIVE):
+    left = uncommitted(_HIVE, main, which="all")
+    paths = [each for each in left if is_record(each)]
+    if not (paths or since):
+        return commit, ()
+    if os.path.realpath(store.layout.beads_dir) != os.path.join(main, _HIVE):
         return commit, ()
     if not all(map(is_record, since)) or not is_tracked(_HIVE, tree, left, tip):
         return commit, ()
-    paths = [each for each in paths if each not in changed]
+    # What is in the way there is said once the work has landed.
+    is_held = bool(paths) and in_the_way(main)
+    paths = [each for each in paths if each not in changed and not is_held]
     is_behind = since and (joining.top(commit).parents[:1] != [target] or {*changed} & {*since})
     if is_behind or not (paths or since):
         return commit, ()
     index = os.path.join(place.git_dir, _INDEX)
-    main, asked = place.main_tree, {"GIT_DIR": place.common_dir, "GIT_INDEX_FILE": index}
-    asked["GIT_WORK_TREE"] = main
+    asked = {"GIT_DIR": place.common_dir, "GIT_INDEX_FILE": index, "GIT_WORK_TREE": main}
     try:
         git("read-tree", no_dash(commit), cwd=main, repository=asked)
         if since:
