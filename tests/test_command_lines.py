@@ -8,6 +8,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from git_words import assigned, git_functions, wrong_words
+
+from queenbee.core.command_lines import no_dash
+from queenbee.errors import InvalidInput
 
 ROOT = Path(__file__).resolve().parent.parent / "queenbee"
 BUILDERS = frozenset({"command_line", "git_line", "shell_line", "typed_line", "filled_line"})
@@ -194,6 +198,91 @@ def test_a_command_word_by_word_is_what_somebody_typed() -> None:
         if isinstance(node, ast.Name) and node.id == "typed_line"
     }
     assert used <= TYPED
+
+
+@cache
+def constants() -> dict[str, list[ast.expr]]:
+    """Returns the constants of the package that other modules use."""
+    return {
+        name: values
+        for tree in modules().values()
+        for name, values in assigned(tree.body).items()
+        if name.isupper() and not name.startswith("_")
+    }
+
+
+@pytest.mark.slow
+def test_no_value_is_an_option_of_git_or_of_another_program() -> None:
+    """What stands before `--` is written in the code, or is refused if it begins with a dash."""
+    found = {
+        path: [f"{each.lineno}: {ast.unparse(each)}" for each in words]
+        for path, tree in modules().items()
+        if (words := list(wrong_words(tree, constants())))
+    }
+    assert found == {}
+
+
+def test_git_is_run_only_where_the_test_looks() -> None:
+    """Whoever hands on the words of another caller is found by itself; nobody else makes a line."""
+    made = {
+        path
+        for path, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "git_line"
+    }
+    assert made == {"git/landing/commands.py", "git/objects.py", "git/run.py"}
+    assert {"_git", "_text", "_line", "_network"} <= git_functions(
+        modules()["git/remote/branch.py"]
+    ).keys()
+
+
+GIT = "from queenbee.git.run import git, line\n"
+MAKES = "from queenbee.core.command_lines import command_line\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(branch): git('checkout', branch)",
+        "def f(branch): git('checkout', *[branch])",
+        "def f(branch): git('checkout', '-q', f'{branch}^', '--')",
+        "def f(how): git(*how)",
+        "def f(branch):\n    how = ('checkout', branch)\n    git(*how)",
+        "def f(branches):\n    for each in branches: line('show', each)",
+        "def f(given):\n    words = ['-q']\n    words.append(given)\n    git('log', *words)",
+        "def f(given):\n    name = 'main'\n    name = given\n    git('log', name)",
+        "def ask(*words): git('log', *words)\ndef f(given): ask(given)",
+        "class A:\n  def ask(self, *words): git(*words)\n  def f(self, given): self.ask(given)",
+        "def f(commands, branch): commands('merge', branch)",
+        f"{MAKES}def f(title): command_line('queen', 'land', title)",
+        "class A:\n    def f(self): git('merge', self.branch)",
+    ],
+)
+def test_a_value_that_could_be_an_option_of_git_is_found(text: str) -> None:
+    assert len(list(wrong_words(ast.parse(GIT + text), {}))) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(paths): git('add', '--', *paths)",
+        "def f(branch): git('log', '--end-of-options', branch)",
+        "def f(branch): git('log', f'refs/heads/{branch}')",
+        "def f(branch): git('log', no_dash(branch), *map(no_dash, branch))",
+        "def f(many): git('log', *(f'--not={each}' for each in many))",
+        "ALL = ('-q', '--')\ndef f(path): git('log', *ALL, path)",
+        "def ask(*words): git('log', *words)\ndef f(): ask('-q')",
+    ],
+)
+def test_a_value_that_can_be_no_option_of_git_is_let_be(text: str) -> None:
+    assert list(wrong_words(ast.parse(GIT + text), {})) == []
+
+
+@pytest.mark.parametrize("name", ["-x", "--upload-pack=touch x", "--", "-"])
+def test_a_name_with_a_dash_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="begins with a dash"):
+        no_dash(name)
+    assert no_dash(f"a{name}") == f"a{name}"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ Text from elsewhere, such as a title, a path or a setting, is a value: it is joi
 
 from __future__ import annotations
 
+from queenbee.errors import InvalidInput
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,3 +70,15 @@ def filled_line(template: Iterable[str], options: Iterable[str], **texts: str) -
 def no_option(text: str) -> str:
     """Returns a text that no program takes for an option: with a space before a dash."""
     return f" {text}" if text.startswith("-") else text
+
+
+def no_dash(text: str) -> str:
+    """Returns a revision, a remote or a file for git, unchanged. Raises `InvalidInput` for one that
+    git could take for an option.
+    """
+    if text.startswith("-"):
+        raise InvalidInput(
+            f"{text[:80]!r} is no name of a branch, a commit or a remote: it begins with a dash",
+            hint="git branch --all, or git remote, lists the names",
+        )
+    return text

@@ -34,10 +34,12 @@ def _removed_rows(layout: Layout, since_ms: int) -> tuple[Removed, bool]:
 
 
 def _has_commit(layout: Layout, commit: str) -> bool:
+    from queenbee.core.command_lines import no_dash  # noqa: PLC0415 - start-up
     from queenbee.git.run import line  # noqa: PLC0415 - start-up
 
     merged = os.path.join(layout.git_dir or "", "MERGE_HEAD")  # Of a merge that is under way.
-    asked = ("merge-base", commit, "HEAD", *(["MERGE_HEAD"] if os.path.exists(merged) else []))
+    more = ["MERGE_HEAD"] if os.path.exists(merged) else []
+    asked = ("merge-base", no_dash(commit), "HEAD", *more)
     return line(*asked, cwd=layout.tree, repository={}, limit_s=2.0) == commit
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git.run import git, line
 
@@ -31,7 +32,7 @@ def staged(cwd: str) -> list[str]:
     heads = merge_heads(cwd)  # First, since `diff` does not say that git refuses a repository.
     paths = _names(git("diff", "--cached", *_EVERYTHING, cwd=cwd))
     for parent in heads:
-        paths &= _names(git("diff", "--cached", *_EVERYTHING, parent, "--", cwd=cwd))
+        paths &= _names(git("diff", "--cached", *_EVERYTHING, no_dash(parent), "--", cwd=cwd))
     return sorted(paths)
 
 
@@ -42,7 +43,7 @@ def in_range(cwd: str, revisions: str) -> list[str]:
             f"{revisions!r} is not a range of commits", hint="write it as main..HEAD"
         )
     try:
-        return sorted(_names(git(*_LOG, *_EVERYTHING, revisions, "--", cwd=cwd)))
+        return sorted(_names(git(*_LOG, *_EVERYTHING, no_dash(revisions), "--", cwd=cwd)))
     except ExternalFailure as error:
         raise InvalidInput(
             f"{revisions!r} is not a range of commits: {error.message.rpartition('fatal: ')[2]}",
@@ -97,7 +98,7 @@ def _commit(cwd: str, identifier: str) -> str | None:
     """Returns the commit with an id, or None for zeros and for a commit that is not here."""
     if not identifier.strip("0") or not identifier.isalnum():
         return None
-    return line("rev-parse", "--quiet", "--verify", f"{identifier}^{{commit}}", cwd=cwd)
+    return line("rev-parse", "--quiet", "--verify", no_dash(f"{identifier}^{{commit}}"), cwd=cwd)
 
 
 def merge_heads(cwd: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.run import git
 from queenbee.store.settings import FILE_NAME, loaded
@@ -34,7 +35,7 @@ def refuse_unreadable(tree: str, revision: str, changed: Iterable[str]) -> None:
             )
         if found is not None and found[1] == FILE_NAME:
             try:
-                data = git("cat-file", "blob", f"{revision}:{path}", cwd=tree)
+                data = git("cat-file", "blob", no_dash(f"{revision}:{path}"), cwd=tree)
             except ExternalFailure:
                 continue  # It is removed: the defaults count.
             loaded(path, data, {})

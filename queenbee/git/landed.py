@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.glob.pattern import literal_path
 from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.hive_files import is_record
@@ -170,7 +171,10 @@ def is_tracked(folder: str, root: str, left: Mapping[str, str], commit: str = "H
     """Returns whether a commit has a folder, some files of which are not committed."""
     if "M" in {each.strip() for each in left.values()}:
         return True  # Git need not be asked.
-    return line("ls-tree", "--name-only", commit, "--", folder, cwd=root, repository={}) is not None
+    return (
+        line("ls-tree", "--name-only", no_dash(commit), "--", folder, cwd=root, repository={})
+        is not None
+    )
 
 
 def _head(tree: str) -> str | None:
@@ -203,6 +207,8 @@ def _changed(tree: str, target: str, paths: list[str]) -> set[str]:
     literal = "--literal-pathspecs"
     # Without its filters, a file that has some counts as changed: it stays announced.
     config = without_programs(tree)
-    differing = git(literal, "diff", *_NAMES, target, "--", *paths, cwd=tree, config=config)
+    differing = git(
+        literal, "diff", *_NAMES, no_dash(target), "--", *paths, cwd=tree, config=config
+    )
     untracked = git(literal, "ls-files", "--others", "-z", "--", *paths, cwd=tree)
     return set(names_in(differing + untracked))

@@ -15,6 +15,7 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.run import as_the_user, line
@@ -78,7 +79,7 @@ def note_branch(layout: Layout, made: MadeNote) -> None:
     how = ("config", "--local", "--replace-all", f"branch.{made.branch}.{_NOTE}")
     for _ in range(_TRIES):
         try:
-            as_the_user(*how, json.dumps(asdict(made)), cwd=layout.tree)
+            as_the_user(*how, no_dash(json.dumps(asdict(made))), cwd=layout.tree)
             return
         except ExternalFailure as error:  # Somebody else writes to the config.
             failure = error

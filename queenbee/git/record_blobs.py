@@ -16,6 +16,7 @@ import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.kinds import KINDS
 from queenbee.core.text import mentioned
 from queenbee.documents.folders import bead_notes
@@ -175,7 +176,7 @@ def _content(path: str) -> bytes | None:
 
 def _committed(root: str, commit: str, path: str) -> bytes:
     try:
-        return git("cat-file", "blob", f"{commit}:{path}", cwd=root, repository={})
+        return git("cat-file", "blob", no_dash(f"{commit}:{path}"), cwd=root, repository={})
     except ExternalFailure:
         return b""
 

@@ -56,7 +56,7 @@ def who(layout: Layout, line: int, folder: str | None = None) -> str:
     """
     if layout.common_dir is None:
         return ""
-    asked = ("blame", "--porcelain", "-L", f"{line},{line}", "--", FILE_NAME)
+    asked = ("blame", "--porcelain", f"-L{line},{line}", "--", FILE_NAME)
     try:
         said = git(*asked, cwd=folder or layout.beads_dir, repository={}, limit_s=_LIMIT_S)
     except QueenError:

@@ -21,6 +21,7 @@ import tempfile
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, QueenError
 from queenbee.git.ownership import worktree_note
@@ -310,8 +311,8 @@ def _commit(place: Worktree, droid: str, name: str, about: str) -> str:
 
         run("add", "--all")
         tree = run("write-tree")
-        parents = ("-p", place.head) if place.head is not None else ()
-        commit = run("commit-tree", tree, *parents, "-m", about)
+        parents = (f"-p{place.head}",) if place.head is not None else ()
+        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
         return _branch(run, name, commit)
 
 
@@ -361,8 +362,8 @@ class _PuttingBack:
                 # Unless somebody moves it meanwhile.
                 moved = ("HEAD", kept, self._head or _NONE)
                 self._git("update-ref", "--no-deref", "-m", "queen: kept", *moved)
-            how = ("checkout", "-q", "--no-overwrite-ignore", "-B", self._branch, to, "--")
-            self._as_the_user(*how)
+            how = ("checkout", "-q", "--no-overwrite-ignore", f"-B{self._branch}")
+            self._as_the_user(*how, no_dash(to), "--")
         except ExternalFailure as error:
             where = f"; what was there is kept on {found.branch}" if found.branch else ""
             raise ExternalFailure(f"{error.message}{where}", program="git") from error
@@ -424,7 +425,7 @@ def _branch(run: Callable[..., object], name: str, commit: str) -> str:
     for number in range(_TRIES):
         branch = f"{FOLDER}/{name}{f'-{number + 1}' if number else ''}"
         try:
-            run("update-ref", f"refs/heads/{branch}", commit, _NONE)
+            run("update-ref", f"refs/heads/{branch}", no_dash(commit), _NONE)
         except ExternalFailure:
             if number == _TRIES - 1:
                 raise

@@ -10,6 +10,7 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from queenbee.core.command_lines import no_dash
 from queenbee.git.objects import Objects, TooLarge
 from queenbee.git.run import git
 from queenbee.services.writing.secrets import credentials_in
@@ -61,7 +62,9 @@ def changes(tree: str, parents: Sequence[str], after: str) -> list[Change]:
     """
     sides = []
     for parent in parents:
-        raw = git("diff-tree", *_RAW, parent, after, "--", cwd=tree, repository={})
+        raw = git(
+            "diff-tree", *_RAW, no_dash(parent), no_dash(after), "--", cwd=tree, repository={}
+        )
         fields = iter(os.fsdecode(each) for each in raw.split(b"\0") if each)
         sides.append({next(fields): said.split() for said in fields})
     found = []

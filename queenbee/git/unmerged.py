@@ -14,6 +14,7 @@ import os
 import time
 
 from queenbee._light import suppress
+from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import TooSlow, git, line, names_in, without_programs
 from queenbee.store.files import stamp_of
@@ -360,10 +361,10 @@ def _merged_otherwise(
     """Returns the tracked files that a worktree has in another form than what is being merged, as
     far as the commit `target` has that.
     """
-    both = ("merge-base", target or "HEAD", "MERGE_HEAD")
+    both = ("merge-base", no_dash(target or "HEAD"), "MERGE_HEAD")
     base = line(*both, cwd=tree, repository={}, limit_s=limit_s) or "HEAD"
     diff = ("diff", "--name-only", "-z", "--no-renames", "--no-relative", "--ignore-submodules=all")
-    said = git(*diff, base, "--", cwd=tree, config=config, repository={}, limit_s=limit_s)
+    said = git(*diff, no_dash(base), "--", cwd=tree, config=config, repository={}, limit_s=limit_s)
     return set(names_in(said))
 
 
@@ -373,12 +374,14 @@ def _committed(tree: str, head: str | None, target: str | None, limit_s: float |
     """
 
     def differing(old: str, new: str) -> set[str]:
-        diff = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
+        diff = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", no_dash(old), no_dash(new))
         return set(names_in(git(*diff, cwd=tree, repository={}, limit_s=limit_s)))
 
     if head is None or target is None or head == target:
         return set()
-    base = line("merge-base", target, head, cwd=tree, repository={}, limit_s=limit_s)
+    base = line(
+        "merge-base", no_dash(target), no_dash(head), cwd=tree, repository={}, limit_s=limit_s
+    )
     if base == head:
         return set()
     found = differing(target, head)

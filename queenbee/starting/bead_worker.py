@@ -20,6 +20,7 @@ from queenbee.starting.sprint import Sprint, Step
 from queenbee.starting.worker import Worker, message_of
 from queenbee.store import safe_open
 from queenbee.store.droids import agent_sessions, roster
+from queenbee.store.host_tokens import without_tokens
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment
@@ -107,6 +108,7 @@ class BeadWorker(Worker):
                 sprint.note_session(session)
         self._resumed = session if session != self._lost and self.client.resumed else ""
         env = {**self._environment(sprint.issue_id), **step.environment(session)}
+        env = without_tokens(env, self.hive.layout.common_dir)
         argv = self.client.command(
             step.text, session=self._resumed, model=step.model, options=self.options
         )

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from queenbee.core.command_lines import CommandLine
 
-_SESSION = "queen"
-
 
 def open_clients(
     clients: Mapping[str, tuple[str, CommandLine]], env: Mapping[str, str], path: str
@@ -41,11 +39,10 @@ def open_clients(
             "several agents in terminals need tmux, which is not on the PATH",
             hint="install tmux, or start one: queen start --interactive --size 1",
         )
-    inside = bool(env.get("TMUX"))
+    inside, session = bool(env.get("TMUX")), f"queen-{os.getpid()}"
     for number, (name, (tree, argv)) in enumerate(clients.items()):
         unset = [word for each in VARIABLES for word in ("-u", each)]
         command = ["env", *unset, f"PATH={path}", *argv]
-        session = f"{_SESSION}-{os.getpid()}"
         if number == 0 and not inside:
             where = ["new-session", "-d", "-s", session]
         else:
@@ -54,7 +51,7 @@ def open_clients(
         opened = command_line(tmux, *where, f"-n{name}", f"-c{folder}", values=command)
         _run(opened, env=env, check=True)
     if not inside:
-        _run(command_line(tmux, "attach", "-t", f"{_SESSION}-{os.getpid()}"), env=env)
+        _run(command_line(tmux, "attach", "-t", session), env=env)
 
 
 def _run(

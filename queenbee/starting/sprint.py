@@ -11,6 +11,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import shell_word, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.sprints.executions import attempts_left, feedback, next_step
@@ -87,7 +88,7 @@ class Sprint:
         target = f"refs/heads/{target_branch(home.layout)}"
         note = branch_note(home.layout, place.branch)
         began = [place.base, *([note.base] if note is not None and note.base else [])]
-        more = ("rev-list", "--count", *began, "--not", target, "--")
+        more = ("rev-list", "--count", *map(no_dash, began), "--not", target, "--")
         alien = line(*more, cwd=home.layout.tree, repository={})
         if int(alien or 0):
             raise NotFound(
@@ -244,7 +245,9 @@ class Sprint:
 
     def _judge(self, read: SprintBead, agent: Mapping[str, Any], why: str) -> Step:
         path, kind = str(agent["agent_path"]), str(agent.get("agent_type") or "qa")
-        changed = git("diff", "--name-only", "-z", f"{self._target}...HEAD", "--", cwd=self.path)
+        changed = git(
+            "diff", "--name-only", "-z", no_dash(f"{self._target}...HEAD"), "--", cwd=self.path
+        )
         given = {
             "worktree_path": self.path,
             "branch": self._place.branch,

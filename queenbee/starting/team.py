@@ -36,6 +36,7 @@ from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
 from queenbee.store.git_files.worktrees import worktrees
+from queenbee.store.host_tokens import without_tokens
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
@@ -143,6 +144,10 @@ class Team:
                 team = "a team is already at work here"
                 raise Busy(team, hint="queen status, or Ctrl-C there") from error
             interrupts = stack.enter_context(Interrupts())
+            got = without_tokens(self._env, self._hive.layout.common_dir)
+            if kept_back := sorted(self._env.keys() - got.keys()):
+                names = ", ".join(kept_back)
+                self._tell(f"agents do not get {names}; to give it: git config queenbee.env NAME")
             self.workers = self._all_workers()
             return self._ended(self._look_after(interrupts, on_tick))
 
@@ -154,7 +159,8 @@ class Team:
             made = self._made(name, client)
             prompt = LOOP.format(name=name, alone="")
             opened[name] = (made.path, client.opened(prompt, self._options(client)))
-        open_clients(opened, self._env, path_of(self._env))
+        env = without_tokens(self._env, self._hive.layout.common_dir)
+        open_clients(opened, env, path_of(env))
 
     def clients(self) -> dict[str, Client]:
         """Returns what runs each agent: those that are given take turns. Raises `InvalidInput`."""

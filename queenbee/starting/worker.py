@@ -28,6 +28,7 @@ from queenbee.store import safe_open
 from queenbee.store.droids import agent_sessions, presence, roster
 from queenbee.store.droids.identity import VARIABLES
 from queenbee.store.git_files.worktrees import target_branch
+from queenbee.store.host_tokens import without_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -258,7 +259,7 @@ class Worker:
         """Starts the agent on its issue."""
         self._takes(begin)
         issue_id, self._ahead = self.entry.issue_id, self._unlanded()
-        env = self._environment(issue_id)
+        env = without_tokens(self._environment(issue_id), self.hive.layout.common_dir)
         self._start(self._command(issue_id), "working", env, said=self._briefing(env))
 
     def _takes(self, begin: Begin) -> None:

@@ -13,7 +13,7 @@ from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _MOST_INCLUDES = 10
 """As deep as git follows the files that its configuration includes."""
@@ -127,6 +127,22 @@ def _config_says(common_dir: str, name: str) -> bool:
     for name_of_file in ("config", "config.worktree"):
         value = config_value(os.path.join(common_dir, name_of_file), "core", name) or value
     return value.lower() in ("true", "yes", "on", "1")
+
+
+def config_files(common_dir: str | None, env: Mapping[str, str]) -> list[str]:
+    """Returns the files of git's config, the repository's first, as `git config` finds them."""
+    home = env.get("HOME")
+    own = env.get("XDG_CONFIG_HOME") or (os.path.join(home, ".config") if home else None)
+    inner = ("config.worktree", "config") if common_dir is not None else ()
+    files = [os.path.join(common_dir or "", name) for name in inner]
+    if env.get("GIT_CONFIG_GLOBAL"):
+        files.append(env["GIT_CONFIG_GLOBAL"])
+    else:
+        files += [os.path.join(home, ".gitconfig")] if home else []
+        files += [os.path.join(own, "git", "config")] if own else []
+    if not env.get("GIT_CONFIG_NOSYSTEM"):
+        files.append("/etc/gitconfig")
+    return files
 
 
 def config_value(

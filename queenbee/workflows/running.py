@@ -19,6 +19,7 @@ from queenbee.documents.ralph.verify import describe_checks, verify_bead
 from queenbee.documents.sprints.executions import describe_judges, has_history, sprint_verdict
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import InvalidInput
+from queenbee.store.host_tokens import without_tokens
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.locks import documents_lock, gate_runs
 from queenbee.workflows.verifications import recorder, without_secrets
@@ -113,13 +114,14 @@ def check_runner(
     on_progress: Watcher | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> CheckRunner:
-    """Returns the runner of a hive's checks; `env` is the caller's whole environment.
+    """Returns the runner of a hive's checks; of `env`, the caller's whole environment, it has all
+    but tokens, which a row must not ask for.
 
     Raises `UnknownDroid` for an unknown actor: its runs could not be recorded.
     """
     return CheckRunner(
         cwd=hive.layout.tree,
-        env=env,
+        env=without_tokens(env, hive.layout.common_dir),
         evidence_dir=evidence_dir(hive.layout),
         now_ms=hive.now_ms,
         record=recorder(hive),

@@ -159,4 +159,4 @@ def _check(hive: Hive) -> tuple[Check, int]:
     seen = seen_check(hive, rules)
     if seen is None:
         raise no_check(hive.layout.tree)
-    return check_of(seen, rules.check_timeout_s), rules.jobs
+    return check_of(seen, rules.check_timeout_s, hive.layout.common_dir), rules.jobs

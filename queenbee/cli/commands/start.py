@@ -25,7 +25,6 @@ from queenbee.core.names import is_name
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, NotFound
 from queenbee.git import ownership
-from queenbee.git.landing.judged.judging import unseen
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS
@@ -235,6 +234,7 @@ def _ask_for_all(hive: Hive) -> None:
     be seen, and issues whose commands are not wait. Raises `Untrusted`.
     """
     from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
     from queenbee.git.landing.landing import seen_check  # noqa: PLC0415 - start-up
     from queenbee.git.landing.work import Rules  # noqa: PLC0415 - start-up
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.marked import Conflict
 from queenbee.core.conflicts.rules import both_added
 from queenbee.errors import ExternalFailure
@@ -103,8 +104,8 @@ class Merger:
 
     def commit(self, tree: str, *parents: str) -> str:
         """Returns a commit of a tree, for the next merge of a chain."""
-        words = [word for each in parents for word in ("-p", each)]
-        return self._git("commit-tree", *words, tree).decode().strip()
+        words = [f"-p{each}" for each in parents]
+        return self._git("commit-tree", *words, no_dash(tree)).decode().strip()
 
     def locate(self, files: Iterable[ConflictingFile]) -> None:
         """Sets the lines of these files, by one diff of all of them."""
@@ -144,7 +145,7 @@ class Merger:
                 for number, pair in enumerate(blobs)
             )
             trees.append(self._git("mktree", stdin=rows).decode().strip())
-        return self._git("diff-tree", "-p", "--no-renames", *CHANGES, *trees)
+        return self._git("diff-tree", "-p", "--no-renames", *CHANGES, *map(no_dash, trees))
 
     def programs(self, paths: Sequence[str]) -> dict[str, str]:
         """Returns the filter or merge driver that git would run for each of these paths."""

@@ -1,9 +1,10 @@
 """Landing: bringing a worktree's branch to the main branch, one after the other. ADR 0025.
 
 `landing` is the order of the steps, `work` what is asked and what comes of it, `landed_issue` what
-it means for an issue. `together` checks a branch with those who wait. `place` knows the two
-worktrees, `joining` the strategies, `conflicts` what needs nobody; `commands` runs git. `promised`
-and `healing` are for those who come after one that was killed.
+it means for an issue. `judged` finds the check that judges it. `together` checks a branch with
+those who wait. `place` knows the two worktrees, `joining` the strategies, `conflicts` what needs
+nobody; `commands` runs git. `promised` and `healing` are for those who come after one that was
+killed.
 """
 
 from __future__ import annotations

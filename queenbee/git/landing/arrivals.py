@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, one_line, quotation, some
 from queenbee.git.landing.commands import RAW, git, is_commit
 from queenbee.git.run import names_in
@@ -95,7 +96,7 @@ class Incoming:
         `changed` are the files of the branch that count.
         """
         tree = self._place.tree
-        listed = log(tree, f"{self._own}..{tip}", "--")
+        listed = log(tree, no_dash(f"{self._own}..{tip}"), "--")
         if not listed:
             return []
         commits = [each[0] for each in listed]
@@ -147,7 +148,7 @@ def undone(
     """
     now = {path: new for path, (old, new) in changed.items() if old != new and path[:7] != _HIVE}
     named = now if len(now) <= _MOST_NAMED else ()
-    listed = log(tree, *_RECENT, target, f"^{since}", "--", *named) if now else []
+    listed = log(tree, *_RECENT, no_dash(target), f"^{since}", "--", *named) if now else []
     later: dict[str, list[str]] = {}
     back: dict[str, list[str]] = {}
     for commit, _, _, files in listed:
@@ -157,15 +158,19 @@ def undone(
                 back.setdefault(path, [*later[path]])
     if not back:
         return []
-    asked = ("diff", "-z", "-M", "--diff-filter=D", "--name-only", target, "HEAD", "--")
+    asked = ("diff", "-z", "-M", "--diff-filter=D", "--name-only", no_dash(target), "HEAD", "--")
     gone = set(names_in(git(*asked, cwd=tree)))
     kept = [path for path in back if set(now[path]) != {"0"} or path in gone]
-    said = git("log", "--format=%B", f"{target}..HEAD", "--", cwd=tree).decode(errors="replace")
+    said = git("log", "--format=%B", no_dash(f"{target}..HEAD"), "--", cwd=tree).decode(
+        errors="replace"
+    )
     meant = {*_REVERTED.findall(said)}
     found = []
     for commit, author, subject, _ in listed:
         paths = sorted(path for path in kept if commit in back[path])
-        parts = meant and git(*_PARTS, commit, f"^{commit}^", "--", cwd=tree).decode().split()
+        parts = (
+            meant and git(*_PARTS, no_dash(commit), f"^{commit}^", "--", cwd=tree).decode().split()
+        )
         if paths and not meant.intersection(parts):
             found.append(Arrival(commit, subject, author, paths))
     return found

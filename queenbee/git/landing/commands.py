@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Program, run_process
-from queenbee.core.command_lines import git_line, shell_line
+from queenbee.core.command_lines import git_line, no_dash, shell_line
 from queenbee.git import run
 from queenbee.git.run import environment_of_user
 
@@ -53,7 +53,7 @@ RAW = ("--raw", "--no-abbrev", "--no-renames", "-r", "-z")
 
 def differing(tree: str, before: str, after: str) -> dict[str, list[str]]:
     """Returns the files that differ between two commits, as `contents` does."""
-    return contents(git("diff-tree", *RAW, before, after, "--", cwd=tree))
+    return contents(git("diff-tree", *RAW, no_dash(before), no_dash(after), "--", cwd=tree))
 
 
 def contents(raw: bytes) -> dict[str, list[str]]:

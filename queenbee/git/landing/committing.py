@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, one_line, shell_word
 from queenbee.git.changes import merge_heads
 from queenbee.git.landing.commands import ACTION, git, line
@@ -62,8 +63,8 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[
     if not _refuse_unfit(tree, sides, files, allow_secrets=allow_secrets) and not sides[1:]:
         return _shown(said)  # Only what a submodule has that is not committed there.
     # The index gets what was looked at, whatever the files are by now.
-    as_the_user("read-tree", "-i", "-m", files, cwd=tree)
-    status, out, err = user_git("commit", "--quiet", "-m", message, cwd=tree)
+    as_the_user("read-tree", "-i", "-m", no_dash(files), cwd=tree)
+    status, out, err = user_git("commit", "--quiet", f"--message={message}", cwd=tree)
     if status != 0:
         why = os.fsdecode(out + err)
         raise NotLanded(
@@ -117,7 +118,7 @@ def _stored(tree: str, everything: Sequence[str]) -> tuple[str, bytes]:
 def _take_back(tree: str, sides: Sequence[str]) -> None:
     """Takes the commit back that was just made, and leaves the files and the index."""
     head, *merged = sides
-    as_the_user("update-ref", "-m", ACTION, "HEAD", head, cwd=tree)
+    as_the_user("update-ref", "-m", ACTION, "HEAD", no_dash(head), cwd=tree)
     path = git("rev-parse", "--git-path", "MERGE_HEAD", cwd=tree)
     if merged:
         said = "".join(f"{each}\n" for each in merged).encode()

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.conflicts.marked import MARKER_SIZE, both_only_added
 from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, in_file, join
@@ -129,7 +130,9 @@ def with_markers(tree: str, changed: Mapping[str, Sequence[str]]) -> list[str]:
     found = []
     for path, (before, _) in changed.items():
         if places := _marked_places(_read(tree, path)):
-            old = git("cat-file", "blob", before, cwd=tree) if set(before) != {"0"} else b""
+            old = (
+                git("cat-file", "blob", no_dash(before), cwd=tree) if set(before) != {"0"} else b""
+            )
             found += [path] if len(places) > len(_marked_places(old)) else []
     return found
 
@@ -204,7 +207,7 @@ class Unmerged:
         known: Fields = before if isinstance(before, dict) else {}
         commands.step.write(commands.step.name, joined={**known, path: blob})
         # The file before the index: a merge can be taken back at any moment in between.
-        filtered = git("cat-file", "--filters", f"--path={path}", blob, cwd=self._tree)
+        filtered = git("cat-file", "--filters", f"--path={path}", no_dash(blob), cwd=self._tree)
         safe_open.write(os.path.join(self._tree, path), filtered, os.O_TRUNC)
         literally = {"GIT_LITERAL_PATHSPECS": "1"}
         done = commands("add", "--", path, cwd=self._tree, env=literally)
@@ -231,9 +234,9 @@ class Unmerged:
             for stage in self._order:
                 paths.append(os.path.join(folder, stage))
                 with open(paths[-1], "wb") as file:
-                    file.write(git("cat-file", "blob", stages[stage][1], cwd=self._tree))
+                    file.write(git("cat-file", "blob", no_dash(stages[stage][1]), cwd=self._tree))
             size = f"--marker-size={MARKER_SIZE}"
-            return _merge_file("--diff3", size, *paths, cwd=self._tree)
+            return _merge_file("--diff3", size, "--", *paths, cwd=self._tree)
 
 
 def _merge_file(*arguments: str, cwd: str) -> bytes | None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.hive_files import is_record
@@ -125,7 +126,7 @@ def _take_back(
     if found.open == "rebase":
         # What git wrote for the first of its moves; aborting knows only what git tracks.
         _restore(commands, where.tree, *move, tell)
-    done = commands(found.open, "--abort", cwd=where.tree, to_the_end=True)
+    done = commands(no_dash(found.open), "--abort", cwd=where.tree, to_the_end=True)
     if done.status != 0:  # The step stays: the next one tries again.
         raise NotLanded(
             f"the {found.open} in {where.tree} cannot be taken back: {done.said}",
@@ -161,7 +162,9 @@ def put_in_index(
     paths: Collection[str],
     repository: dict[str, str] | None = None,
 ) -> None:
-    listed = git("diff-tree", "-r", "-z", "--no-renames", before, after, "--", cwd=tree)
+    listed = git(
+        "diff-tree", "-r", "-z", "--no-renames", no_dash(before), no_dash(after), "--", cwd=tree
+    )
     fields = names_in(listed)
     entries = [
         f"{said.split()[1]} {said.split()[3]}\t{path}\0"
@@ -191,7 +194,7 @@ def go_back(commands: Commands, step: Step, where: Where) -> None:
         )
     before, after = (_commit(where.tree, each) for each in ("HEAD", f"refs/heads/{where.branch}"))
     step.write("return", branch=where.branch, before=before, after=after)
-    done = commands("checkout", "-q", where.branch, "--", cwd=where.tree, to_the_end=True)
+    done = commands("checkout", "-q", no_dash(where.branch), "--", cwd=where.tree, to_the_end=True)
     if done.status != 0:
         raise NotLanded(
             f"{where.tree} cannot go back to {named([where.branch])}: {done.said}",
@@ -278,7 +281,7 @@ def _is_touched(tree: str, before: str, theirs: str, joined: Fields) -> bool:
 def _is_joined(tree: str, path: str, blob: object) -> bool:
     if not is_commit(blob):
         return False
-    filtered = git("cat-file", "--filters", f"--path={path}", str(blob), cwd=tree)
+    filtered = git("cat-file", "--filters", f"--path={path}", no_dash(str(blob)), cwd=tree)
     return _content(os.path.join(tree, path)) == filtered
 
 
@@ -340,7 +343,9 @@ def restore(
     if all(index.get(each.path) == each.after for each in changed):
         # Files and index were moved, the branch was not: git takes both back, and knows which
         # files have other changes.
-        done = commands("read-tree", "-m", "-u", after, before, cwd=tree, to_the_end=True)
+        done = commands(
+            "read-tree", "-m", "-u", no_dash(after), no_dash(before), cwd=tree, to_the_end=True
+        )
         return [] if done.status == 0 else [each.path for each in changed]
     if any(index.get(each.path) != each.before for each in changed):
         return [each.path for each in changed if index.get(each.path) != each.before]
@@ -364,9 +369,9 @@ class _Change:
 
 
 def _changes(tree: str, before: str, after: str) -> list[_Change]:
-    fields = git("diff-tree", "-r", "-z", "--no-renames", before, after, "--", cwd=tree).split(
-        b"\0"
-    )
+    fields = git(
+        "diff-tree", "-r", "-z", "--no-renames", no_dash(before), no_dash(after), "--", cwd=tree
+    ).split(b"\0")
     found = []
     for said, path in zip(fields[::2], fields[1::2], strict=False):
         old_mode, new_mode, old, new, _ = said.decode().lstrip(":").split()
@@ -429,7 +434,7 @@ def _wanted(tree: str, blob: _Blob, path: str, revision: str) -> bytes | None:
     how = "blob" if blob[0] == _LINK else "--filters"
     try:
         name = blob[1] if blob[0] == _LINK else f"{revision}:{path}"
-        return git("cat-file", how, name, cwd=tree)
+        return git("cat-file", how, no_dash(name), cwd=tree)
     except ExternalFailure:
         return None
 
@@ -464,14 +469,14 @@ def merge_in_memory(theirs: str, tree: str) -> list[str]:
     """Returns the tree that a merge into this worktree's commit makes, and then the files that are
     in conflict; nothing where git cannot merge the two.
     """
-    how = ("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", "HEAD", theirs)
-    status, out, _ = user_git(*how, cwd=tree)
+    how = ("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", "HEAD")
+    status, out, _ = user_git(*how, no_dash(theirs), cwd=tree)
     return names_in(out) if status in (0, 1) else []
 
 
 def _commit(tree: str, name: str = "HEAD") -> str:
     """Returns the id of a commit. Raises `ExternalFailure`: git that fails says nothing of it."""
-    return git("rev-parse", "--verify", name, cwd=tree).decode().strip()
+    return git("rev-parse", "--verify", no_dash(name), cwd=tree).decode().strip()
 
 
 def _first_line(path: str) -> str:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure
 from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, git, line
@@ -82,7 +83,7 @@ class Joining:
         nothing.
         """
         tree = self._place.tree
-        how = ("merge-tree", "--write-tree", "--no-messages", "-z", "HEAD", target)
+        how = ("merge-tree", "--write-tree", "--no-messages", "-z", "HEAD", no_dash(target))
         status, out, _ = user_git(*how, cwd=tree)
         listed = out.partition(b"\0")[2]
         return status == 1 and bool(Unmerged(tree, _MERGE_TARGET, listed).left(self.joins))
@@ -101,13 +102,13 @@ class Joining:
             return False
         if self._strategy == SQUASH:
             listed = git(
-                "rev-list", "--reverse", "--no-merges", f"{before}..{head}", cwd=place.tree
+                "rev-list", "--reverse", "--no-merges", no_dash(f"{before}..{head}"), cwd=place.tree
             )
             commits = listed.decode().split()
             if commits:
                 message = self._by_hook(self._squashed(commits, subject, self.joined[known:]))
                 commit = self.commit("HEAD", [before], message, self.top(commits[0]).author)
-                how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", commit)
+                how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", no_dash(commit))
                 return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
         return True
 
@@ -145,7 +146,9 @@ class Joining:
         self._commands.wait_for_index(place.git_dir)
         step.write("merge" if ours else "try", before=place.head(), after=target)
         how = ("--no-edit", "--commit", "--no-squash", "--no-stat", "--ff" if ours else "--no-ff")
-        done = self._commands("merge", *how, "-m", message, target, cwd=place.tree)
+        done = self._commands(
+            "merge", *how, f"--message={message}", no_dash(target), cwd=place.tree
+        )
         if done.status == 0:
             return
         if self._resolve(stage):
@@ -167,7 +170,7 @@ class Joining:
         place.refuse_overwriting(target, replays=True)
         self._commands.wait_for_index(place.git_dir)
         self._commands.step.write("rebase", before=place.head(), after=target)
-        done = self._commands("rebase", target, cwd=place.tree)
+        done = self._commands("rebase", no_dash(target), cwd=place.tree)
         self._go_on_rebasing(done)
 
     def _go_on_rebasing(self, done: Done) -> None:
@@ -209,7 +212,9 @@ class Joining:
             safe_open.write(path, _paragraph(joined).encode(errors="surrogateescape"), os.O_APPEND)
 
     def _is_linear(self, target: str) -> bool:
-        merges = git("rev-list", "--count", "--merges", f"{target}..HEAD", cwd=self._place.tree)
+        merges = git(
+            "rev-list", "--count", "--merges", no_dash(f"{target}..HEAD"), cwd=self._place.tree
+        )
         return not int(merges)
 
     def _put_first(self, target: str, top: Top, *, is_new: bool) -> None:
@@ -241,13 +246,13 @@ class Joining:
         return self._made.get(commit) or Top.of(self._place.objects, commit)
 
     def _is_published(self, commit: str) -> bool:
-        asked = ("for-each-ref", "--count=1", "--contains", commit, "refs/remotes")
+        asked = ("for-each-ref", "--count=1", "--contains", no_dash(commit), "refs/remotes")
         return line(*asked, cwd=self._place.tree) is not None
 
     def _squash(self, target: str, top: Top) -> None:
         """Makes one commit of the branch's, with the target as its parent."""
         tree = self._place.tree
-        listed = git("rev-list", "--reverse", "--no-merges", f"{target}..HEAD", cwd=tree)
+        listed = git("rev-list", "--reverse", "--no-merges", no_dash(f"{target}..HEAD"), cwd=tree)
         commits = listed.decode().split()
         if not commits or top.parents == [target]:
             return
@@ -259,9 +264,11 @@ class Joining:
     ) -> str:
         tree = self._place.tree
         if len(commits) == 1:
-            said = git("show", "-s", "--format=%B", commits[0], cwd=tree).decode(errors="replace")
+            said = git("show", "-s", "--format=%B", no_dash(commits[0]), cwd=tree).decode(
+                errors="replace"
+            )
             return said.rstrip("\n") + _paragraph(joined)
-        subjects = git("show", "-s", "--format=* %s", *commits, "--", cwd=tree)
+        subjects = git("show", "-s", "--format=* %s", *map(no_dash, commits), "--", cwd=tree)
         subject = subject or f"Squash branch '{self._place.branch}'"
         return f"{subject}\n\n{subjects.decode(errors='replace')}{_paragraph(joined)}"
 
@@ -289,7 +296,7 @@ class Joining:
         commit = self.commit(head, parents, message, author)
         # The files are the same, so that only the branch moves; and only from where it was.
         ref = f"refs/heads/{self._place.branch}"
-        how = ("update-ref", "-m", ACTION, ref, commit, head)
+        how = ("update-ref", "-m", ACTION, ref, no_dash(commit), no_dash(head))
         done = self._commands(*how, cwd=self._place.tree)
         if done.status != 0:
             raise _refused(f"{self._place.branch} cannot be moved", done)
@@ -299,14 +306,14 @@ class Joining:
     ) -> str:
         """Makes a commit with the files of another one, or of a tree; returns it."""
         tree = self._place.tree
-        options = [word for parent in parents for word in ("-p", parent)]
+        options = [f"-p{parent}" for parent in parents]
         if self._signs:
             options.append("-S")
         with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(message.rstrip("\n") + "\n")
             file.flush()
             done = self._commands(
-                *("commit-tree", f"{head}^{{tree}}", *options, "-F", file.name),
+                *("commit-tree", no_dash(f"{head}^{{tree}}"), *options, f"-F{file.name}"),
                 cwd=tree,
                 env=author,
             )

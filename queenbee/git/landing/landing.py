@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.checks.processes import Interrupts
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, shell_word, some
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
@@ -235,9 +236,12 @@ class _One:
             place.take_branch_to(commit, head)
         elif head and head != commit and not own and place.head() == head:
             self.step.write("merge", before=head, after=commit)
-            how = ["merge", "--ff-only", "--no-stat", "--no-overwrite-ignore", commit]
+            how = ["merge", "--ff-only", "--no-stat", "--no-overwrite-ignore", no_dash(commit)]
             if self.rules.strategy != MERGE:
-                how = ["checkout", "-q", "--no-overwrite-ignore", "-B", place.branch, commit, "--"]
+                how = [
+                    *("checkout", "-q", "--no-overwrite-ignore", f"-B{place.branch}"),
+                    *(no_dash(commit), "--"),
+                ]
             done = self.commands(*how, cwd=place.tree, to_the_end=True)
             if done.status != 0:
                 self._tell(f"this worktree stays as it was: {' '.join(done.said.split())}")
@@ -485,7 +489,7 @@ class _One:
             self.commands.wait_for_index(place.common_dir)
             with suppress(QueenError):  # Git then says what is in the way.
                 healing.keep_in_index(place.main_tree, **where, carried=self._carried)
-            how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", head)
+            how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", no_dash(head))
             done = self.commands("merge", *how, cwd=place.main_tree, step=step, to_the_end=True)
             if place.has(head):
                 step.end()

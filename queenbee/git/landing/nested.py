@@ -8,6 +8,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word
 from queenbee.errors import ExternalFailure
 from queenbee.git.landing.commands import git
@@ -69,7 +70,7 @@ def unregistered(paths: Sequence[str]) -> NotLanded:
 
 def _registered(tree: str, files: str) -> dict[str, str]:
     """Returns the name of each submodule, by its path, that a commit or a tree has."""
-    asked = ("config", "--blob", f"{files}:.gitmodules", "--null", "--get-regexp")
+    asked = ("config", "--blob", no_dash(f"{files}:.gitmodules"), "--null", "--get-regexp")
     try:
         said = names_in(git(*asked, r"^submodule\..*\.path$", cwd=tree))
     except ExternalFailure:  # There is no such file, or none can read it.
@@ -91,7 +92,7 @@ def _is_only_here(tree: str, path: str, name: str | None, link: Change) -> bool:
     unpushed = False
     for folder in folders:
         with suppress(ExternalFailure):  # It has no such commit.
-            asked = ("rev-list", "-1", link.blob, "--not", "--remotes", "--")
+            asked = ("rev-list", "-1", no_dash(link.blob), "--not", "--remotes", "--")
             if os.path.lexists(folder):
                 if not git(*asked, cwd=tree, repository={"GIT_DIR": folder}):
                     return False

@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
@@ -93,7 +94,7 @@ class Place:
 
     def commit(self, name: str, kind: str = "commit") -> str:
         """Returns the id of a commit, or of its tree."""
-        asked = ("rev-parse", "--verify", f"{name}^{{{kind}}}")
+        asked = ("rev-parse", "--verify", no_dash(f"{name}^{{{kind}}}"))
         return git(*asked, cwd=self.tree).decode().strip()
 
     @property
@@ -197,10 +198,12 @@ class Place:
             return
         # Of the result: git also moves files of the target into folders that the branch renamed.
         added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", "-z")
-        new = set(names_in(git(*added, "HEAD", *merged, "--", cwd=self.tree)))
+        new = set(names_in(git(*added, "HEAD", *map(no_dash, merged), "--", cwd=self.tree)))
         if replays:
-            new.update(names_in(git("ls-tree", "-r", "-z", "--name-only", target, cwd=self.tree)))
-            commits = git("rev-list", f"{target}..HEAD", "--", cwd=self.tree)
+            new.update(
+                names_in(git("ls-tree", "-r", "-z", "--name-only", no_dash(target), cwd=self.tree))
+            )
+            commits = git("rev-list", no_dash(f"{target}..HEAD"), "--", cwd=self.tree)
             files = ("diff-tree", "--stdin", "--no-commit-id", "-r", "-m", "-z", "--name-only")
             new.update(names_in(git(*files, "--no-renames", cwd=self.tree, stdin=commits)))
         there = {path: way for path in new if (way := _in_the_way(self.tree, path)) is not None}
@@ -218,7 +221,7 @@ class Place:
         there are no commits to land, or they name one of another repository that is only here.
         """
         # A `.gitmodules` may ask git not to show that a submodule has moved.
-        wanted = ("diff", *RAW, "--ignore-submodules=none", self.target_ref, "HEAD", "--")
+        wanted = ("diff", *RAW, "--ignore-submodules=none", no_dash(self.target_ref), "HEAD", "--")
         changed = contents(git(*wanted, cwd=self.tree))
         if not changed and self.has(self.head()):
             raise NotLanded(
@@ -259,7 +262,7 @@ class Place:
                 raise self._replaces_hive(path)
 
     def _hive(self, revision: str) -> dict[str, str]:
-        listed = git("ls-tree", "-r", "-t", "-z", revision, "--", _HIVE, cwd=self.tree)
+        listed = git("ls-tree", "-r", "-t", "-z", no_dash(revision), "--", _HIVE, cwd=self.tree)
         entries = (each.partition(b"\t") for each in listed.split(b"\0") if each)
         return {os.fsdecode(path): said.split()[0].decode() for said, _, path in entries}
 
@@ -283,7 +286,7 @@ class Place:
     def take_branch_to(self, commit: str, before: str) -> None:
         """Moves the branch to the commit that this worktree has without it."""
         ref = f"refs/heads/{self.branch}"
-        for how in (("update-ref", "-m", ACTION, ref, commit, before),
+        for how in (("update-ref", "-m", ACTION, ref, no_dash(commit), no_dash(before)),
                     ("symbolic-ref", "-m", ACTION, "HEAD", ref)):  # fmt: skip
             if self.commands(*how, cwd=self.tree, to_the_end=True).status != 0:
                 return go_back(self.commands, self.commands.step, self.own)
@@ -291,7 +294,7 @@ class Place:
 
     def has(self, commit: str) -> bool:
         """Returns whether the target has a commit."""
-        asked = ("merge-base", "--is-ancestor", commit, self.target_ref)
+        asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.target_ref))
         return self.tip() == commit or user_git(*asked, cwd=self.tree)[0] == 0
 
     def other(self, what: str) -> NotLanded:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.errors import QueenError
 from queenbee.git.hive_files import is_record
 from queenbee.git.landed import is_tracked, uncommitted
@@ -64,7 +65,7 @@ def _with_records(
     main, asked = place.main_tree, {"GIT_DIR": place.common_dir, "GIT_INDEX_FILE": index}
     asked["GIT_WORK_TREE"] = main
     try:
-        git("read-tree", commit, cwd=main, repository=asked)
+        git("read-tree", no_dash(commit), cwd=main, repository=asked)
         if since:
             put_in_index(main, target, tip, since, asked)
         with store.transaction():  # What git took away from the files is back in them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.errors import QueenError
 from queenbee.git.landing.commands import git, line
 from queenbee.store import safe_open
@@ -47,7 +48,7 @@ def mend(commands: Commands, tree: str, target: str) -> None:
     from queenbee.store.settings_file.merging import merged  # noqa: PLC0415 - start-up
 
     parents = git("rev-list", "--parents", "-n", "1", "HEAD", cwd=tree).decode().split()[1:]
-    base = line("merge-base", *parents, cwd=tree) if len(parents) == 2 else None
+    base = line("merge-base", *map(no_dash, parents), cwd=tree) if len(parents) == 2 else None
     if base is None or target not in parents:
         return
     sides = [_text(tree, f"{each}:{PATH}") or "" for each in (base, *parents)]
@@ -63,6 +64,6 @@ def mend(commands: Commands, tree: str, target: str) -> None:
 
 def _text(tree: str, name: str) -> str | None:
     try:
-        return git("cat-file", "blob", name, cwd=tree).decode()
+        return git("cat-file", "blob", no_dash(name), cwd=tree).decode()
     except (QueenError, UnicodeDecodeError):
         return None

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.kinds import KINDS
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, Unreachable, Unreadable
@@ -119,7 +120,7 @@ class Branch:
             )
         if (
             _ORDINARY.fullmatch(self.name) is None
-            and self._line("check-ref-format", "--branch", self.name) != self.name
+            and self._line("check-ref-format", "--branch", no_dash(self.name)) != self.name
         ):
             raise InvalidInput(
                 f"{printable(self.name)!r} cannot be a branch",
@@ -160,7 +161,7 @@ class Branch:
             *_FETCH,
             # A shallow or partial clone gets all of this branch: it is small, and all of it counts.
             *("--no-filter", "--refmap=", "--no-show-forced-updates"),
-            *(self.remote, f"+refs/heads/{self.name}:{self.ref}"),
+            *(no_dash(self.remote), f"+refs/heads/{self.name}:{self.ref}"),
             config={"fetch.fsckObjects": "true"},
         )
         if status == 0:
@@ -179,12 +180,12 @@ class Branch:
 
         A `git fetch` of the user gets all branches, this one too, by the filter of the clone.
         """
-        named = ("rev-list", "--objects", "--no-walk", "--missing=print", commit)
+        named = ("rev-list", "--objects", "--no-walk", "--missing=print", no_dash(commit))
         missing = [each[1:] for each in self._text(*named).split("\n") if each.startswith("?")]
         if not missing:
             return
         status, _, said = self._network(
-            *(*_FETCH, "--filter=blob:none", "--stdin", self.remote),
+            *(*_FETCH, "--filter=blob:none", "--stdin", no_dash(self.remote)),
             stdin="".join(f"{each}\n" for each in missing).encode(),
             config={"fetch.negotiationAlgorithm": "noop"},
         )
@@ -216,7 +217,7 @@ class Branch:
                 break
             at = read[0][0]
         try:
-            self._git("merge-base", "--is-ancestor", older, newer)
+            self._git("merge-base", "--is-ancestor", no_dash(older), no_dash(newer))
         except ExternalFailure:
             return False
         return True
@@ -237,7 +238,7 @@ class Branch:
             if not parents:
                 break
             at = parents[0]
-        return int(self._git("rev-list", "--count", "--first-parent", commit))
+        return int(self._git("rev-list", "--count", "--first-parent", no_dash(commit)))
 
     def _is_next(self, number: int, parents: Sequence[str]) -> bool:
         """Returns whether a commit may have this number: whoever can push can write any subject."""
@@ -339,10 +340,10 @@ class Branch:
             archive = kept or self._make_tree(folders[_ARCHIVE])
             folders[""].append(f"040000 tree {archive}\t{_ARCHIVE}")
         made = self._make_tree(folders[""])
-        parents = ["-p", parent] if parent else []
+        parents = [f"-p{parent}"] if parent else []
         said = f"queenbee: {number}\n".encode()
         return git(
-            *("commit-tree", made, *parents),
+            *("commit-tree", no_dash(made), *parents),
             cwd=self._cwd,
             stdin=said,
             repository=_NOBODY,
@@ -358,8 +359,8 @@ class Branch:
         self._unlock()
         status, out, said = self._network(
             *("push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed"),
-            *("--progress", "--recurse-submodules=no", self.remote),
-            f"{commit}:refs/heads/{self.name}",
+            *("--progress", "--recurse-submodules=no", no_dash(self.remote)),
+            no_dash(f"{commit}:refs/heads/{self.name}"),
         )
         if status == 0:
             self._note_pushed(commit)
@@ -396,7 +397,7 @@ class Branch:
         """
         for pause_s in _UNTIL_UNLOCKED_S:
             with suppress(ExternalFailure):
-                self._git("update-ref", self.ref, commit)
+                self._git("update-ref", self.ref, no_dash(commit))
                 return
             time.sleep(pause_s)
 

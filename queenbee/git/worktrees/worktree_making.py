@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import suggested
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.hooks import INSTALLED, HookFolder, states
@@ -141,7 +142,7 @@ class _Making:
         if here is None:
             raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")
         top = here.main_tree or here.common_dir
-        if line("check-ref-format", "--branch", name, cwd=top, repository={}) != name:
+        if line("check-ref-format", "--branch", no_dash(name), cwd=top, repository={}) != name:
             raise InvalidInput(f"{name!r} cannot be the name of a branch", hint="choose another")
         if path is None:
             parent, repository = os.path.split(top)
@@ -199,7 +200,9 @@ class _Making:
 
     def _commit(self) -> str:
         base = self._from or target_branch(self._layout) or "HEAD"
-        found = line("rev-parse", "--verify", f"{base}^{{commit}}", cwd=self._top, repository={})
+        found = line(
+            "rev-parse", "--verify", no_dash(f"{base}^{{commit}}"), cwd=self._top, repository={}
+        )
         if found is None and self._from:
             raise NotFound(
                 f"there is no branch {base} to begin with", hint=suggested("git fetch origin", base)
@@ -216,9 +219,9 @@ class _Making:
         found = self._found()
         if found is None or not self._is_complete(found):
             self._clear()
-            new = ("-b", self.branch, "--", self.path, str(self._base))
-            rest = new if self._base else ("--", self.path, self.branch)
-            as_the_user("worktree", "add", "--quiet", *rest, cwd=self._top)
+            new = [f"-b{self.branch}"] if self._base else []
+            values = (self.path, self._base or self.branch)
+            as_the_user("worktree", "add", "--quiet", *new, "--", *values, cwd=self._top)
             found = self._found()
             if found is None:
                 raise ExternalFailure(f"git made no worktree at {self.path}", program="git")

@@ -13,7 +13,7 @@ import warnings
 from queenbee.core.glob.chars import fold
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.git_trees import config_value, folds_case, name_in_index
+from queenbee.store.git_trees import config_files, config_value, folds_case, name_in_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,14 +72,7 @@ def _of_the_user(common_dir: str, env: Mapping[str, str]) -> str | None:
     """Returns the file that `core.excludesFile` names, or git's default for it."""
     home = env.get("HOME")
     own = env.get("XDG_CONFIG_HOME") or (os.path.join(home, ".config") if home else None)
-    files = [os.path.join(common_dir, name) for name in ("config.worktree", "config")]
-    if env.get("GIT_CONFIG_GLOBAL"):
-        files.append(env["GIT_CONFIG_GLOBAL"])
-    else:
-        files += [os.path.join(home, ".gitconfig")] if home else []
-        files += [os.path.join(own, "git", "config")] if own else []
-    if not env.get("GIT_CONFIG_NOSYSTEM"):
-        files.append("/etc/gitconfig")
+    files = config_files(common_dir, env)
     named = (config_value(path, "core", "excludesfile") for path in files)
     said = next((each for each in named if each is not None), None)
     if said is None:

@@ -73,11 +73,9 @@ class Owner:
         self.call("import", f"-i{path}", actor=actor)
         unlink(path)
 
-    def call(
-        self, command: str, *options: str, values: Sequence[str] | None = None, actor: str
-    ) -> str:
+    def call(self, *words: str, values: Sequence[str] | None = None, actor: str) -> str:
         """Runs the program and returns what it printed. Raises `ExternalFailure`."""
-        asked = command_line(self.name, command, *options, values=values)
+        asked = command_line(self.name, *words, values=values)
         shown = " ".join(map(shell_word, asked))
         program = _path_of(self.name, self._layout.tree)
         if program is None:
@@ -87,7 +85,7 @@ class Owner:
             )
         try:
             done = subprocess.run(
-                command_line(program, f"--actor={actor}", command, *options, values=values),
+                command_line(program, f"--actor={actor}", *words, values=values),
                 cwd=os.path.dirname(self._layout.beads_dir),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,

@@ -335,9 +335,9 @@ class Tracker:
         made = self._call("create", "--silent", *options, values=[title]).split()
         return made[-1] if made else ""
 
-    def _call(self, command: str, *options: str, values: Sequence[str] | None = None) -> str:
+    def _call(self, *words: str, values: Sequence[str] | None = None) -> str:
         assert self.owner is not None
-        return self.owner.call(command, *options, values=values, actor=self._hive.author)
+        return self.owner.call(*words, values=values, actor=self._hive.author)
 
 
 _OPTION = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.conflicts import with_markers
@@ -106,7 +107,7 @@ class Batch:
         """Goes to a commit without a branch; returns whether git did."""
         step, place = self._commands.step, self._place
         step.write("try", branch=place.branch, before=place.head(), after=commit)
-        how = ("checkout", "-q", "--no-overwrite-ignore", "--detach", commit)
+        how = ("checkout", "-q", "--no-overwrite-ignore", "--detach", no_dash(commit))
         return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
 
     def _add(self, offer: Offer, is_held: Callable[[Offer, list[str]], bool]) -> None:
@@ -134,7 +135,7 @@ class Batch:
     def _back_to(self, commit: str) -> None:
         """Leaves a merge out, also one that git made and then said that it failed."""
         if self._place.head() != commit:
-            how = ("reset", "-q", "--keep", commit)
+            how = ("reset", "-q", "--keep", no_dash(commit))
             done = self._commands(*how, cwd=self._place.tree, to_the_end=True)
             if done.status != 0:
                 raise NotLanded(
@@ -142,7 +143,7 @@ class Batch:
                 )
 
     def _move(self, commit: str, before: str) -> None:
-        how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", commit, before)
+        how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", no_dash(commit), no_dash(before))
         done = self._commands(*how, cwd=self._place.tree, to_the_end=True)
         if done.status != 0:
             raise NotLanded(f"git cannot move to {commit[:10]}: {done.said}", hint="queen land")

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts, Program, run_process
-from queenbee.core.command_lines import shell_line
+from queenbee.core.command_lines import no_dash, shell_line
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
 from queenbee.git.run import environment_of_user, git
+from queenbee.store.host_tokens import without_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -107,7 +108,7 @@ class Copies:
     def _verdict(self, commit: str) -> Verdict:
         tree = self._free.get()
         try:
-            how = ("checkout", "-q", "--force", "--detach", commit, "--")
+            how = ("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
             git(*how, cwd=tree, repository={}, config={"core.hooksPath": os.devnull})
             git("clean", "-fdq", cwd=tree, repository={})
             return run_check(self._check, tree, self._interrupts)
@@ -115,6 +116,6 @@ class Copies:
             self._free.put(tree)
 
 
-def check_of(command: SeenCommand, timeout_s: float) -> Check:
-    """Returns a check with the environment of the user."""
-    return Check(command, timeout_s, environment_of_user())
+def check_of(command: SeenCommand, timeout_s: float, common_dir: str | None) -> Check:
+    """Returns a check with the environment of the user, without tokens."""
+    return Check(command, timeout_s, without_tokens(environment_of_user(), common_dir))

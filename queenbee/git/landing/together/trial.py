@@ -64,7 +64,8 @@ class Trial:
     def judge_by(self, rules: Rules, check: SeenCommand | None) -> None:
         """Takes these rules and their check from here on."""
         self._rules = rules
-        self._check = check_of(check, rules.check_timeout_s) if check else None
+        where = self._place.common_dir
+        self._check = check_of(check, rules.check_timeout_s, where) if check else None
 
     def run(self, turn: LandingTurn, head: str) -> tuple[str, str | None]:
         """Returns the commit that was checked, and what failed of this branch alone, or None."""

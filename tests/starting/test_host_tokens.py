@@ -1,0 +1,133 @@
+"""Tokens of code hosts and the ssh-agent: which processes get them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bead_files import put_bead, ralph_bead
+from hives import QuickQueen, commit_file, git
+from teams import WORKS, Team
+
+from queenbee.store.host_tokens import NAMES, without_tokens
+
+SECRETS = {
+    "GH_TOKEN": "ghp", "GITLAB_TOKEN": "glpat", "SSH_AUTH_SOCK": "/nowhere", "CI_JOB_TOKEN": "ci",
+}  # fmt: skip
+OTHERS = {"ANTHROPIC_API_KEY": "key", "JAVA_HOME": "/java"}
+SHOWN = f"env | grep -E '^({'|'.join([*SECRETS, *OTHERS])})=' | sort"
+
+
+@pytest.fixture
+def tree(repo: Path, tmp_path: Path) -> Path:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "one"), "-b", "one")
+    commit_file(tmp_path / "one", "new.txt", "one\n")
+    return tmp_path / "one"
+
+
+def names(path: Path) -> list[str]:
+    """Returns the variables that were written to a file."""
+    return [each.partition("=")[0] for each in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**SECRETS, **OTHERS}.items():
+        monkeypatch.setenv(name, value)
+
+
+class TestTheCheckOfALanding:
+    def test_gets_the_environment_without_them(
+        self, quick: QuickQueen, tree: Path, tmp_path: Path, environment: None
+    ) -> None:
+        check = f"{SHOWN} > {tmp_path / 'out'}"
+        assert quick("land", "--check", check, as_="ui", cwd=tree).code == 0
+        assert names(tmp_path / "out") == ["ANTHROPIC_API_KEY", "JAVA_HOME"]
+
+    def test_gets_those_that_the_git_config_of_this_machine_names(
+        self, quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, environment: None
+    ) -> None:
+        git(repo, "config", "queenbee.env", "GH_TOKEN, SSH_AUTH_SOCK")
+        check = f"{SHOWN} > {tmp_path / 'out'}"
+        assert quick("land", "--check", check, as_="ui", cwd=tree).code == 0
+        got = names(tmp_path / "out")
+        assert got == ["ANTHROPIC_API_KEY", "GH_TOKEN", "JAVA_HOME", "SSH_AUTH_SOCK"]
+
+    def test_leaves_them_to_git_and_its_hooks(
+        self, quick: QuickQueen, tree: Path, repo: Path, tmp_path: Path, environment: None
+    ) -> None:
+        hook = repo / ".git" / "hooks" / "pre-commit"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\n{SHOWN} > {tmp_path / 'out'}\n")
+        hook.chmod(0o755)
+        (tree / "more.txt").write_text("more\n")
+        assert quick("land", "-m", "more", "--check", "true", as_="ui", cwd=tree).code == 0
+        assert set(SECRETS) <= set(names(tmp_path / "out"))
+
+
+def test_a_bead_cannot_ask_for_them(
+    quick: QuickQueen, repo: Path, tmp_path: Path, environment: None
+) -> None:
+    bead = ralph_bead("gt-1", f"{SHOWN} > {tmp_path / 'out'}; true")
+    bead["dod"]["verifiers"][0]["env"] = [*SECRETS, "JAVA_HOME"]
+    put_bead(repo, bead)
+    assert quick("verify", "gt-1", as_="ui").code == 0
+    assert names(tmp_path / "out") == ["JAVA_HOME"]
+
+
+@pytest.mark.slow
+class TestAnAgent:
+    def test_gets_its_own_keys_and_the_person_is_told_of_the_others(self, team: Team) -> None:
+        team.issues(1)
+        team.queen.env |= {**SECRETS, **OTHERS}
+        ran = team.start("ui", "--agent", team.agent(f"{SHOWN} > {team.bin / 'out'}\n{WORKS}"))
+        assert ran.code == 0, ran
+        assert names(team.bin / "out") == ["ANTHROPIC_API_KEY", "JAVA_HOME"]
+        assert "agents do not get CI_JOB_TOKEN, GH_TOKEN, GITLAB_TOKEN, SSH_AUTH_SOCK" in ran.out
+
+    def test_gets_those_that_the_git_config_of_this_machine_names(self, team: Team) -> None:
+        team.issues(1)
+        git(team.repo, "config", "queenbee.env", "GH_TOKEN")
+        team.queen.env |= {**SECRETS, **OTHERS}
+        ran = team.start("ui", "--agent", team.agent(f"{SHOWN} > {team.bin / 'out'}\n{WORKS}"))
+        assert names(team.bin / "out") == ["ANTHROPIC_API_KEY", "GH_TOKEN", "JAVA_HOME"]
+        assert "agents do not get CI_JOB_TOKEN, GITLAB_TOKEN, SSH_AUTH_SOCK" in ran.out
+
+    def test_does_its_landing_with_all_that_the_person_has(self, team: Team) -> None:
+        hook = team.repo / ".git" / "hooks" / "post-commit"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\n{SHOWN} > {team.bin / 'hook'}\n")
+        hook.chmod(0o755)
+        team.set("land.check", f"{SHOWN} > {team.bin / 'check'}; true")
+        team.issues(1)
+        team.queen.env |= {**SECRETS, **OTHERS}
+        assert team.start("ui", "--agent", team.agent(WORKS)).code == 0
+        assert set(SECRETS) <= set(names(team.bin / "hook"))
+        assert names(team.bin / "check") == ["ANTHROPIC_API_KEY", "JAVA_HOME"]
+
+
+class TestTheConfig:
+    def test_of_a_clone_is_not_read(self, tmp_path: Path) -> None:
+        """A clone delivers files of the tree, and neither `.git/config` nor the user's."""
+        (tmp_path / ".gitconfig").write_text("[queenbee]\n\tenv = GH_TOKEN\n")
+        env = {**SECRETS, "HOME": str(tmp_path / "home"), "GIT_CONFIG_NOSYSTEM": "1"}
+        assert "GH_TOKEN" not in without_tokens(env, str(tmp_path / ".git"))
+
+    @pytest.mark.parametrize("place", [".gitconfig", ".config/git/config"])
+    def test_of_the_user_counts(self, tmp_path: Path, place: str) -> None:
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("[queenbee]\n\tenv = GH_TOKEN\n")
+        env = {**SECRETS, "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+        assert without_tokens(env, None).keys() & NAMES == {"GH_TOKEN"}
+
+    def test_of_the_repository_comes_first(self, tmp_path: Path) -> None:
+        (tmp_path / ".gitconfig").write_text("[queenbee]\n\tenv = GH_TOKEN\n")
+        (tmp_path / "config").write_text("[queenbee]\n\tenv = CI_JOB_TOKEN\n")
+        env = {**SECRETS, "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+        assert without_tokens(env, str(tmp_path)).keys() & NAMES == {"CI_JOB_TOKEN"}
+
+
+def test_the_page_names_each_of_them() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    assert [each for each in sorted(NAMES) if f"`{each}`" not in page] == []
