@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import command_line
@@ -12,6 +13,8 @@ from queenbee.core.text import printable
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.unfinished import Unfinished, WorktreeKeeper
+from queenbee.git.worktrees.bead_place import sprint_worktree
+from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.starting.child import UNKNOWN, Child
 from queenbee.starting.sprint import Sprint, Step
 from queenbee.starting.worker import Worker, message_of
@@ -66,6 +69,7 @@ class BeadWorker(Worker):
     def _go_on(self, held: Assignment) -> None:
         """Does the next step of a bead."""
         sprint = self._on(held)
+        self._make_sprint_fit(sprint)
         self.entry.path, self._ahead = sprint.path, self._unlanded()
         step = self._step = sprint.step(self._why)
         if step.what == "give up":
@@ -87,6 +91,11 @@ class BeadWorker(Worker):
         if self._sprint is None or self._sprint.issue_id != held.issue_id:
             self._sprint = Sprint(self.home, held.issue_id, self.name, self.env, self.tell)
         return self._sprint
+
+    def _make_sprint_fit(self, sprint: Sprint) -> None:
+        again = partial(sprint_worktree, self.home, sprint.issue_id, self.name)
+        if self._mended(WorktreeMender(self.home, sprint.path, sprint.branch, again)):
+            sprint.reopen()
 
     def _start_step(self, sprint: Sprint, step: Step) -> None:
         session = ""
@@ -145,6 +154,7 @@ class BeadWorker(Worker):
         status = "timeout" if "silent" in ended else "failed" if ended else "completed"
         if not ended:
             try:
+                self._make_sprint_fit(sprint)
                 title = str(sprint.row.get("title") or "")
                 for said in commit_all(sprint.path, message_of(sprint.issue_id, title)):
                     self.tell(f"{self.name}: {said}")

@@ -100,12 +100,17 @@ class Sprint:
         self.path = sprint_worktree(home, issue_id, droid).path
         self._place = place
         self._target = target
+        self._env = env
         self.hive = type(home).open(self.path, droid=droid, env=env)
         self.redo = ""
         """Why what was judged well did not land."""
         self.tries = 0
         """How many attempts there were in this run."""
         self._judged = self.head()
+
+    def reopen(self) -> None:
+        """Opens its hive again, since its folder may be another one by now."""
+        self.hive = type(self.hive).open(self.path, droid=self._droid, env=self._env)
 
     @property
     def row(self) -> Fields:
@@ -119,6 +124,11 @@ class Sprint:
     def session(self) -> str:
         """The session of its team, or ""."""
         return team_session(self.hive, self.issue_id)
+
+    @property
+    def branch(self) -> str:
+        """The branch of the bead."""
+        return self._place.branch
 
     @property
     def makes_nothing(self) -> bool:

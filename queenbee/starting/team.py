@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from queenbee.git.landed import commit_records
 from queenbee.git.ownership import worktree_note
 from queenbee.git.worktrees.worktree_care import remove
 from queenbee.git.worktrees.worktree_making import add
+from queenbee.git.worktrees.worktree_mending import WorktreeMender, broken_place
 from queenbee.starting.bead_worker import BeadWorker
 from queenbee.starting.child import Child
 from queenbee.starting.clients import (
@@ -29,6 +31,7 @@ from queenbee.starting.clients import (
     shell_options,
 )
 from queenbee.starting.interactive import open_clients
+from queenbee.starting.worker import abort_landing
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
@@ -283,10 +286,18 @@ class Team:
         return list(dict.fromkeys([*filter(None, names), *_NAMES]))[:size]
 
     def _made(self, name: str, client: Client) -> Made:
-        """Returns an agent's worktree. Raises `InvalidInput`, and makes none, if its program would
-        not be there.
+        """Returns an agent's worktree, put right. Raises `InvalidInput`, and makes none, if its
+        program would not be there.
         """
         known = _path_of(self._hive, name)
+        entry = roster.read(self._hive.layout, name)
+        if known is not None and (entry is None or not entry.is_alive):
+            log = roster.log_path(self._hive.layout, name)
+            abort = partial(abort_landing, known, self._env, log)
+            add_again = partial(add, self._hive, name, path=known)
+            mender = WorktreeMender(self._hive, known, name, add_again)
+            for said in mender.mend(f"work-{name}", keeps_merge=True, abort=abort):
+                self._tell(f"{name}: {said}")
         made = add(self._hive, name, path=known)
         try:
             refuse_missing(client, made.path)
@@ -330,6 +341,7 @@ class Team:
         return BeadWorker(
             type(self._hive).open(made.path, droid=name, env=self._env),
             self._hive,
+            made,
             client,
             self._options(client) if client.loops else (),
             self._env,
@@ -384,7 +396,7 @@ def _path_of(hive: Hive, name: str) -> str | None:
     own = [each.path for each, note in notes if note is not None and note.is_for(name, None)]
     if len(own) > 1:
         raise Conflict(f"{name} has two worktrees: {', '.join(own)}", hint="queen worktree list")
-    return own[0] if own else None
+    return own[0] if own else broken_place(hive.layout, name)
 
 
 def sentences(ended: Ended) -> list[str]:

@@ -9,6 +9,7 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import CommandLine, command_line
@@ -18,14 +19,15 @@ from queenbee.errors import QueenError
 from queenbee.git.run import line
 from queenbee.git.touched import take_next
 from queenbee.git.unfinished import WorktreeKeeper
+from queenbee.git.worktrees.worktree_making import add
+from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.services.work import Nothing
 from queenbee.starting.child import Child
 from queenbee.starting.clients import ALONE, LOOP, path_of
 from queenbee.store import safe_open
 from queenbee.store.droids import agent_sessions, presence, roster
 from queenbee.store.droids.identity import VARIABLES
-from queenbee.store.git_files.worktrees import current_branch, target_branch
-from queenbee.store.git_trees import git_tree
+from queenbee.store.git_files.worktrees import target_branch
 from queenbee.store.host_tokens import without_tokens
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Assignment
     from queenbee.git.unfinished import Unfinished
+    from queenbee.git.worktrees.worktree_making import Made
     from queenbee.services.work import Begin
     from queenbee.starting.clients import Client
     from queenbee.store.layout import Layout
@@ -66,6 +69,8 @@ class Worker:
     """Opened in its worktree, under its name."""
     home: Hive
     """Of whoever started the team."""
+    made: Made
+    """Its worktree, to which it comes back from those of sprint beads."""
     client: Client
     options: Sequence[str]
     env: Mapping[str, str]
@@ -190,6 +195,9 @@ class Worker:
         """
         held = self._count_landed()
         if not self.entry.is_alive:
+            if held is None:
+                with suppress(QueenError, OSError):  # Else the next run does.
+                    self._make_fit()
             roster.forget(self.hive.layout, self.name)
         return held.issue_id if held is not None else ""
 
@@ -215,10 +223,7 @@ class Worker:
                 self.tell(f"{self.name} {_NO_ROOM} while others work: {why}")
             self.rest(_NO_ROOM, 5.0)
             return
-        here = git_tree(self.entry.path)
-        if here is not None and current_branch(here.git_dir) is None:
-            # A landing that was killed left it so: nothing is to be committed there.
-            self._abort_landing(self.entry.issue_id)
+        self._make_fit()
         taken = take_next(self.hive)
         if isinstance(taken, Nothing):
             if taken.is_end or not taken.counts["total"]:
@@ -228,6 +233,27 @@ class Worker:
                 self.rest(f"waits: {taken.state.replace('_', ' ')}", _LOOK_AGAIN_S)
             return
         self._run(taken)
+
+    def _make_fit(self) -> None:
+        """Puts its worktree right, whatever its last process did to it: the work is kept."""
+        path = self.made.path
+        add_again = partial(add, self.home, self.name, path=path)
+        if self._mended(WorktreeMender(self.home, path, self.made.branch, add_again)):
+            # The folder may be another one by now.
+            self.hive = type(self.hive).open(path, droid=self.name, env=self.env)
+
+    def _mended(self, mender: WorktreeMender) -> bool:
+        """Has a worktree be put right, tells what was wrong, and returns whether anything was."""
+        held = self.held()
+        name = f"{held.issue_id if held is not None else self.entry.issue_id}-{self.name}"
+        abort = partial(self._abort_landing, self.entry.issue_id)
+        said = []
+        for each in mender.mend(name, keeps_merge=held is not None, abort=abort):
+            said.append(each)
+            self.tell(f"{self.name}: {each}")
+        if self._why and said:  # What its next process reads.
+            self._why = "; ".join([self._why, *said])
+        return bool(said)
 
     def _run(self, begin: Begin) -> None:
         """Starts the agent on its issue."""
@@ -350,6 +376,7 @@ class Worker:
         return held
 
     def _land(self, issue_id: str) -> None:
+        self._make_fit()
         issue = self.hive.issues.get_or_none(issue_id)
         message = message_of(issue_id, issue.title if issue is not None else "")
         argv = command_line("queen", "land", values=[issue_id], message=message)
@@ -374,12 +401,9 @@ class Worker:
         self.rest("rests", min(_REST_S * 2.0**self._starts, _MOST_REST_S))
 
     def _abort_landing(self, issue_id: str) -> None:
-        argv = command_line("queen", "land", "--abort")
-        log = roster.log_path(self.hive.layout, self.name)
-        # What cannot be started must not fail as an attempt: whoever gives an issue back is here.
         with suppress(OSError, QueenError):
-            env = self._environment(issue_id)
-            Child.start(argv, cwd=self.entry.path, env=env, log=log).wait()
+            env, log = self._environment(issue_id), roster.log_path(self.hive.layout, self.name)
+            abort_landing(self.entry.path, env, log)
 
     def _put_away(self, held: Assignment) -> Unfinished | None:
         return WorktreeKeeper(self.home).set_aside(held)
@@ -390,6 +414,7 @@ class Worker:
         why = why or f"{self.name} gave it back after {ends} without a landing: {self._why}"
         self._abort_landing(held.issue_id)
         try:
+            self._make_fit()
             unfinished = self._put_away(held)
         except (QueenError, OSError) as error:
             self.gave_back[held.issue_id] = why
@@ -474,6 +499,14 @@ class Worker:
         if state != self.entry.state:
             self.entry.state, self.entry.since_ms = state, self.hive.now_ms()
         roster.write(self.hive.layout, self.entry)
+
+
+def abort_landing(path: str, env: Mapping[str, str], log: str) -> None:
+    """Takes back a landing that was killed in a worktree, if there is one; never fails, since an
+    issue can be given back without it.
+    """
+    with suppress(OSError, QueenError):
+        Child.start(command_line("queen", "land", "--abort"), cwd=path, env=env, log=log).wait()
 
 
 def message_of(issue_id: str, title: str) -> str:

@@ -1,0 +1,187 @@
+"""Puts the worktree of an agent right, whatever the agent has done to it: nothing is lost.
+
+Models check out a commit, remove `.git`, or leave a rebase open, and the next issue would find the
+worktree so. Called while nothing of the agent runs. Only what QueenBee made is put right.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import mentioned, suggested
+from queenbee.errors import Conflict, Unreadable
+from queenbee.git.landing.healing import Where, remove_locks
+from queenbee.git.ownership import worktree_note
+from queenbee.git.run import as_the_user, line
+from queenbee.git.unfinished import WorktreeKeeper, branch_part, open_operations
+from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import Worktree, target_branch
+from queenbee.store.git_trees import whole
+from queenbee.store.whole_files import write_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
+
+_YOUNG_S = 3.0
+"""A lock of the index that is younger may be that of a git which we do not see."""
+_TRIES = 20
+
+
+class WorktreeMender:
+    """Puts one worktree right that QueenBee made at `path`, with a branch; `make` makes it again on
+    that branch, once nothing is there any more.
+    """
+
+    def __init__(self, hive: Services, path: str, branch: str, make: Callable[[], object]) -> None:
+        self._hive = hive
+        self._path = path
+        self._branch = branch
+        self._make = make
+        common_dir = hive.layout.common_dir
+        assert common_dir is not None
+        self._common_dir = common_dir
+
+    def mend(
+        self, name: str, *, keeps_merge: bool, abort: Callable[[], None] = lambda: None
+    ) -> Iterator[str]:
+        """Yields what it has put right, a sentence each; what was there is on `unfinished/NAME`.
+
+        `abort` takes back a landing that was killed. Raises `Conflict` if it cannot be put right,
+        and as `put_back` and `make` do; then nothing is lost.
+        """
+        git_dir = self._git_dir()
+        if git_dir is None or not os.path.lexists(self._path):
+            if os.path.lexists(self._path):
+                yield self._set_aside("its git directory is gone")
+            yield self._made_again(git_dir, name)
+            return
+        dot_git = os.path.join(self._path, ".git")
+        if os.path.islink(self._path) or not os.path.isdir(self._path):
+            raise Conflict(
+                f"{mentioned(self._path)} is no folder any more",
+                hint=suggested("mv", self._path, f"{self._path}.other"),
+            )
+        if os.path.isdir(dot_git) and not os.path.islink(dot_git):
+            yield self._set_aside("it has another repository in it")
+            yield self._made_again(git_dir, name)
+            return
+        if _leads_to(dot_git) != git_dir:
+            write_document(dot_git, f"gitdir: {git_dir}\n".encode())
+            yield f"{mentioned(dot_git)} was gone, or led elsewhere, and was written again"
+        self._remove_locks(git_dir)
+        if not self._is_fit(git_dir, keeps_merge=keeps_merge):
+            abort()
+        if not self._is_fit(git_dir, keeps_merge=keeps_merge):
+            yield self._put_back(git_dir, name)
+
+    def _is_fit(self, git_dir: str, *, keeps_merge: bool) -> bool:
+        """Returns whether it is on its branch, with nothing open but a merge for its droid."""
+        kept = {"MERGE_HEAD"} if keeps_merge else set()
+        place = Worktree(self._path, git_dir, self._common_dir)
+        return place.branch == self._branch and kept.issuperset(open_operations(git_dir))
+
+    def _put_back(self, git_dir: str, name: str) -> str:
+        place = Worktree(self._path, git_dir, self._common_dir)
+        how = f"was on branch {mentioned(place.branch)}" if place.branch else "was on no branch"
+        if open_ := open_operations(git_dir):
+            how = f"had {open_[0]} open"
+        has_tip = self._tip(f"refs/heads/{self._branch}") is not None
+        to = None if has_tip else f"refs/heads/{target_branch(self._hive.layout)}"
+        keeper = WorktreeKeeper(self._hive)
+        kept = keeper.put_back(place, branch=self._branch, name=branch_part(name), to=to).branch
+        said = f"{mentioned(self._path)} {how}, and is back on {mentioned(self._branch)}"
+        return f"{said}; what it had is kept: {suggested('git log', kept)}" if kept else said
+
+    def _made_again(self, git_dir: str | None, name: str) -> str:
+        """Makes it again, on its branch, with the commits that this has."""
+        kept = ""
+        if git_dir is not None:
+            head = self._tip("HEAD", git_dir)
+            if head is not None and Worktree(self._path, git_dir, self._common_dir).branch is None:
+                kept = f"unfinished/{branch_part(name)}-{head[:8]}"
+                as_the_user("branch", "--force", "--", kept, head, cwd=self._common_dir)
+            as_the_user("worktree", "remove", "-f", "-f", "--", self._path, cwd=self._common_dir)
+        self._make()
+        said = f"{mentioned(self._path)} was gone, and was made again"
+        return f"{said}; its last commits are kept: {suggested('git log', kept)}" if kept else said
+
+    def _set_aside(self, why: str) -> str:
+        """Gives the folder another name: it may have work that only people can tell from junk."""
+        names = (f"{self._path}.set-aside-{number}" for number in range(1, _TRIES))
+        aside = next((each for each in names if not os.path.lexists(each)), None)
+        if aside is None or os.path.islink(self._path):
+            raise Conflict(f"{mentioned(self._path)} cannot be set aside: {why}")
+        os.rename(self._path, aside)
+        return f"{mentioned(self._path)} was set aside as {mentioned(aside)}: {why}"
+
+    def _remove_locks(self, git_dir: str) -> None:
+        """Removes the locks of a git that was killed. Raises `Conflict` while one is at work."""
+        where = Where(self._path, git_dir, self._common_dir, self._branch)
+        for lock in remove_locks(where, 0):
+            with suppress(FileNotFoundError):
+                age_s = time.time() - os.lstat(lock).st_mtime
+                if not 0 <= age_s < _YOUNG_S and not _git_runs_in(self._path, git_dir):
+                    os.unlink(lock)  # A complete index, as a `git commit` leaves that was killed.
+                    continue
+                raise Conflict(
+                    f"git is at work in {mentioned(self._path)}: {lock}",
+                    hint=suggested("git -C", self._path, "status"),
+                )
+
+    def _git_dir(self) -> str | None:
+        """Returns the git directory that belongs to this folder, also if the folder is gone."""
+        top = os.path.join(self._common_dir, "worktrees")
+        for name in safe_open.names_in(top):
+            git_dir = os.path.join(top, name)
+            with suppress(OSError, Unreadable):
+                dot_git = os.path.join(git_dir, whole(os.path.join(git_dir, "gitdir")))
+                if os.path.dirname(os.path.normpath(dot_git)) == self._path:
+                    return git_dir
+        return None
+
+    def _tip(self, revision: str, git_dir: str | None = None) -> str | None:
+        repository = {"GIT_DIR": git_dir or self._common_dir}
+        how = ("rev-parse", "--verify", "--quiet", "--end-of-options", revision)
+        return line(*how, cwd=self._common_dir, repository=repository)
+
+
+def broken_place(layout: Layout, droid: str) -> str | None:
+    """Returns where a worktree was made for a droid that is none any more: its folder is gone, or
+    its `.git`. None if there is none.
+    """
+    top = os.path.join(layout.common_dir or layout.tree, "worktrees")
+    for name in safe_open.names_in(top):
+        git_dir = os.path.join(top, name)
+        note = worktree_note(Worktree("", git_dir, layout.common_dir or ""))
+        if note is not None and note.is_for(droid, None):
+            return note.path
+    return None
+
+
+def _leads_to(dot_git: str) -> str | None:
+    """Returns the git directory that a `.git` file names, or None for anything else."""
+    with suppress(OSError, Unreadable):
+        if not os.path.islink(dot_git):
+            said = whole(dot_git).removeprefix("gitdir:").strip(" ")
+            return os.path.realpath(os.path.join(os.path.dirname(dot_git), said))
+    return None
+
+
+def _git_runs_in(*folders: str) -> bool:
+    """Returns whether a git that this user can see works in one of these folders."""
+    for each in filter(str.isdigit, safe_open.names_in("/proc")):
+        with (
+            suppress(OSError),
+            open(f"/proc/{each}/comm", encoding="utf-8", errors="replace") as it,
+        ):
+            if it.read().startswith("git"):
+                cwd = os.readlink(f"/proc/{each}/cwd")
+                if any(f"{cwd}/".startswith(f"{folder}/") for folder in folders):
+                    return True
+    return False
