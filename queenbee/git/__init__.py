@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import os
 
+from queenbee.core.command_lines import no_dash
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,7 +36,6 @@ def _removed_rows(layout: Layout, since_ms: int) -> tuple[Removed, bool]:
 
 
 def _has_commit(layout: Layout, commit: str) -> bool:
-    from queenbee.core.command_lines import no_dash  # noqa: PLC0415 - start-up
     from queenbee.git.run import line  # noqa: PLC0415 - start-up
 
     merged = os.path.join(layout.git_dir or "", "MERGE_HEAD")  # Of a merge that is under way.

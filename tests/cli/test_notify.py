@@ -289,8 +289,8 @@ def test_macos_gets_the_texts_as_arguments_of_a_fixed_script(
     assert call is not None
     call(Want("message", "qm-1", '" & do shell script "touch ran'))
     [(command, _, _)] = ran
-    assert command[-3:] == ["--", "QueenBee: shop", '" & do shell script "touch ran']
-    assert command[1::2][:3] == ["-e", "-e", "-e"]
+    assert [*command[-3:]] == ["--", "QueenBee: shop", '" & do shell script "touch ran']
+    assert command[1::2][:3] == ("-e", "-e", "-e")
 
 
 def test_json_lists_what_was_told(quick: QuickQueen, beads: Path) -> None:
