@@ -396,7 +396,7 @@ def test_a_command_runs_in_the_shell_that_it_names(tmp_path):
 
 
 def test_powershell_gets_its_own_options():
-    assert Command("Get-Item x", "pwsh").argv == [
+    assert [*Command("Get-Item x", "pwsh").argv] == [
         "pwsh",
         "-NoProfile",
         "-NonInteractive",

@@ -8,7 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import changed_ms
-from queenbee.core.command_lines import command_line
+from queenbee.core.command_lines import command_line, no_dash
 from queenbee.core.text import one_line, shell_word
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import ExternalFailure, InvalidInput
@@ -70,7 +70,7 @@ class Owner:
         path = os.path.join(self._layout.state_dir, "rows-for-bd.jsonl")
         lines = (encode({**row, "updated_at": _next_second(row)}) for row in rows)
         take_name(path, b"".join(line + b"\n" for line in lines))
-        self.call("import", f"-i{path}", actor=actor)
+        self.call("import", "-i", no_dash(path), actor=actor)
         unlink(path)
 
     def call(self, *words: str, values: Sequence[str] | None = None, actor: str) -> str:

@@ -317,8 +317,8 @@ class TestWithAnOwner:
         assert known["updated_at"] > found.changes[0].row["updated_at"]
         assert known["updated_at"].endswith(".000Z")
         name = json.loads(calls.read_text())
-        assert name[:3] == ["bd", "--actor=ui-engineer", "import"]
-        assert not Path(name[3].removeprefix("-i")).exists()
+        assert name[:4] == ["bd", "--actor=ui-engineer", "import", "-i"]
+        assert not Path(name[4]).exists()
 
     def test_rows_that_it_did_not_take_are_kept_for_the_command_in_the_hint(
         self, hive: Hive, beads: Path, file: Path, calls: Path, monkeypatch
