@@ -15,7 +15,7 @@ from queenbee.core.names import PERSON
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreachable, Unreadable
 from queenbee.git.changes import staged
-from queenbee.git.hive_files import refuse_unreadable
+from queenbee.git.contents.hive_files import refuse_unreadable
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt

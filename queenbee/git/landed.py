@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.glob.pattern import literal_path
 from queenbee.errors import ExternalFailure, QueenError, Unreadable
-from queenbee.git.hive_files import is_record
+from queenbee.git.contents.hive_files import is_record
 from queenbee.git.run import as_the_user, git, line, names_in, without_programs
 from queenbee.services.leases import edits
 from queenbee.store.git_files.worktrees import Worktree, target_branch
@@ -124,7 +124,7 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     While others land, they carry them. At the end of all work, beads are committed too, and records
     also where git does not have them yet.
     """
-    from queenbee.git.record_blobs import in_the_way, is_bead, records_of  # noqa: PLC0415 - start-up
+    from queenbee.git.contents.record_blobs import in_the_way, is_bead, records_of  # noqa: PLC0415 - start-up
     from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
 
     layout = hive.layout

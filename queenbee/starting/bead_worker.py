@@ -20,7 +20,7 @@ from queenbee.starting.sprint import Sprint, Step
 from queenbee.starting.worker import Worker, message_of
 from queenbee.store import safe_open
 from queenbee.store.droids import agent_sessions, roster
-from queenbee.store.host_tokens import without_tokens
+from queenbee.store.git_files.host_tokens import without_tokens
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment

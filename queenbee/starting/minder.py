@@ -11,6 +11,7 @@ own processes.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
@@ -154,8 +155,6 @@ def _become_parent() -> None:
     """Makes what our children leave running ours, and our files nobody else's to open by /proc."""
     if sys.platform != "linux":
         return
-    import ctypes  # noqa: PLC0415 - start-up
-
     with suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)
         libc.prctl(_SUBREAPER, 1, 0, 0, 0)

@@ -35,8 +35,8 @@ from queenbee.starting.worker import abort_landing
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import described
+from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.git_files.worktrees import worktrees
-from queenbee.store.host_tokens import without_tokens
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:

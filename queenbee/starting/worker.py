@@ -27,8 +27,8 @@ from queenbee.starting.clients import ALONE, LOOP, path_of
 from queenbee.store import safe_open
 from queenbee.store.droids import agent_sessions, presence, roster
 from queenbee.store.droids.identity import VARIABLES
+from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.git_files.worktrees import target_branch
-from queenbee.store.host_tokens import without_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -19,7 +19,7 @@ from queenbee.documents.ralph.verify import describe_checks, verify_bead
 from queenbee.documents.sprints.executions import describe_judges, has_history, sprint_verdict
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import InvalidInput
-from queenbee.store.host_tokens import without_tokens
+from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.locks import documents_lock, gate_runs
 from queenbee.workflows.verifications import recorder, without_secrets

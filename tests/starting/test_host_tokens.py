@@ -9,7 +9,7 @@ from bead_files import put_bead, ralph_bead
 from hives import QuickQueen, commit_file, git
 from teams import WORKS, Team
 
-from queenbee.store.host_tokens import NAMES, without_tokens
+from queenbee.store.git_files.host_tokens import NAMES, without_tokens
 
 SECRETS = {
     "GH_TOKEN": "ghp", "GITLAB_TOKEN": "glpat", "SSH_AUTH_SOCK": "/nowhere", "CI_JOB_TOKEN": "ci",

@@ -133,13 +133,13 @@ def start(  # noqa: PLR0913 - the options of a command
             minutes=max_minutes, issues=max_issues, failures=max_failures, cost_usd=max_cost
         ),
     )
-    _settle_check(hive)
     return _started(hive, wanted, opens=interactive)
 
 
 def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
     from queenbee.starting.team import Team  # noqa: PLC0415 - start-up
 
+    _settle_check(hive)
     team = Team(hive, wanted, env=os.environ, tell=_said)
     if opens:
         team.open()

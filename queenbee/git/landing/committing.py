@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, one_line, shell_word
 from queenbee.git.changes import merge_heads
+from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
 from queenbee.git.landing.commands import ACTION, git, line
-from queenbee.git.landing.nested import lost, unregistered
+from queenbee.git.landing.judged.nested import lost, unregistered
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.run import as_the_user, names_in, user_git
-from queenbee.git.unfit_blobs import MOST_BYTES, changes, unfit
 from queenbee.services.writing.secrets import OVERRIDE, refuse_secrets
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.git.unfit_blobs import Change
+    from queenbee.git.contents.unfit_blobs import Change
 
 _HUGE_BYTES = 4 * MOST_BYTES
 """No conversion but a filter makes a file so much smaller: git need not store it to find out."""

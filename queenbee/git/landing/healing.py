@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure, Unreadable
-from queenbee.git.hive_files import is_record
+from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import ACTION, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files

@@ -10,10 +10,10 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
-from queenbee.git.hive_files import refuse_unreadable
+from queenbee.git.contents.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import ACTION, RAW, contents, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
-from queenbee.git.landing.nested import lost_between
+from queenbee.git.landing.judged.nested import lost_between
 from queenbee.git.landing.refusals import SHOWN, LeftByCheck, NotLanded, Unresolved
 from queenbee.git.objects import Objects
 from queenbee.git.run import names_in, user_git

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.errors import QueenError
-from queenbee.git.hive_files import is_record
+from queenbee.git.contents.hive_files import is_record
+from queenbee.git.contents.record_blobs import in_the_way, records_of
 from queenbee.git.landed import is_tracked, uncommitted
 from queenbee.git.landing.commands import differing, git
 from queenbee.git.landing.healing import put_in_index
-from queenbee.git.record_blobs import in_the_way, records_of
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.conflicts import with_markers
 from queenbee.git.landing.healing import go_back
-from queenbee.git.landing.nested import lost_between
+from queenbee.git.landing.judged.nested import lost_between
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.store.git_trees import git_tree
 

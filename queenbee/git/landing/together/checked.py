@@ -14,7 +14,7 @@ from queenbee.core.command_lines import no_dash, shell_line
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
 from queenbee.git.run import environment_of_user, git
-from queenbee.store.host_tokens import without_tokens
+from queenbee.store.git_files.host_tokens import without_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

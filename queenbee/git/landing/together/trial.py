@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, quotation
 from queenbee.errors import ExternalFailure
-from queenbee.git.hive_files import is_record
+from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import differing
 from queenbee.git.landing.place import but_records
 from queenbee.git.landing.refusals import SHOWN

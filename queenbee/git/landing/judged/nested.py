@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word
 from queenbee.errors import ExternalFailure
+from queenbee.git.contents.unfit_blobs import GITLINK, changes
 from queenbee.git.landing.commands import git
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.run import names_in
-from queenbee.git.unfit_blobs import GITLINK, changes
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from queenbee.git.unfit_blobs import Change
+    from queenbee.git.contents.unfit_blobs import Change
 
 
 def lost(tree: str, changed: Sequence[Change], files: str) -> NotLanded | None:
