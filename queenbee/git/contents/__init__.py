@@ -1,0 +1,1 @@
+"""What may be in a commit: no secrets, nothing too large, and records as they were read."""
