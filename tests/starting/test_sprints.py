@@ -168,8 +168,8 @@ class TestAJudgement:
         )
         leaves = f'env -i PATH="$PATH" setsid {talks} &\nuntil [ -s {note} ]; do sleep 0.1; done\n'
         fails = f"""grep -v ') Z' /proc/$(cat {note})/stat && echo '{PASSES}' > "$SAID.alive"
-        echo '{PASSES}' >> "$QUEEN_TEAM_LOG"
-        echo '{{"status": "fail", "message": "no"}}'; sleep 1"""
+        echo '{{"status": "fail", "message": "no"}}'; sleep 1
+        echo '{PASSES}' >> "$QUEEN_TEAM_LOG"; true"""
         ran = sprints.start(ONE, develops=leaves + 'echo x > "$QUEEN_ISSUE.txt"', judges=fails)
         assert ran.code == 1, ran
         (row,) = sprints.beads()
