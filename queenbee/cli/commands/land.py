@@ -11,6 +11,7 @@ import click
 from queenbee.cli.app import Answer, command, invocation, tell
 from queenbee.cli.commands import work as views
 from queenbee.cli.confirming import confirmation
+from queenbee.cli.person import sits_here
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block, landing_of
 from queenbee.cli.terminal import say
@@ -145,7 +146,6 @@ def land(  # noqa: PLR0913 - the options of a command
 
 
 def _refuse_agents() -> None:
-    from queenbee.cli.person import sits_here  # noqa: PLC0415 - start-up
     from queenbee.git.landing.judged.check_files import CheckGuarded  # noqa: PLC0415 - start-up
 
     if not sits_here(is_json=False):
@@ -174,6 +174,7 @@ def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
 def _landed(hive: Hive, asked: Request) -> Answer:
     """Lands, and takes the next issue if that is asked for."""
     from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
+    from queenbee.workflows.proposed import note_landed  # noqa: PLC0415 - start-up
 
     call = invocation()
     call.in_order = True
@@ -181,6 +182,8 @@ def _landed(hive: Hive, asked: Request) -> Answer:
         asked = asked.resumed(hive.layout, tell)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
     landing = done.landing
+    if landing.landed and sits_here(is_json=call.json):
+        note_landed(hive.layout, landing.changed)
     value = {
         "landing": landing,
         "told": done.told,
