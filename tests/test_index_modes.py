@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import pytest
+from conftest import clean_environment
 from hives import Clock, Queen, QuickQueen, Ran, git
 from index_worlds import WORLDS, Happening, Off, World
 from long_history import FROM_BYTES, ids, write_past
@@ -74,6 +75,7 @@ READS = {
     "issue list": [""],
     "config list": [""],
     "config get": ["land.check"],
+    "config trust": ["--list"],
     "status": [""],
     "prime": ["", "--full"],
     "prompt": ["", "--for tmux --ascii"],
@@ -316,6 +318,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def truth(place: Path) -> dict[str, object]:
     """What every command answers where there is no index."""
     with pytest.MonkeyPatch.context() as monkeypatch:
+        clean_environment(monkeypatch)
         return run_program(place, monkeypatch, Off)
 
 

@@ -131,6 +131,7 @@ def shop(tmp_path: Path) -> Path:
     git(tree, "init", "-q", "-b", "main")
     git(tree, "config", "user.name", "a person")
     git(tree, "config", "user.email", "person@example.org")
+    git(tree, "config", "queenbee.trust", "all")
     commit_file(tree, "README.md", "a shop\n")
     (tree / ".beads").mkdir()
     (tree / ".beads" / "queen.toml").write_text("[land]\ncheck = 'test -s README.md'\n")

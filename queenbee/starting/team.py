@@ -245,8 +245,8 @@ class Team:
 
     def _ended(self, why: str) -> Ended:
         held = {each.name: each.settle_up() for each in self.workers}
-        if why := commit_records(self._hive, is_end=True):
-            self._tell(why)
+        if left_out := commit_records(self._hive, is_end=True):
+            self._tell(left_out)
         left = self._hive.issues.open()
         why = why if left else ""
         if not why and left and any(each.gave_back for each in self.workers):

@@ -20,12 +20,12 @@ MISTAKES = {
     "a branch that exists": (
         f"{SHOP} && git branch ui",
         "queen worktree add ui",
-        "there is a branch ui already",
+        "which QueenBee did not make",
     ),
-    "the branch of a folder that was deleted": (
-        f"{SHOP} && queen worktree add ui && rm -r ../shop-ui",
+    "a worktree that exists": (
+        f"{SHOP} && git worktree add -q ../shop-ui -b ui",
         "queen worktree add ui",
-        "there is a branch ui already",
+        "which QueenBee did not make",
     ),
     "landing onto a detached HEAD": (
         f"{SHOP} && git checkout -q --detach {WORK} && queen claim t-1",

@@ -144,11 +144,11 @@ def test_after_a_failure_between_two_completions_the_next_landing_makes_the_othe
             raise Unwritable("the disk is full")
         return real(hive, issue_id, **more)
 
-    monkeypatch.setattr(landed_issue, "complete", complete)
-    failed = quick("land", "q-1", "q-2", "q-3", "-m", "three", as_="ui", cwd=tree)
+    with monkeypatch.context() as patch:
+        patch.setattr(landed_issue, "complete", complete)
+        failed = quick("land", "q-1", "q-2", "q-3", "-m", "three", as_="ui", cwd=tree)
     assert "landed on main; run queen land again" in failed.out
     assert closed(repo) == ["q-1"]
-    monkeypatch.undo()
     named = {"same": ["q-1", "q-2", "q-3"], "left": ["q-2", "q-3"], "none": []}[then]
     again = quick("land", *named, "-m", "three", as_="ui", cwd=tree)
     if then == "none":

@@ -170,9 +170,8 @@ class _Making:
                 )
             return
         found = self._found()
-        is_own = self.branch == self.name
         if found is not None and self._is_there(found):
-            if found.droid == self.name or (found.droid is None and not is_own):
+            if found.droid in (None, self.name):
                 self._refuse_foreign(found)
                 return  # It was made before.
             raise Conflict(f"{self.path} is {found.droid}'s", hint=suggested("cd", self.path))
