@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
+from queenbee.core.names import is_of_agent
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput
-from queenbee.store.droids.session_names import is_of_agent
 
 
 class Renamed(click.Option):

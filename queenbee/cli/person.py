@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.terminal import aside
+from queenbee.core.names import is_of_agent
 from queenbee.core.text import escaped
-from queenbee.store.droids.session_names import is_of_agent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 PERSON = "human"
 """Who acts where nobody has a name and none is needed; people get mail under it."""
@@ -22,6 +22,23 @@ _ID_CHARS = 8
 
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _REST = _FIRST | frozenset("._-")
+_MARKS = (
+    "CLAUDECODE",
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "COPILOT_AGENT_SESSION_ID",
+    "COPILOT_CLI",
+    "CURSOR_AGENT",
+    "GEMINI_CLI",
+    "OPENCODE",
+    "QUEEN_TEAM_LOG",
+    "QWEN_CODE",
+)
+"""What clients put into the environment of the commands that their agents run, and `queen start`
+into that of its agents.
+"""
 
 
 def several(names: str | Sequence[str]) -> Sequence[str]:
@@ -107,3 +124,8 @@ def checked_issue_id(issue_id: str) -> str:
         hint = "queen issues; an id is one word, such as qb-42"
         raise InvalidInput(f"{issue_id!r} is not an issue id", hint=hint)
     return issue_id
+
+
+def is_of_agent(env: Mapping[str, str]) -> bool:
+    """Returns whether an environment is that of an agent, and not of a person's shell."""
+    return any(env.get(each) for each in _MARKS)

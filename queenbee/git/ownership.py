@@ -20,7 +20,7 @@ from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
 from queenbee.store.whole_files import write_document
 
 if TYPE_CHECKING:
@@ -115,6 +115,18 @@ def adopt(layout: Layout, branch: str) -> None:
         note_worktree(place.git_dir, made)
 
 
+def is_foreign(layout: Layout, droid: str) -> bool:
+    """Returns whether there is a branch of a droid's name that was not made for it."""
+    place = next((each for each in worktrees(layout) if each.branch == droid), None)
+    if place is None and branch_head(str(layout.common_dir), droid) is None:
+        return False
+    try:
+        refuse_foreign(layout, droid, place, droid=droid, bead=None)
+    except Conflict:
+        return True
+    return False
+
+
 def refuse_foreign(
     layout: Layout, branch: str, place: Worktree | None, *, droid: str, bead: str | None
 ) -> None:
@@ -138,12 +150,18 @@ def refuse_foreign(
         else suggested("queen worktree add", droid, bead=bead, adopt=branch)
     )
     raise Conflict(
-        f"{bead or droid} needs the branch {mentioned(branch)}{where}{whose}, "
-        f"{maker}: {count or 'an unknown number'} of its commits are not on the main branch",
+        f"{bead or droid} needs the branch {mentioned(branch)}{where}{whose}, {maker}; "
+        f"it has {_commits(count)} that the main branch lacks",
         hint=f"if all that is there may be worked on and landed: {again}",
         branch=branch,
         worktree=place.path if place is not None else None,
     )
+
+
+def _commits(count: str | None) -> str:
+    if count in (None, "0", "1"):
+        return {None: "an unknown number of commits", "0": "nothing", "1": "one commit"}[count]
+    return f"{count} commits"
 
 
 def _read(said: bytes) -> MadeNote | None:

@@ -15,7 +15,7 @@ from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, InvalidInput, QueenError
 from queenbee.git.landed import commit_records
-from queenbee.git.ownership import worktree_note
+from queenbee.git.ownership import is_foreign, worktree_note
 from queenbee.git.worktrees.worktree_care import remove
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender, broken_place
@@ -107,6 +107,8 @@ class Ended:
     """Whose an issue still is, by id."""
     ended_early: dict[str, str]
     """Why an agent did not begin, or ended before the others, by name."""
+    on_hold: dict[str, str]
+    """What issues wait for that only people can do, by id."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -268,8 +270,12 @@ class Team:
             sum(each.cost_usd for each in self.workers),
             {each.name: each.entry.program for each in self.workers},
             {issue_id: name for name, issue_id in held.items() if issue_id},
-            self._unmade
-            | {each.name: each.ended_early for each in self.workers if each.ended_early},
+            self._unmade | early,
+            {
+                issue_id: each.because
+                for issue_id, each in self._hive.issues.standings_of(left).items()
+                if each.state == "on_hold" and each.because
+            },
         )
         roster.note_end(self._hive.layout, self._hive.now_ms(), sentences(ended), ended.clients)
         return ended
@@ -279,11 +285,14 @@ class Team:
         if self._wanted.names:
             return list(dict.fromkeys(self._wanted.names))
         settings = self._hive.layout.settings
-        left = [each.name for each in roster.everybody(self._hive.layout)]
-        known = [*left, *(each.droid for each in worktrees(self._hive.layout) if each.linked)]
-        names = dict.fromkeys([each for each in known if each in _NAMES or each in left])
-        size = self._wanted.size or len(left) or settings.team_size
-        return list(dict.fromkeys([*filter(None, names), *_NAMES]))[:size]
+        layout = self._hive.layout
+        left = [each.name for each in roster.everybody(layout)]
+        notes = [note for each in worktrees(layout) if (note := worktree_note(each))]
+        adopted = [each.droid for each in notes if each.adopted and each.droid in _NAMES]
+        free = [each for each in _NAMES if each in left or not is_foreign(layout, each)]
+        own = {each.droid for each in notes}
+        names = dict.fromkeys([*adopted, *left, *(each for each in free if each in own), *free])
+        return [*names][: self._wanted.size or len(left) or settings.team_size]
 
     def _made(self, name: str, client: Client) -> Made:
         """Returns an agent's worktree, put right. Raises `InvalidInput`, and makes none, if its
@@ -414,6 +423,7 @@ def sentences(ended: Ended) -> list[str]:
         for issue_id, name in ended.kept.items()
         for agent in (ended.clients[name] if ended.clients[name] in CLIENTS else "COMMAND",)
     ]
+    found += [f"{issue_id} is on hold: {why}" for issue_id, why in ended.on_hold.items()]
     if ended.why:
         found.append(f"it ended before everything was done: {ended.why}")
     if ended.left:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from queenbee.core.names import is_of_agent
 from queenbee.errors import NotFound, QueenError, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.git_trees import config_value
@@ -110,11 +111,12 @@ class Trust:
                 raise _unwritable(str(error.filename), str(error.strerror)) from error
 
     def note(self, proposals: list[Proposal]) -> None:
-        """Remembers the same of commands that were typed here. Where it cannot, they are asked for
-        when they are to run.
+        """Remembers the same of commands that were typed here, not by an agent. Where it cannot,
+        they are asked for when they are to run.
         """
-        with suppress(QueenError):
-            self.add(proposals)
+        if not is_of_agent(os.environ):
+            with suppress(QueenError):
+                self.add(proposals)
 
     def seen(self) -> list[dict[str, object]]:
         """Returns what is remembered, as `Proposal.to_dict` has it."""

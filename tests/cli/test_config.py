@@ -78,7 +78,7 @@ def test_what_is_set_already_says_so_and_by_whom(quick: QuickQueen, repo: Path, 
         (("set", "gate_results", "-1"), "a number"),
         (("set", "close_on_complete", "yes"), "true or false"),
         (("set", "lnd.check", "x"), "did you mean 'land.check'"),
-        (("set", "land.check"), "queen config unset land.check"),
+        (("set", "land.check"), "queen config set land.check VALUE"),
         (("set", "engine.kind", "postgres"), "queen hive engine use"),
     ],
 )

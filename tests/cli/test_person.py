@@ -105,6 +105,14 @@ class TestWhatWasTypedHere:
         git(queen.cwd, "commit", "-qam", "check")
         assert queen("land", cwd=tree).code == 0
 
+    def test_is_not_what_an_agent_set(self, queen: Queen, tree: Path) -> None:
+        agent = {"CLAUDECODE": "1"}
+        for check in ("touch ../ran", "touch ../ran; true"):
+            queen("config", "set", "land.check", check, env=agent)
+            git(queen.cwd, "commit", "-q", "--allow-empty", "-am", "check")
+            assert queen("land", cwd=tree, env=agent).code == 5
+        assert not ran(queen)
+
     def test_is_a_check_of_this_machine(self, queen: Queen, tree: Path) -> None:
         git(queen.cwd, "config", "queenbee.check", "true")
         assert queen("land", cwd=tree).code == 0

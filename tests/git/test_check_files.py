@@ -12,8 +12,8 @@ from hives import COMMAND, QuickQueen, Ran, commit_file, git
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queenbee.core.names import is_of_agent
 from queenbee.git.landing.judged.check_files import check_files
-from queenbee.store.droids.session_names import is_of_agent
 
 SETTINGS = ".beads/queen.toml"
 GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"

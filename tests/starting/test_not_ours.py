@@ -52,7 +52,7 @@ def test_a_row_that_names_somebodys_branch_takes_over_nothing(
     ran = sprints.team.start("--agent", sprints.agent(), "--size", "1")
     assert ran.code == 1
     assert "needs the branch precious" in ran.out
-    assert "which QueenBee did not make: 1 of its commits are not on the main branch" in ran.out
+    assert "which QueenBee did not make; it has one commit that the main branch lacks" in ran.out
     assert f"--bead {issue} --adopt precious" in ran.out
     assert git(repo, "rev-parse", "precious") == before
     assert not (repo / "draft.txt").exists()
@@ -127,3 +127,27 @@ def test_the_end_of_work_leaves_a_rebase_alone(team: Team) -> None:
     assert ran.code == 1
     assert git(team.repo, "log", "-1", "--format=%s", "HEAD") == "add b.txt\n"
     assert "the records are not committed: git rebase is under way" in ran.out
+
+
+@pytest.mark.parametrize("way", ["start", "worktree add"])
+def test_a_worktree_that_a_person_hands_over_is_worked_in(
+    team: Team, tmp_path: Path, way: str
+) -> None:
+    team.issues(1)
+    mine = tmp_path / "mine"
+    git(team.repo, "worktree", "add", "-q", "-b", "amber", str(mine))
+    commit_file(mine, "draft.txt", "ready now\n")
+    if way == "worktree add":
+        assert team.queen("worktree", "add", "amber", "--adopt", "amber").code == 0
+    adopts = ("--adopt", "amber") if way == "start" else ()
+    ran = team.start("--agent", team.agent(WORKS), "--size", "1", *adopts)
+    assert ran.code == 0, ran
+    assert team.done() == {"x-1": ["amber"]}
+    assert (team.repo / "draft.txt").exists()
+
+
+def test_another_name_is_taken_where_a_person_has_a_branch_of_that_name(team: Team) -> None:
+    team.issues(1)
+    git(team.repo, "branch", "amber")
+    ran = team.start("--agent", team.agent(WORKS), "--size", "1")
+    assert (ran.code, team.done()) == (0, {"x-1": ["birch"]}), ran

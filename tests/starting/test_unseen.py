@@ -59,6 +59,7 @@ def test_a_verifier_that_arrives_by_sync_does_not_run(
     (row,) = team.queen("issues", "--json").json
     assert row["because"] == "its checks wait for a person: queen config trust"
     assert ran.code == 1
+    assert "x-1 is on hold: its checks wait for a person: queen config trust" in ran.out
     assert team.queen("config", "trust", "--yes").code == 0
     assert team.start("--agent", team.agent(WORKS), "--size", "1").code == 0
     assert (tmp_path / "pwned").exists()
@@ -75,6 +76,18 @@ def test_a_person_who_starts_a_team_is_asked_once_for_everything(
     assert shown.count("Let it run") == 1
     assert f"touch {tmp_path}/seen" in shown
     assert (tmp_path / "seen").exists()
+
+
+def test_what_a_person_does_not_want_to_run_waits_and_the_rest_goes_on(
+    eve: Queen, team: Team, tmp_path: Path
+) -> None:
+    plant(eve, team, f"touch {tmp_path}/unwanted")
+    assert team.queen("issue", "new", "Another", "--id", "x-2", as_="lead").code == 0
+    words = ("start", "--agent", team.agent(WORKS), "--size", "1")
+    status, shown = at_a_terminal(team.queen, "n\n", *words)
+    assert status == 1, shown
+    assert sorted(team.done()) == ["x-2"]
+    assert not (tmp_path / "unwanted").exists()
 
 
 def test_a_check_of_a_clone_stops_a_start_that_nobody_watches(eve: Queen, team: Team) -> None:

@@ -23,7 +23,7 @@ from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
 from queenbee.core.text import printable
-from queenbee.errors import InvalidInput, NoHive, NotFound
+from queenbee.errors import InvalidInput, NoHive, NotFound, Untrusted
 from queenbee.git import ownership
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
@@ -239,7 +239,9 @@ def _ask_for_all(hive: Hive) -> None:
     from queenbee.git.landing.work import Rules  # noqa: PLC0415 - start-up
 
     if _asks():
-        Consent.of(hive).require(unseen(hive))
+        with suppress(Untrusted):  # What the person does not want to run waits.
+            Consent.of(hive).require(unseen(hive))
+        hive.asks_person = None
     seen_check(hive, Rules.of(hive))
 
 

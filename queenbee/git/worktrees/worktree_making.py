@@ -31,6 +31,7 @@ from queenbee.git.ownership import (
     note_branch,
     note_worktree,
     refuse_foreign,
+    worktree_note,
 )
 from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.services.hive import Services
     from queenbee.store.git_files.worktrees import Worktree
+    from queenbee.store.layout import Layout
 
 _PATIENCE_S = 2.0
 """For a git that outlived a killed call and is about to finish."""
@@ -144,7 +146,10 @@ class _Making:
         top = here.main_tree or here.common_dir
         if line("check-ref-format", "--branch", no_dash(name), cwd=top, repository={}) != name:
             raise InvalidInput(f"{name!r} cannot be the name of a branch", hint="choose another")
-        if path is None:
+        own = _adopted_path(hive.layout, name) if path is None else None
+        if own is not None:
+            path = own
+        elif path is None:
             parent, repository = os.path.split(top)
             path = os.path.join(parent, f"{repository.removesuffix('.git')}-{name}")
         else:
@@ -329,6 +334,15 @@ class _Making:
                 if os.path.realpath(os.path.dirname(os.path.join(git_dir, said))) == self.path:
                     found.append(git_dir)
         return found
+
+
+def _adopted_path(layout: Layout, name: str) -> str | None:
+    """Returns where the worktree is that a person has handed over for a droid."""
+    for each in worktrees(layout):
+        note = worktree_note(each) if each.linked and each.branch == name else None
+        if note is not None and note.adopted and note.is_for(name, None):
+            return each.path
+    return None
 
 
 def _write_note(note: str, path: str, base: str) -> None:

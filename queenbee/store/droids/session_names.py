@@ -27,20 +27,6 @@ VARIABLES = (
     ("COPILOT_AGENT_SESSION_ID", "copilot"),
 )
 """Where agents put the id of their session, and what they are called."""
-_MARKS = (
-    *(variable for variable, _ in VARIABLES),
-    "CLAUDECODE",
-    "CODEX_SANDBOX",
-    "COPILOT_CLI",
-    "CURSOR_AGENT",
-    "GEMINI_CLI",
-    "OPENCODE",
-    "QWEN_CODE",
-    "QUEEN_TEAM_LOG",
-)
-"""What clients put into the environment of the commands that their agents run, and `queen start`
-into that of its agents.
-"""
 _SUBAGENT = "CODEX_THREAD_ID"
 """In the shell of a subagent of Codex, this is the subagent's own id."""
 
@@ -63,11 +49,6 @@ def find_actor(layout: Layout, env: Mapping[str, str], given: str | None) -> tup
     if thread and session is not None and agent == "codex" and not session.has_id(thread):
         name = of_subagent(layout, name, thread)
     return name, f"this session of {agent}"
-
-
-def is_of_agent(env: Mapping[str, str]) -> bool:
-    """Returns whether an environment is that of an agent, and not of a person's shell."""
-    return any(env.get(each) for each in _MARKS)
 
 
 def around(layout: Layout, env: Mapping[str, str]) -> agent_sessions.Session | None:

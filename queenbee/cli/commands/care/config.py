@@ -12,13 +12,13 @@ from queenbee.cli.app import Invocation, command, group, tell
 from queenbee.cli.person import show_commands
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
+from queenbee.core.names import is_of_agent
 from queenbee.core.text import escaped, printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landed import uncommitted
 from queenbee.git.run import without_programs
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
-from queenbee.store.droids.session_names import is_of_agent
 from queenbee.store.settings import FILE_NAME, JUDGING, SETTINGS, Setting, last_good_path
 from queenbee.store.settings_file import editing
 from queenbee.store.trust import Trust
@@ -186,7 +186,7 @@ def set_(call: Invocation, name: str, values: tuple[str, ...], add: bool) -> dic
     """
     setting = editing.setting_named(name)
     if not values:
-        raise InvalidInput(f"{name} needs a value", hint=f"queen config unset {name}")
+        raise InvalidInput(f"{name} needs a value", hint=f"queen config set {name} VALUE")
     return _change(call, name, editing.parsed(setting, list(values)), add=add)
 
 

@@ -58,11 +58,11 @@ def lost_between(tree: str, before: str, after: str, changed: Iterable[str]) -> 
 
 def unregistered(paths: Sequence[str]) -> NotLanded:
     """Returns the refusal for repositories that are no submodules."""
-    first = shell_word(paths[0])
+    first = shell_word(paths[0].rstrip("/"))
     return NotLanded(
         "a repository of its own is in this worktree, and none of its files would land: "
         f"{named(paths, SHOWN)}",
-        hint=f"echo {first} >> .gitignore and git rm -qf --cached --ignore-unmatch {first}; or git "
+        hint=f"echo {first} >> .gitignore && git rm -qf --cached --ignore-unmatch {first}; or git "
         f"submodule add URL {first}; or, to commit its files, rm -rf {first}/.git",
         files=paths,
     )
