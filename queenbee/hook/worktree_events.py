@@ -41,7 +41,8 @@ def answer(event: Event, env: Mapping[str, str]) -> Plain:
         path = os.path.realpath(os.path.join(event.cwd, event.worktree))
         abandon(Services(discover(_main_tree(path) or _main_tree(event.cwd) or path, env)), path)
     except QueenError as error:
-        sys.stderr.write(f"queen-hook: {error.message}\n")
+        hint = f"\n  try: {error.hint}" if error.hint else ""
+        sys.stderr.write(f"queen-hook: {error.message}{hint}\n")
     return "", _FAILED if os.path.lexists(path) else 0
 
 

@@ -16,6 +16,7 @@ from agent_inputs import recorded
 from hives import commit_file, git, write_lines
 
 from queenbee import Hive
+from queenbee.git.ownership import adopt
 
 
 @pytest.fixture
@@ -92,6 +93,36 @@ def test_what_cannot_be_removed_is_not_said_to_be(repo: Path, made: Path, tmp_pa
     status, _, err = removed(repo, repo)
     assert status == 1 and "main worktree" in err
     assert made.exists() and repo.exists()
+
+
+def test_one_that_a_person_made_is_left_alone(repo: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    git(repo, "worktree", "add", "-q", str(own), "-b", "own")
+    (own / "typed").write_text("x")
+    status, out, err = removed(repo, own)
+    assert (status, out) == (1, "") and f"QueenBee did not make {own}" in err
+    assert (own / "typed").read_text() == "x"
+    assert git(repo, "branch", "--format=%(refname:short)") == "main\nown\n"
+
+
+def test_one_that_a_person_handed_over_is_left_alone(repo: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    git(repo, "worktree", "add", "-q", str(own), "-b", "own")
+    adopt(Hive.open(repo, droid="lead", env={}).layout, "own")
+    assert removed(repo, own)[0] == 1
+    assert own.exists()
+
+
+def test_a_repository_in_it_that_git_ignores_is_not_removed(repo: Path, made: Path) -> None:
+    (made / ".gitignore").write_text("*.ign\n")
+    (made / "built.ign").write_text("x")
+    nested = made / "r.ign"
+    git(made, "init", "-q", str(nested))
+    commit_file(nested, "only", "x")
+    status, out, err = removed(repo, made)
+    assert (status, out) == (1, "") and "has commits that no remote has" in err
+    assert (nested / "only").exists() and (made / "built.ign").exists()
+    assert git(repo, "branch", "--format=%(refname:short)") == "feature-auth\nmain\n"
 
 
 def test_one_that_is_gone_counts_as_removed(repo: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound, QueenError
+from queenbee.git.ownership import worktree_note
 from queenbee.git.run import as_the_user, git, line
 from queenbee.git.touched import Owner
 from queenbee.git.unfinished import OPEN, commits_alone, keep_worktree, open_operations
@@ -122,11 +123,22 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
 
 def abandon(hive: Services, path: str) -> Removed:
     """Removes a worktree that its agent leaves for good, once what is not committed in it is on a
-    branch; gives back its issues, ends its leases, and keeps a branch that has not landed.
+    branch; gives back its issues, ends its leases, and keeps a branch that has not landed. Files
+    that git ignores go.
+
+    Raises `Conflict` for a worktree that QueenBee did not make, or that a person handed over; and
+    if a repository in it has commits that no remote has.
     """
     place = next((each for each in places(hive) if each.path == path), None)
     if place is None:
         raise NotFound(f"{path} is not a worktree of this repository", hint="queen worktree list")
+    note = worktree_note(place.found)
+    if place.linked and (note is None or note.adopted):
+        raise Conflict(
+            f"QueenBee did not make {path}, and removes nothing there",
+            hint=f"if nothing in it is needed: {suggested('git worktree remove', path)}",
+        )
+    _refuse_nested(place)
     removed = _removed(hive, place, force=True, keeps_files=True)
     for each in _claimed(hive, place):
         of_droid = type(hive)(hive.layout, actor=each.droid)
@@ -225,6 +237,10 @@ def _refuse_lonely(place: Place) -> None:
             f"{alone} commit{'s' * (alone > 1)} of {place.path} on no branch",
             hint=suggested("git -C", place.path, "branch", "NAME"),
         )
+    _refuse_nested(place)
+
+
+def _refuse_nested(place: Place) -> None:
     nested = [each for each in _repositories(place.path) if _has_own_commits(each)]
     if nested:
         raise Conflict(
