@@ -9,14 +9,21 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, Unreadable
 from queenbee.git.landing.healing import Where, remove_locks
-from queenbee.git.ownership import worktree_note
-from queenbee.git.run import as_the_user, line
-from queenbee.git.unfinished import WorktreeKeeper, branch_part, open_operations
+from queenbee.git.ownership import note_worktree, worktree_note
+from queenbee.git.run import as_the_user, git, line
+from queenbee.git.unfinished import (
+    WorktreeKeeper,
+    branch_part,
+    nested_in,
+    open_operations,
+    status_of,
+)
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, target_branch
 from queenbee.store.git_trees import whole
@@ -80,6 +87,36 @@ class WorktreeMender:
         if not self._is_fit(git_dir, keeps_merge=keeps_merge):
             yield self._put_back(git_dir, name)
 
+    def clear(self, name: str) -> Iterator[str]:
+        """Yields what it has kept of work that is not on the main branch, a sentence each: the
+        worktree is on it then. Keeps the work there, once, if a person has handed it over.
+
+        Called after `mend`; raises as that does.
+        """
+        git_dir = self._git_dir() or ""
+        place = Worktree(self._path, git_dir, self._common_dir)
+        note = worktree_note(place)
+        if note is not None and note.keeps_work:
+            note_worktree(git_dir, replace(note, keeps_work=False))
+            return
+        self._show_hidden()
+        for each in nested_in(status_of(place)):
+            nested = os.path.join(self._path, each.rstrip("/"))
+            yield self._set_aside("no commit can have a repository of its own", nested)
+        to, name = f"refs/heads/{target_branch(self._hive.layout)}", branch_part(name)
+        kept = WorktreeKeeper(self._hive).put_back(place, branch=self._branch, name=name, to=to)
+        if kept.branch is not None:
+            yield kept.sentence()
+
+    def _show_hidden(self) -> None:
+        """Has git look again at the files that it was told not to look at."""
+        listed = git("ls-files", "-v", "-z", cwd=self._path, repository={}).split(b"\0")
+        is_hidden = (b"S", *(bytes([each]) for each in range(ord("a"), ord("z") + 1)))
+        flagged = [os.fsdecode(each[2:]) for each in listed if each.startswith(is_hidden)]
+        here = [each for each in flagged if os.path.lexists(os.path.join(self._path, each))]
+        for flag in ("--no-assume-unchanged", "--no-skip-worktree") if here else ():
+            as_the_user("update-index", flag, "--", *here, cwd=self._path)  # One flag at a time.
+
     def _is_fit(self, git_dir: str, *, keeps_merge: bool) -> bool:
         """Returns whether it is on its branch, with nothing open but a merge for its droid."""
         kept = {"MERGE_HEAD"} if keeps_merge else set()
@@ -111,14 +148,17 @@ class WorktreeMender:
         said = f"{mentioned(self._path)} was gone, and was made again"
         return f"{said}; its last commits are kept: {suggested('git log', kept)}" if kept else said
 
-    def _set_aside(self, why: str) -> str:
-        """Gives the folder another name: it may have work that only people can tell from junk."""
+    def _set_aside(self, why: str, path: str = "") -> str:
+        """Gives the folder, or one in it, another name beside it: it may have work that only people
+        can tell from junk.
+        """
+        path = path or self._path
         names = (f"{self._path}.set-aside-{number}" for number in range(1, _TRIES))
         aside = next((each for each in names if not os.path.lexists(each)), None)
         if aside is None or os.path.islink(self._path):
-            raise Conflict(f"{mentioned(self._path)} cannot be set aside: {why}")
-        os.rename(self._path, aside)
-        return f"{mentioned(self._path)} was set aside as {mentioned(aside)}: {why}"
+            raise Conflict(f"{mentioned(path)} cannot be set aside: {why}")
+        os.rename(path, aside)
+        return f"{mentioned(path)} was set aside as {mentioned(aside)}: {why}"
 
     def _remove_locks(self, git_dir: str) -> None:
         """Removes the locks of a git that was killed. Raises `Conflict` while one is at work."""
