@@ -323,11 +323,8 @@ class Worker:
 
     def _environment(self, issue_id: str) -> dict[str, str]:
         """Returns what the agent gets, as `queen bead run` gives it."""
-        failures = os.path.join(roster.folder(self.hive.layout), f"{self.name}.failures")
         text = self._tail() if self._ends else ""
-        with suppress(FileNotFoundError):  # It may be a link by now.
-            safe_open.unlink(failures)
-        safe_open.write(failures, text.encode())
+        failures = self._written("failures", text)
         named = {
             "QUEEN_ISSUE": issue_id, "QUEEN_BEAD": issue_id,
             "QUEEN_ATTEMPT": str(self._ends + 1), "QUEEN_MAX_ATTEMPTS": str(MOST_ENDS),
@@ -338,12 +335,19 @@ class Worker:
         own = {} if self.client.loops else {"QUEEN_DROID": self.name}
         return {**others, **named, **own}
 
+    def _written(self, name: str, text: str) -> str:
+        """Returns a new file for its process."""
+        path = os.path.join(roster.folder(self.hive.layout), f"{self.name}.{name}")
+        with suppress(FileNotFoundError):  # It may be a link by now.
+            safe_open.unlink(path)
+        safe_open.write(path, text.encode())
+        return path
+
     def _briefing(self, env: Mapping[str, str]) -> str:
         """Returns a file with what `queen next` prints, for a program that reads no prompt."""
         if self.client.loops:
             return ""
-        path = os.path.join(roster.folder(self.hive.layout), f"{self.name}.briefing")
-        safe_open.write(path, b"")
+        path = self._written("briefing", "")
         Child.start(command_line("queen", "next"), cwd=self.entry.path, env=env, log=path).wait()
         return path
 

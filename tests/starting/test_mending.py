@@ -54,7 +54,7 @@ def test_an_agents_bad_day_is_no_other_issues(team: Team, spoils: str) -> None:
     assert git(tree, "status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("how", ["gone", "no .git", "pruned", "another branch"])
+@pytest.mark.parametrize("how", ["gone", "no .git", "a link", "pruned", "another branch"])
 def test_the_next_run_mends_what_a_killed_one_left(team: Team, how: str) -> None:
     team.issues(1)
     once = team.bin / "once"
@@ -81,8 +81,20 @@ def spoil(repo: Path, tree: Path, how: str) -> None:
         git(repo, "worktree", "prune")
     elif how == "no .git":
         (tree / ".git").unlink()
+    elif how == "a link":
+        (tree / ".git").unlink()
+        (tree / ".git").symlink_to(repo / ".git")
     elif how == "another branch":
         git(tree, "checkout", "-qb", "other")
+
+
+def test_a_branch_that_was_removed_is_made_again_as_its_own(team: Team) -> None:
+    team.issues(1)
+    removes = "git checkout -q --detach; git branch -qD ui; exit 3\n"
+    assert team.start("ui", "--agent", team.agent(removes)).code == 1
+    ran = team.start("ui", "--agent", team.agent(WORKS))
+    assert ran.code == 0, ran
+    assert team.done() == {"x-1": ["ui"]}
 
 
 def test_a_git_at_work_keeps_its_lock(team: Team) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, Unreadable
 from queenbee.git.landing.healing import Where, remove_locks
-from queenbee.git.ownership import note_worktree, worktree_note
+from queenbee.git.ownership import note_branch, note_worktree, worktree_note
 from queenbee.git.run import as_the_user, git, line
 from queenbee.git.unfinished import (
     WorktreeKeeper,
@@ -79,6 +79,8 @@ class WorktreeMender:
             yield self._made_again(git_dir, name)
             return
         if _leads_to(dot_git) != git_dir:
+            if os.path.islink(dot_git):
+                os.unlink(dot_git)
             write_document(dot_git, f"gitdir: {git_dir}\n".encode())
             yield f"{mentioned(dot_git)} was gone, or led elsewhere, and was written again"
         self._remove_locks(git_dir)
@@ -132,6 +134,9 @@ class WorktreeMender:
         to = None if has_tip else f"refs/heads/{target_branch(self._hive.layout)}"
         keeper = WorktreeKeeper(self._hive)
         kept = keeper.put_back(place, branch=self._branch, name=branch_part(name), to=to).branch
+        note = worktree_note(place)
+        if not has_tip and note is not None:  # Its note went with the branch.
+            note_branch(self._hive.layout, replace(note, keeps_work=False))
         said = f"{mentioned(self._path)} {how}, and is back on {mentioned(self._branch)}"
         return f"{said}; what it had is kept: {suggested('git log', kept)}" if kept else said
 
