@@ -45,6 +45,8 @@ class MadeNote:
     """The sprint bead whose branch it is; None for one of a droid."""
     adopted: bool = False
     """Whether a person has handed over what was there, and nobody has begun with it yet."""
+    keeps_work: bool = False
+    """Whether the next issue of its droid begins with what is there, because a person said so."""
 
     def is_for(self, droid: str, bead: str | None) -> bool:
         """Returns whether it was made for a sprint bead, or else for a droid."""
@@ -173,6 +175,7 @@ def _read(said: bytes) -> MadeNote | None:
             **{name: str(parts[name]) for name in names},
             bead=str(bead) if bead is not None else None,
             adopted=parts.get("adopted") is True,
+            keeps_work=parts.get("keeps_work") is True,
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -215,10 +215,11 @@ def _not_exempt(layout: Layout, paths: Iterable[str]) -> list[str]:
 
 
 def _all_changed(place: Worktree) -> list[str]:
-    return sorted(Status(_status(place)).changed)
+    return sorted(Status(status_of(place)).changed)
 
 
-def _status(place: Worktree) -> bytes:
+def status_of(place: Worktree) -> bytes:
+    """Returns what git says about the files of a worktree. Raises `ExternalFailure`."""
     config = without_programs(place.path, {}, limit_s=_LIMIT_S)
     return git(*STATUS, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
 
@@ -340,7 +341,7 @@ class _PuttingBack:
         to = tip if wanted is None else self._commit_of(wanted)
         if to is None:
             raise ExternalFailure(f"{wanted or self._branch} is not there", program="git")
-        status = _status(place)
+        status = status_of(place)
         said = Status(status)
         changed = sorted({*said.changed} - (said.untracked if self._tracked_only else set()))
         open_ = open_operations(place.git_dir)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +17,6 @@ from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.starting.child import UNKNOWN, Child
 from queenbee.starting.sprint import Sprint, Step
 from queenbee.starting.worker import Worker, message_of
-from queenbee.store import safe_open
 from queenbee.store.droids import agent_sessions, roster
 from queenbee.store.git_files.host_tokens import without_tokens
 
@@ -114,8 +112,7 @@ class BeadWorker(Worker):
         )
         path = ""
         if not self.client.loops:
-            path = os.path.join(roster.folder(self.hive.layout), f"{self.name}.briefing")
-            safe_open.write(path, printable(step.text, keep_newlines=True).encode())
+            path = self._written("briefing", printable(step.text, keep_newlines=True))
         self.tell(f"{self.name}: {step.agent_path} is to {step.what} {sprint.issue_id}")
         state = _DEVELOPING if step.what == "develop" else _JUDGING
         self._start(argv, state, env, said=path)

@@ -247,8 +247,6 @@ class Team:
 
     def _ended(self, why: str) -> Ended:
         held = {each.name: each.settle_up() for each in self.workers}
-        if left_out := commit_records(self._hive, is_end=True):
-            self._tell(left_out)
         left = self._hive.issues.open()
         why = why if left else ""
         if not why and left and any(each.gave_back for each in self.workers):
@@ -277,7 +275,15 @@ class Team:
                 if each.state == "on_hold" and each.because
             },
         )
-        roster.note_end(self._hive.layout, self._hive.now_ms(), sentences(ended), ended.clients)
+        said = sentences(ended)
+        roster.note_end(self._hive.layout, self._hive.now_ms(), said, ended.clients)
+        try:
+            if left_out := commit_records(self._hive, is_end=True):
+                self._tell(left_out)
+        except (QueenError, OSError):  # Such as a full disk.
+            for each in said:
+                self._tell(each)
+            raise
         return ended
 
     def _names(self) -> list[str]:

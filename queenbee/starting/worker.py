@@ -88,6 +88,10 @@ class Worker:
     """How many of its processes have ended too early."""
     gave_back: dict[str, str] = field(default_factory=dict)
     """Why it gave issues back, by id."""
+    _released: set[str] = field(default_factory=set)
+    """The ids of its records of issues that were given back, as far as it has counted them."""
+    _is_unclear: bool = False
+    """Whether its worktree has still to be cleared for the issue that it has taken."""
     _troubles: int = 0
     """How often something was in its way since it landed or committed anything."""
     _child: Child | None = None
@@ -110,6 +114,7 @@ class Worker:
 
     def __post_init__(self) -> None:
         self._began_with = len(self._completed()) - self.entry.landed
+        self._released = {each.id for each in self._ended("released")}
         if self.entry.process:
             log = roster.log_path(self.hive.layout, self.name)
             self._child = Child(self.entry.process, log=log)
@@ -194,6 +199,10 @@ class Worker:
         returns the id of its unfinished issue, if any.
         """
         held = self._count_landed()
+        if held and self._is_unclear:  # It has not begun with it.
+            with suppress(QueenError):
+                self.hive.assignments.release(held.issue_id, reason=self.ended_early)
+                held = None
         if not self.entry.is_alive:
             if held is None:
                 with suppress(QueenError, OSError):  # Else the next run does.
@@ -217,8 +226,9 @@ class Worker:
         return next(open_, None)
 
     def _begin(self) -> None:
+        held = self.held()
         # Others may wait for an issue that it has.
-        if (why := self.no_room()) and self.held() is None:
+        if held is None and (why := self.no_room()):
             if self.entry.state != _NO_ROOM:
                 self.tell(f"{self.name} {_NO_ROOM} while others work: {why}")
             self.rest(_NO_ROOM, 5.0)
@@ -232,15 +242,25 @@ class Worker:
                 self.looks += 1
                 self.rest(f"waits: {taken.state.replace('_', ' ')}", _LOOK_AGAIN_S)
             return
+        self._is_unclear = self._is_unclear or held is None
         self._run(taken)
 
     def _make_fit(self) -> None:
         """Puts its worktree right, whatever its last process did to it: the work is kept."""
+        if self._mended(self._mender()):
+            # The folder may be another one by now.
+            self.hive = type(self.hive).open(self.made.path, droid=self.name, env=self.env)
+
+    def _mender(self) -> WorktreeMender:
         path = self.made.path
         add_again = partial(add, self.home, self.name, path=path)
-        if self._mended(WorktreeMender(self.home, path, self.made.branch, add_again)):
-            # The folder may be another one by now.
-            self.hive = type(self.hive).open(path, droid=self.name, env=self.env)
+        return WorktreeMender(self.home, path, self.made.branch, add_again)
+
+    def _clear(self) -> None:
+        """Keeps what is in its worktree, of another issue or a person, before an issue begins."""
+        for said in self._mender().clear(f"{self.entry.issue_id or 'work'}-{self.name}"):
+            self.tell(f"{self.name}: {said}")
+        self._is_unclear = False
 
     def _mended(self, mender: WorktreeMender) -> bool:
         """Has a worktree be put right, tells what was wrong, and returns whether anything was."""
@@ -257,6 +277,8 @@ class Worker:
 
     def _run(self, begin: Begin) -> None:
         """Starts the agent on its issue."""
+        if self._is_unclear:
+            self._clear()
         self._takes(begin)
         issue_id, self._ahead = self.entry.issue_id, self._unlanded()
         env = without_tokens(self._environment(issue_id), self.hive.layout.common_dir)
@@ -301,11 +323,8 @@ class Worker:
 
     def _environment(self, issue_id: str) -> dict[str, str]:
         """Returns what the agent gets, as `queen bead run` gives it."""
-        failures = os.path.join(roster.folder(self.hive.layout), f"{self.name}.failures")
         text = self._tail() if self._ends else ""
-        with suppress(FileNotFoundError):  # It may be a link by now.
-            safe_open.unlink(failures)
-        safe_open.write(failures, text.encode())
+        failures = self._written("failures", text)
         named = {
             "QUEEN_ISSUE": issue_id, "QUEEN_BEAD": issue_id,
             "QUEEN_ATTEMPT": str(self._ends + 1), "QUEEN_MAX_ATTEMPTS": str(MOST_ENDS),
@@ -316,12 +335,19 @@ class Worker:
         own = {} if self.client.loops else {"QUEEN_DROID": self.name}
         return {**others, **named, **own}
 
+    def _written(self, name: str, text: str) -> str:
+        """Returns a new file for its process."""
+        path = os.path.join(roster.folder(self.hive.layout), f"{self.name}.{name}")
+        with suppress(FileNotFoundError):  # It may be a link by now.
+            safe_open.unlink(path)
+        safe_open.write(path, text.encode())
+        return path
+
     def _briefing(self, env: Mapping[str, str]) -> str:
         """Returns a file with what `queen next` prints, for a program that reads no prompt."""
         if self.client.loops:
             return ""
-        path = os.path.join(roster.folder(self.hive.layout), f"{self.name}.briefing")
-        safe_open.write(path, b"")
+        path = self._written("briefing", "")
         Child.start(command_line("queen", "next"), cwd=self.entry.path, env=env, log=path).wait()
         return path
 
@@ -373,7 +399,21 @@ class Worker:
             if held is not None and self.is_running:
                 self.entry.issue_id = held.issue_id
                 self._note(self.entry.state)
+        self._count_given_back()
         return held
+
+    def _count_given_back(self) -> None:
+        """Counts the issues that its process gave back, and has it not take them again."""
+        for each in self._ended("released"):
+            if each.id in self._released:
+                continue
+            self._released.add(each.id)
+            if each.issue_id not in self.entry.without:  # Else it was given back for it.
+                self.failures += 1
+                why = f"{self.name} gave it back: {each.reason or 'without a reason'}"
+                self.gave_back[each.issue_id] = why
+                self.leave_alone(each.issue_id)
+                self.tell(f"{each.issue_id}: {why}")
 
     def _land(self, issue_id: str) -> None:
         self._make_fit()
@@ -472,8 +512,10 @@ class Worker:
             self._note(self.entry.state)
 
     def _completed(self) -> list[str]:
-        found = self.hive.assignments.find(droid=self.name, status="completed")
-        return [each.issue_id for each in found]
+        return [each.issue_id for each in self._ended("completed")]
+
+    def _ended(self, status: str) -> Sequence[Assignment]:
+        return self.hive.assignments.find(droid=self.name, status=status)
 
     def _unlanded(self) -> int:
         """Returns how many commits of its branch are not on the main branch."""

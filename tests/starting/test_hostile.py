@@ -189,15 +189,32 @@ class TestTrouble:
         assert team.done() == {"x-1": ["api"]}
         assert "repo-ui exists already" in ran.json["ended_early"]["ui"]
 
-    def test_is_no_link_in_place_of_a_file_of_the_team(self, team: Team) -> None:
+    @pytest.mark.parametrize("name", ["failures", "briefing"])
+    def test_is_no_link_in_place_of_a_file_of_the_team(self, team: Team, name: str) -> None:
         team.issues(1)
         mine, once = team.bin / "mine", team.bin / "once"
         mine.write_text("mine\n")
-        links = f'touch {once}; ln -sf {mine} "$QUEEN_FAILURES_FILE"; exit 3'
+        file = f"{roster.folder(team.hive().layout)}/ui.{name}"
+        links = f"touch {once}; ln -sf {mine} {file}; exit 3"
         agent = team.agent(f"[ -e {once} ] || {{ {links}; }}\n{WORKS}")
         ran = team.start("ui", "--agent", agent)
         assert ran.code == 0, ran
         assert mine.read_text() == "mine\n"
+
+    def test_with_the_records_at_the_end_does_not_hide_what_was_done(self, team: Team) -> None:
+        team.issues(1)
+        program = "import errno; from queenbee.starting import team\n"
+        program += "def fails(*_, **__): raise OSError(errno.ENOSPC, 'full')\n"
+        program += "team.commit_records = fails\n"
+        program += "from queenbee.cli.main import main; main()"
+        words = ("start", "ui", "--as", "lead", "--agent", team.agent(WORKS))
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words],
+            cwd=team.repo, env=team.queen.environment(None, None), check=False,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        assert done.returncode == 7, done
+        assert "1 issue in" in done.stdout
 
 
 class TestAPlace:

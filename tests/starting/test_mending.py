@@ -54,7 +54,7 @@ def test_an_agents_bad_day_is_no_other_issues(team: Team, spoils: str) -> None:
     assert git(tree, "status", "--porcelain") == ""
 
 
-@pytest.mark.parametrize("how", ["gone", "no .git", "pruned", "another branch"])
+@pytest.mark.parametrize("how", ["gone", "no .git", "a link", "pruned", "another branch"])
 def test_the_next_run_mends_what_a_killed_one_left(team: Team, how: str) -> None:
     team.issues(1)
     once = team.bin / "once"
@@ -81,8 +81,20 @@ def spoil(repo: Path, tree: Path, how: str) -> None:
         git(repo, "worktree", "prune")
     elif how == "no .git":
         (tree / ".git").unlink()
+    elif how == "a link":
+        (tree / ".git").unlink()
+        (tree / ".git").symlink_to(repo / ".git")
     elif how == "another branch":
         git(tree, "checkout", "-qb", "other")
+
+
+def test_a_branch_that_was_removed_is_made_again_as_its_own(team: Team) -> None:
+    team.issues(1)
+    removes = "git checkout -q --detach; git branch -qD ui; exit 3\n"
+    assert team.start("ui", "--agent", team.agent(removes)).code == 1
+    ran = team.start("ui", "--agent", team.agent(WORKS))
+    assert ran.code == 0, ran
+    assert team.done() == {"x-1": ["ui"]}
 
 
 def test_a_git_at_work_keeps_its_lock(team: Team) -> None:
@@ -104,3 +116,72 @@ def test_a_git_at_work_keeps_its_lock(team: Team) -> None:
         assert commit.wait(LIMIT_S) == 0
     assert ran.code != 0
     assert "git is at work in" in ran.out + ran.err
+
+
+class TestBeforeAnIssue:
+    """What is in the worktree and is not on the main branch lands with no other issue."""
+
+    @pytest.mark.parametrize("how", ["typed", "renamed", "reset"])
+    def test_what_a_person_left_is_kept_on_a_branch(self, team: Team, how: str) -> None:
+        team.issues(1)
+        assert team.queen("worktree", "add", "ui").code == 0
+        tree = team.repo.parent / "repo-ui"
+        if how == "typed":
+            (tree / "mine").write_text("mine\n")
+        else:
+            git(team.repo, "branch", "mine", "main")
+            git(team.repo, "worktree", "add", "-q", "../mine", "mine")
+            (team.repo.parent / "mine" / "mine").write_text("mine\n")
+            git(team.repo.parent / "mine", "add", "mine")
+            git(team.repo.parent / "mine", "commit", "-qm", "mine")
+            git(tree, "reset", "-q", "--hard", "mine")
+            if how == "renamed":
+                git(tree, "checkout", "-q", "--detach")
+                git(team.repo, "worktree", "remove", "../mine")
+                git(tree, "branch", "-qM", "mine", "ui")
+                git(tree, "checkout", "-q", "ui")
+        ran = team.start("ui", "--agent", team.agent(WORKS))
+        assert ran.code == 0, ran
+        assert team.done() == {"x-1": ["ui"]}
+        assert not (team.repo / "mine").exists()
+        if how != "reset":  # Else that branch has it.
+            assert git(team.repo, "show", "unfinished/work-ui:mine") == "mine\n"
+            assert "on branch unfinished/work-ui" in ran.out
+
+    def test_commits_of_an_issue_that_was_given_back_are_kept_on_a_branch(self, team: Team) -> None:
+        team.issues(2)
+        gives_up = "echo half > half; git add -A; git commit -qm half; queen release x-1; exit 0"
+        only_one = f'[ "$QUEEN_ISSUE" != x-1 ] || {{ {gives_up}; }}\n'
+        ran = team.start("ui", "--agent", team.agent(only_one + WORKS))
+        assert team.done() == {"x-2": ["ui"]}, ran
+        assert not (team.repo / "half").exists()
+        assert git(team.repo, "show", "unfinished/x-1-ui:half") == "half\n"
+
+    def test_what_a_person_handed_over_lands_with_the_first(self, team: Team) -> None:
+        team.issues(1)
+        git(team.repo, "worktree", "add", "-qb", "ui", "../repo-ui")
+        (team.repo.parent / "repo-ui" / "mine").write_text("mine\n")
+        assert team.queen("worktree", "add", "ui", "--adopt", "ui").code == 0
+        ran = team.start("ui", "--agent", team.agent(WORKS))
+        assert ran.code == 0, ran
+        assert (team.repo / "mine").read_text() == "mine\n"
+        (team.repo.parent / "repo-ui" / "later").write_text("later\n")
+        assert team.queen("issue", "new", "another", "--id", "x-2", as_="lead").code == 0
+        assert team.start("ui", "--agent", team.agent(WORKS)).code == 0
+        assert not (team.repo / "later").exists()
+
+    @pytest.mark.parametrize("leaves", ["nested", "hidden"])
+    def test_what_no_landing_can_have_is_out_of_its_way(self, team: Team, leaves: str) -> None:
+        (team.repo / "a.txt").write_text("a\n")
+        team.issues(2)
+        nested = "git init -q nested; git -C nested commit -q --allow-empty -m it"
+        hidden = "git update-index --skip-worktree a.txt; echo b > a.txt"
+        spoils = {"nested": nested, "hidden": hidden}[leaves]
+        only_one = f'if [ "$QUEEN_ISSUE" = x-1 ]; then {spoils}; exit 3; fi\n'
+        ran = team.start("ui", "--agent", team.agent(only_one + WORKS))
+        assert team.done() == {"x-2": ["ui"]}, ran.out
+        if leaves == "nested":
+            assert (team.repo.parent / "repo-ui.set-aside-1" / ".git").exists()
+            assert "was set aside as" in ran.out
+        else:
+            assert git(team.repo, "show", "unfinished/x-1-ui:a.txt") == "b\n"

@@ -220,6 +220,22 @@ class TestAnAgentThatFails:
         stat = Path("/proc", note.read_text().strip(), "stat")
         assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
+    def test_by_giving_an_issue_back_does_not_get_it_again(self, team: Team) -> None:
+        team.issues(1)
+        gives_up = 'echo >> "$0.runs"; queen release "$QUEEN_ISSUE" --reason "cannot be done"\n'
+        ran = team.start("--agent", team.agent(gives_up), "--size", "3")
+        assert ran.code == 1
+        assert (team.bin / "agent.runs").read_text() == "\n\n"
+        assert ran.out.count("x-1: amber gave it back: cannot be done") == 1
+        assert "it ended before everything was done: issues were given back" in ran.out
+
+    def test_by_giving_issues_back_meets_the_limit_of_failures(self, team: Team) -> None:
+        team.issues(4)
+        gives_up = 'queen release "$QUEEN_ISSUE" --reason "cannot be done"\n'
+        ran = team.start("ui", "--agent", team.agent(gives_up), "--max-failures", "2")
+        assert len(team.hive().assignments.find(status="released")) == 2
+        assert "so many runs failed" in ran.out
+
     def test_twice_by_two_agents_is_left_to_people(self, team: Team) -> None:
         team.issues(1)
         ran = team.start("--agent", team.agent("exit 3\n"), "--size", "3")

@@ -177,8 +177,8 @@ class Place:
             raise NotLanded(
                 f"git was told not to look at these files, which have changed: "
                 f"{named(changed, SHOWN)}",
-                hint="git update-index --no-assume-unchanged --no-skip-worktree FILE, then commit "
-                "it or take it back",
+                hint="git update-index --no-skip-worktree FILE, git update-index "
+                "--no-assume-unchanged FILE, then commit it or take it back",
                 files=changed,
             )
 

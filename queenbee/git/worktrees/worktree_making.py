@@ -17,7 +17,7 @@ import json
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -36,7 +36,7 @@ from queenbee.git.ownership import (
 from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
 from queenbee.store.droids.identity import checked_droid
-from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.git_files.worktrees import Worktree, target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import LongLock
 from queenbee.store.whole_files import write_document
@@ -44,7 +44,6 @@ from queenbee.store.whole_files import write_document
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.services.hive import Services
-    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
 
 _PATIENCE_S = 2.0
@@ -245,7 +244,9 @@ class _Making:
         )
         if (self._base or before is not None) and before != made:
             note_branch(self._layout, made)
-        note_worktree(git_dir, made)
+        note = worktree_note(Worktree(self.path, git_dir, ""))
+        adopted = [each.adopted or each.keeps_work for each in (note, before) if each is not None]
+        note_worktree(git_dir, replace(made, keeps_work=any(adopted)))
         write_document(os.path.join(git_dir, "queenbee-droid"), f"{self.name}\n".encode())
 
     def undo(self) -> None:

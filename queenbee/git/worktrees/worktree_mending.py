@@ -9,14 +9,21 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, Unreadable
 from queenbee.git.landing.healing import Where, remove_locks
-from queenbee.git.ownership import worktree_note
-from queenbee.git.run import as_the_user, line
-from queenbee.git.unfinished import WorktreeKeeper, branch_part, open_operations
+from queenbee.git.ownership import note_branch, note_worktree, worktree_note
+from queenbee.git.run import as_the_user, git, line
+from queenbee.git.unfinished import (
+    WorktreeKeeper,
+    branch_part,
+    nested_in,
+    open_operations,
+    status_of,
+)
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, target_branch
 from queenbee.store.git_trees import whole
@@ -72,6 +79,8 @@ class WorktreeMender:
             yield self._made_again(git_dir, name)
             return
         if _leads_to(dot_git) != git_dir:
+            if os.path.islink(dot_git):
+                os.unlink(dot_git)
             write_document(dot_git, f"gitdir: {git_dir}\n".encode())
             yield f"{mentioned(dot_git)} was gone, or led elsewhere, and was written again"
         self._remove_locks(git_dir)
@@ -79,6 +88,36 @@ class WorktreeMender:
             abort()
         if not self._is_fit(git_dir, keeps_merge=keeps_merge):
             yield self._put_back(git_dir, name)
+
+    def clear(self, name: str) -> Iterator[str]:
+        """Yields what it has kept of work that is not on the main branch, a sentence each: the
+        worktree is on it then. Keeps the work there, once, if a person has handed it over.
+
+        Called after `mend`; raises as that does.
+        """
+        git_dir = self._git_dir() or ""
+        place = Worktree(self._path, git_dir, self._common_dir)
+        note = worktree_note(place)
+        if note is not None and note.keeps_work:
+            note_worktree(git_dir, replace(note, keeps_work=False))
+            return
+        self._show_hidden()
+        for each in nested_in(status_of(place)):
+            nested = os.path.join(self._path, each.rstrip("/"))
+            yield self._set_aside("no commit can have a repository of its own", nested)
+        to, name = f"refs/heads/{target_branch(self._hive.layout)}", branch_part(name)
+        kept = WorktreeKeeper(self._hive).put_back(place, branch=self._branch, name=name, to=to)
+        if kept.branch is not None:
+            yield kept.sentence()
+
+    def _show_hidden(self) -> None:
+        """Has git look again at the files that it was told not to look at."""
+        listed = git("ls-files", "-v", "-z", cwd=self._path, repository={}).split(b"\0")
+        is_hidden = (b"S", *(bytes([each]) for each in range(ord("a"), ord("z") + 1)))
+        flagged = [os.fsdecode(each[2:]) for each in listed if each.startswith(is_hidden)]
+        here = [each for each in flagged if os.path.lexists(os.path.join(self._path, each))]
+        for flag in ("--no-assume-unchanged", "--no-skip-worktree") if here else ():
+            as_the_user("update-index", flag, "--", *here, cwd=self._path)  # One flag at a time.
 
     def _is_fit(self, git_dir: str, *, keeps_merge: bool) -> bool:
         """Returns whether it is on its branch, with nothing open but a merge for its droid."""
@@ -95,6 +134,9 @@ class WorktreeMender:
         to = None if has_tip else f"refs/heads/{target_branch(self._hive.layout)}"
         keeper = WorktreeKeeper(self._hive)
         kept = keeper.put_back(place, branch=self._branch, name=branch_part(name), to=to).branch
+        note = worktree_note(place)
+        if not has_tip and note is not None:  # Its note went with the branch.
+            note_branch(self._hive.layout, replace(note, keeps_work=False))
         said = f"{mentioned(self._path)} {how}, and is back on {mentioned(self._branch)}"
         return f"{said}; what it had is kept: {suggested('git log', kept)}" if kept else said
 
@@ -111,14 +153,17 @@ class WorktreeMender:
         said = f"{mentioned(self._path)} was gone, and was made again"
         return f"{said}; its last commits are kept: {suggested('git log', kept)}" if kept else said
 
-    def _set_aside(self, why: str) -> str:
-        """Gives the folder another name: it may have work that only people can tell from junk."""
+    def _set_aside(self, why: str, path: str = "") -> str:
+        """Gives the folder, or one in it, another name beside it: it may have work that only people
+        can tell from junk.
+        """
+        path = path or self._path
         names = (f"{self._path}.set-aside-{number}" for number in range(1, _TRIES))
         aside = next((each for each in names if not os.path.lexists(each)), None)
         if aside is None or os.path.islink(self._path):
-            raise Conflict(f"{mentioned(self._path)} cannot be set aside: {why}")
-        os.rename(self._path, aside)
-        return f"{mentioned(self._path)} was set aside as {mentioned(aside)}: {why}"
+            raise Conflict(f"{mentioned(path)} cannot be set aside: {why}")
+        os.rename(path, aside)
+        return f"{mentioned(path)} was set aside as {mentioned(aside)}: {why}"
 
     def _remove_locks(self, git_dir: str) -> None:
         """Removes the locks of a git that was killed. Raises `Conflict` while one is at work."""
