@@ -13,12 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import CommandLine, command_line
-from queenbee.core.text import printable, quotation, shortened, suggested
+from queenbee.core.text import mentioned, printable, quotation, shortened, suggested
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import QueenError
+from queenbee.errors import Conflict, QueenError
 from queenbee.git.run import line
 from queenbee.git.touched import take_next
-from queenbee.git.unfinished import WorktreeKeeper
+from queenbee.git.unfinished import WorktreeKeeper, open_operations
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.services.work import Nothing
@@ -48,6 +48,8 @@ _MOST_STARTS = 10
 _MOST_TROUBLES = 3
 """So often something is in its way, with nothing landed or committed in between, and it ends."""
 _TROUBLE_S = 5.0
+_STOPS_MAIN = {"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"}
+"""What in the main worktree is in the way of every landing."""
 _REST_S, _MOST_REST_S = 0.5, 30.0
 _LOOK_AGAIN_S = 1.0
 _NO_ROOM = "waits for memory or load"
@@ -364,6 +366,8 @@ class Worker:
             # A program need not know how to land; a client may have forgotten it.
             self._land(held.issue_id)
         else:
+            if was_landing:
+                self._refuse_open_main()
             refusal = self._refusal() if was_landing else ""
             made_nothing = "nothing to land" in refusal
             why = f"what it made did not land{refusal}" if was_landing else ended
@@ -383,6 +387,19 @@ class Worker:
                 self._note("ended")
             else:
                 self._fail(why, held, is_landing=was_landing)
+
+    def _refuse_open_main(self) -> None:
+        """Raises `Conflict` if a person has something open in the main worktree with which git does
+        not move it: no issue can land.
+        """
+        layout = self.home.layout
+        opened = _STOPS_MAIN.intersection(open_operations(layout.common_dir or ""))
+        if opened and layout.common_dir is not None:
+            main = os.path.dirname(layout.common_dir)
+            raise Conflict(
+                f"nothing can land: {', '.join(opened)} is open in {mentioned(main)}",
+                hint=suggested("git -C", main, "status"),
+            )
 
     def _count_landed(self) -> Assignment | None:
         """Tells what it has landed since it was asked last; returns its unfinished issue, or None.

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from hives import git
 from teams import LIMIT_S, WORKS, Team
 
 from queenbee.store.droids import roster
@@ -200,6 +201,18 @@ class TestTrouble:
         ran = team.start("ui", "--agent", agent)
         assert ran.code == 0, ran
         assert mine.read_text() == "mine\n"
+
+    def test_in_the_way_of_every_landing_gives_no_issue_back(self, team: Team) -> None:
+        team.issues(3)
+        git(team.repo, "checkout", "-qb", "other")
+        git(team.repo, "commit", "-q", "--allow-empty", "-m", "other")
+        git(team.repo, "checkout", "-q", "main")
+        git(team.repo, "merge", "-q", "--no-ff", "--no-commit", "other")
+        ran = team.start("ui", "--agent", team.agent(WORKS))
+        assert ran.code == 1, ran
+        assert "nothing can land: MERGE_HEAD is open in" in ran.out
+        assert "x-1 is still ui's" in ran.out
+        assert team.hive().assignments.find(status="released") == []
 
     def test_with_the_records_at_the_end_does_not_hide_what_was_done(self, team: Team) -> None:
         team.issues(1)
