@@ -1,7 +1,8 @@
 """One sprint bead in a team: its dev agent, then each of its QA agents, then the verdict.
 
 What comes next is read from the bead, so that a run that was killed is gone on with. What is
-recorded is recorded here, whoever works. `docs/sprint-beads.md`, section "The loop".
+recorded is recorded here, whoever works; a judgement that was not recorded here counts for nothing,
+and is asked for again. `docs/sprint-beads.md`, section "The loop".
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from queenbee.core.timestamps import format_ms
 from queenbee.documents.sprints.executions import attempts_left, feedback, next_step
 from queenbee.documents.sprints.reports import QA_STATUSES
 from queenbee.documents.sprints.sprint_bead import SprintBead
-from queenbee.errors import NotFound
+from queenbee.errors import Conflict, NotFound
 from queenbee.git.ownership import branch_note
 from queenbee.git.run import git, line, names_in
 from queenbee.git.unfinished import WorktreeKeeper, branch_part
@@ -107,6 +108,9 @@ class Sprint:
         self.tries = 0
         """How many attempts there were in this run."""
         self._judged = self.head()
+        self._passed: set[str] = set()
+        """The QA agents whose pass of the last attempt this process has recorded."""
+        self._qa_agents = SprintBead(self.row).qa_agents
 
     def reopen(self) -> None:
         """Opens its hive again, since its folder may be another one by now."""
@@ -141,7 +145,10 @@ class Sprint:
         return line("rev-parse", "HEAD", cwd=self.path, repository={}) or ""
 
     def step(self, why: str) -> Step:
-        """Returns what is to be done now; `why` says why the last process was not enough."""
+        """Returns what is to be done now; `why` says why the last process was not enough.
+
+        Raises `Conflict` if others have changed who judges, or how.
+        """
         row = self.row
         read, what = SprintBead(row), next_step(row)
         if self.redo and what == "finish":
@@ -150,11 +157,15 @@ class Sprint:
             return Step(what="give up", text=self._end(row, why))
         if what == "develop":
             return self._develop(read, why)
-        if what == "judge":
-            judged = read.judgements()
-            agent = next(one for one in read.qa_agents if str(one["agent_path"]) not in judged)
-            return self._judge(read, agent, why)
-        return Step(what="finish")
+        if read.qa_agents != self._qa_agents:
+            raise Conflict(
+                f"the QA agents of {self.issue_id} have changed since it was begun",
+                hint=f"look at them: {suggested('queen bead show', self.issue_id)}",
+            )
+        counts = self._passed & {*read.judgements()}
+        agents = (each for each in read.qa_agents if str(each["agent_path"]) not in counts)
+        agent = next(agents, None)
+        return Step(what="finish") if agent is None else self._judge(read, agent, why)
 
     def note_session(self, session: str) -> None:
         """Notes the session of the bead's team, unless it has one."""
@@ -164,6 +175,8 @@ class Sprint:
 
     def record_dev(self, status: str, *, session: str, began_ms: int) -> None:
         """Records an attempt of the dev agent."""
+        self._judged = self.head()  # First: what it made is judged even if this is refused.
+        self._passed.clear()
         said = SprintBead(self.row).metadata
         entry = {
             **self._entry(session, began_ms, said["dev_agent_path"], said["dev_model"]),
@@ -171,7 +184,7 @@ class Sprint:
             "feedback_from_qa": feedback(self.row),
         }
         record_history(self.hive, "dev", self.issue_id, json.dumps(entry))
-        self.tries, self.redo, self._judged = self.tries + 1, "", self.head()
+        self.tries, self.redo = self.tries + 1, ""
 
     def record_qa(self, step: Step, output: str, *, session: str, began_ms: int) -> str:
         """Records what a QA agent reported, and takes back what has changed since it began; returns
@@ -189,6 +202,8 @@ class Sprint:
         entry = {**self._entry(session, began_ms, step.agent_path, step.model), **said}
         entry["details"] = {**(details if isinstance(details, dict) else {}), **report}
         record_history(self.hive, "qa", self.issue_id, json.dumps(entry))
+        if said["status"] == "pass":
+            self._passed.add(step.agent_path)
         return str(said["status"])
 
     def end(self, *, error: str = "") -> bool:

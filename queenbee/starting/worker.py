@@ -314,6 +314,7 @@ class Worker:
         self, argv: CommandLine, state: str, env: Mapping[str, str], *, said: str = ""
     ) -> None:
         log = roster.log_path(self.hive.layout, self.name)
+        self._note(state)  # First: the process must not act before its state is known.
         try:
             self._child = Child.start(argv, cwd=self.entry.path, env=env, log=log, said=said)
         except OSError as error:

@@ -214,12 +214,8 @@ def _verified(
     """Returns the record of the checks of an issue, or None if it has none to run: what agents said
     of a sprint bead, then what `ralph` makes of its Ralph bead.
     """
-    entry = roster.looked_after(hive.layout, hive.actor_or_none)
-    if entry is not None and entry.issue_id == issue_id and entry.state in roster.STEPS:
-        raise Conflict(
-            f"{issue_id} is judged by others first",
-            hint="end: queen start has it judged, and lands it",
-        )
+    if any(each.is_judged for each in roster.of_issue(hive.layout, issue_id)):
+        raise judged_first(issue_id)
     issue, record = hive.issues.row(issue_id), None
     judged = issue is not None and running.has_judgements(issue)
     if issue is not None and judged and (bead is None or unverified_because is None):
@@ -227,6 +223,13 @@ def _verified(
         if record["verdict"] != "passed":
             return record
     return ralph(bead, runner, running.bead_folders(hive)).record if bead is not None else record
+
+
+def judged_first(issue_id: str) -> Conflict:
+    """Returns why a bead whose step has not ended is neither completed nor landed."""
+    return Conflict(
+        f"{issue_id} is judged by others first", hint="end: queen start has it judged, and lands it"
+    )
 
 
 def _open_bead(hive: Hive, assignment: Assignment) -> BeadFile | None:

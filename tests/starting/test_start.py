@@ -140,6 +140,27 @@ class TestATeam:
         assert team.content("x-1") == "good\n"
         assert "it begins x-1 again" in ran.out
 
+    def test_lands_nothing_past_the_checks_of_its_issue(self, team: Team) -> None:
+        team.issues(1)
+        check = {"name": "good", "command": "grep good x-1.txt"}
+        bead = {"id": "x-1", "title": "one", "intent": "write", "dod": {"verifiers": [check]}}
+        (team.repo / ".beads" / "active").mkdir(parents=True, exist_ok=True)
+        (team.repo / ".beads" / "active" / "x-1.json").write_text(json.dumps(bead))
+        sneaks = (
+            '[ -e "$0.refused" ] && echo good > "$FILE" && exit 0\n'
+            'echo bad > "$FILE"; exec >> "$0.refused" 2>&1\n'
+            'queen land -m sneaky --as other; echo "status $?"\n'
+            'queen release x-1 --reason sneaky\nqueen land -m sneaky; echo "status $?"\n'
+        )
+        ran = team.start("ui", "--agent", team.agent(sneaks))
+        assert ran.code == 0, ran
+        said = (team.bin / "agent.refused").read_text()
+        assert "other lands nothing from it" in said
+        assert "whose checks have not passed" in said
+        assert said.count("status 5") == said.count("status "), said
+        assert team.content("x-1") == "good\n"
+        assert "sneaky" not in git(team.repo, "log", "--format=%s", "main")
+
 
 class TestAnAgentThatFails:
     def test_by_a_kill_is_at_work_again_at_once(self, team: Team) -> None:

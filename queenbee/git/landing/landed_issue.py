@@ -25,8 +25,9 @@ from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import CHECK_FILES, LANDED, stage
 from queenbee.services.telling.notices import ended_by
+from queenbee.store.droids import roster
 from queenbee.store.trust import of_setting
-from queenbee.workflows.completing import GOOD, Completion, check, complete
+from queenbee.workflows.completing import GOOD, Completion, check, complete, judged_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +84,7 @@ def land_issue(
     Its own checks run before anything lands, on the commit that lands. Raises as `land` and
     `complete` do; `InvalidInput` if the actor has several issues, or there is no check and nobody
     said that none is needed; `Taken` if another machine's droid has the issue, and `Unreachable`:
-    nothing is landed then.
+    nothing is landed then; `Conflict` in the worktree of a team for what its agent may not land.
     """
     let_ask(hive)
     rules = Rules.of(hive, asked.check)
@@ -91,6 +92,7 @@ def land_issue(
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
     issue_id, *others = dict.fromkeys(_issue(hive, each) for each in (asked.issue_id, *asked.also))
     also = [*map(str, others)]
+    _refuse_past_team(hive, issue_id)
     if also:
         asked = replace(asked, issue_id=issue_id, also=also)
     work = _IssueWork(
@@ -459,6 +461,36 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
     if not mine:
         _refuse_lost(hive)
     return mine[0] if mine else None
+
+
+def _refuse_past_team(hive: Hive, issue_id: str | None) -> None:
+    """Raises `Conflict` in the worktree of an agent that `queen start` looks after: in a step of a
+    sprint bead; under another name; and for a landing that completes nothing, if the droid's last
+    issue here has checks and is not completed, even if it has released it.
+    """
+    entry = roster.of_tree(hive.layout)
+    if entry is None:
+        return
+    if entry.is_judged:
+        raise judged_first(entry.issue_id)
+    if hive.actor != entry.name:
+        raise Conflict(
+            f"this is the worktree of {entry.name}, whom queen start looks after: {hive.actor} "
+            "lands nothing from it",
+            hint=f"land as {entry.name}: {suggested('queen land', as_=entry.name)}",
+        )
+    here = hive.layout.worktree
+    had = hive.assignments.find(droid=entry.name, status="all") if issue_id is None else []
+    last = next((each for each in reversed(had) if each.worktree == here), None)
+    if last is None or hive.issues.completion(last.issue_id) is not None:
+        return
+    issue = hive.issues.row(last.issue_id)
+    is_judged = issue is not None and issue.team is not None
+    if is_judged or hive.documents.find_bead(last.issue_id) is not None:
+        raise Conflict(
+            f"this worktree has work on {last.issue_id}, whose checks have not passed",
+            hint=f"claim it again, and land it: {suggested('queen claim', last.issue_id)}",
+        )
 
 
 def _refuse_lost(hive: Hive) -> None:

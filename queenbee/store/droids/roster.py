@@ -67,7 +67,7 @@ class Entry:
     def may_take(self, issue: Issue) -> bool:
         """Returns whether it may take an issue. A sprint bead is given to it by `queen start`."""
         team = issue.team
-        if team is not None and (team in self.avoids or self.supervisor != described(os.getpid())):
+        if team is not None and (team in self.avoids or not self.is_looked_after_here):
             return False
         allowed = self.only is None or issue.id in self.only
         return allowed and not self.is_ending and issue.id not in self.without
@@ -87,6 +87,16 @@ class Entry:
     def is_looked_after(self) -> bool:
         """Whether a `queen start` runs that knows of it."""
         return bool(self.supervisor) and is_running(self.supervisor) is not False
+
+    @property
+    def is_looked_after_here(self) -> bool:
+        """Whether this very process looks after it: no process of an agent is that."""
+        return self.supervisor == described(os.getpid())
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it is in a step of a sprint bead that is looked after."""
+        return self.state in STEPS and self.is_looked_after
 
     @property
     def is_alive(self) -> bool:
@@ -155,6 +165,20 @@ def looked_after(layout: Layout, name: str | None) -> Entry | None:
     known = name is not None and os.path.isdir(folder(layout))
     entry = read(layout, name) if known and name is not None else None
     return entry if entry is not None and entry.is_looked_after else None
+
+
+def of_issue(layout: Layout, issue_id: str) -> list[Entry]:
+    """Returns the agents that are looked after, and were last on an issue."""
+    found = everybody(layout) if os.path.isdir(folder(layout)) else []
+    return [each for each in found if each.issue_id == issue_id and each.is_looked_after]
+
+
+def of_tree(layout: Layout) -> Entry | None:
+    """Returns the agent that is looked after and works in this very worktree, or None."""
+    found = everybody(layout) if layout.worktree and os.path.isdir(folder(layout)) else []
+    tree = os.path.realpath(layout.tree)
+    here = (each for each in found if each.is_looked_after and each.path)
+    return next((each for each in here if os.path.realpath(each.path) == tree), None)
 
 
 def folder(layout: Layout) -> str:
