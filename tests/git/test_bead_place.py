@@ -81,12 +81,14 @@ def test_a_branch_that_was_made_for_it_is_gone_on_with(repo: Path) -> None:
 def test_a_branch_of_somebody_is_refused_until_it_is_handed_over(repo: Path) -> None:
     hive = beads(repo, row(repo, branch="precious"))
     git(repo, "branch", "precious")
-    with pytest.raises(Conflict, match="branch precious, which QueenBee did not make: 0 of"):
+    with pytest.raises(
+        Conflict, match="branch precious, which QueenBee did not make; it has nothing"
+    ):
         sprint_worktree(hive, "bd-1", "ui")
     assert hive.assignments.active("bd-1") is None
     done = QuickQueen(repo)("worktree", "add", "--bead", "bd-1", "--adopt", "precious", as_="ui")
     assert done.code == 0, done
-    assert git(Path(hive.layout.tree), "worktree", "list").count("precious") == 1
+    assert git(repo, "worktree", "list").count("[precious]") == 1
 
 
 def test_an_agent_hands_over_nothing(repo: Path) -> None:
@@ -121,14 +123,51 @@ def test_the_branch_of_a_droid_or_of_another_bead_is_refused(repo: Path) -> None
 
 @pytest.mark.parametrize(
     "written",
-    ["/etc/cron.d/x", "{parent}/.config/autostart", "{repo}/.git/hooks", "{repo}/x", "C:\\x"],
-)
+    [
+        "/etc/cron.d/x", "{parent}/.config/autostart", "{repo}/.git/hooks", "{repo}/x", "C:\\x",
+        "{parent}/bin", "{parent}/other/src/plugin", "{parent}/repo-a/src/plugin", "{parent}/repo",
+        "{parent}/repo-worktrees", "{parent}/repo-worktrees/sprint/other", "{parent}",
+        "{parent}/repo-a/../bin", "{parent}/Repo-a",
+    ],
+)  # fmt: skip
 def test_a_worktree_that_is_not_beside_the_repository_is_made_by_the_rule(
     repo: Path, written: str
 ) -> None:
     where = written.format(parent=repo.parent, repo=repo)
     expected = f"{repo.parent}/repo-worktrees/sprint/1-2-auth-api"
     assert place(repo, worktree_path=where).path == expected
+
+
+@pytest.mark.parametrize("name", ["repo-api", "repo-worktrees/sprint/1-2-auth-api"])
+def test_a_worktree_is_made_beside_the_repository_under_its_name(repo: Path, name: str) -> None:
+    where = f"{repo.parent}/{name}"
+    assert place(repo, worktree_path=where).path == where
+
+
+@pytest.mark.parametrize("above", ["repo-worktrees", "repo-worktrees/sprint"])
+def test_nothing_is_made_within_another_repository(repo: Path, above: str) -> None:
+    other = repo.parent / above
+    other.mkdir(parents=True)
+    git(other, "init", "-q")
+    with pytest.raises(Conflict, match="is a link, or a repository"):
+        place(repo)
+    made = place(repo, worktree_path=f"{repo.parent}/repo-api")
+    assert made.path == f"{repo.parent}/repo-api"
+
+
+def test_nothing_is_made_through_a_link(repo: Path) -> None:
+    (repo.parent / "elsewhere").mkdir()
+    (repo.parent / "repo-worktrees").symlink_to("elsewhere")
+    with pytest.raises(Conflict, match="is a link, or a repository"):
+        place(repo)
+
+
+def test_a_row_gets_no_folder_that_was_there_before(repo: Path) -> None:
+    (repo.parent / "repo-api").mkdir()
+    hive = beads(repo, row(repo, worktree_path=f"{repo.parent}/repo-api"))
+    with pytest.raises(Conflict, match="repo-api exists already"):
+        sprint_worktree(hive, "bd-1", "ui")
+    assert not list((repo.parent / "repo-api").iterdir())
 
 
 def test_a_link_to_elsewhere_is_not_beside_the_repository(repo: Path, tmp_path: Path) -> None:

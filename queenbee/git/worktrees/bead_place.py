@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import suggested
+from queenbee.core.text import mentioned, suggested
 from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.sprints.numbers import source_branch_fault, worktree_path
 from queenbee.documents.sprints.sprint_bead import check_bead, is_sprint_bead
-from queenbee.errors import InvalidInput, NotFound, QueenError
+from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError
+from queenbee.git.ownership import worktree_note
 from queenbee.git.run import line
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.store import safe_open
@@ -22,7 +23,7 @@ from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from queenbee.core.beads import Issue
     from queenbee.git.worktrees.worktree_making import Made
@@ -44,13 +45,14 @@ class BeadPlace:
     """The branches that it merges, as git knows them; those that are gone have landed."""
 
 
-def bead_place(hive: Services, issue: Issue) -> BeadPlace:
-    """Returns where a sprint bead is worked on.
+def bead_place(hive: Services, issue: Issue, path: str | None = None) -> BeadPlace:
+    """Returns where a sprint bead is worked on; a person may have typed another `path`.
 
-    Anyone may have written it: a worktree that would not be beside the repository is made where the
-    document's rule puts it, and so is one of another machine. Git cannot have `main` and
-    `main/1-2`: that branch begins with `sprint` instead. Raises `InvalidInput` for what is not a
-    valid sprint bead, and `NotFound` for branches that are not there.
+    Anyone may have written the row: a worktree that would be neither where the document's rule puts
+    it nor named `REPOSITORY-…` beside the repository is made by the rule, and so is one of another
+    machine. Git cannot have `main` and `main/1-2`: that branch begins with `sprint` instead. Raises
+    `InvalidInput` for what is not a valid sprint bead, `NotFound` for branches that are not there,
+    and `Conflict` for what is not the bead's to use.
     """
     row = dict(issue.fields)
     if not is_sprint_bead(row):
@@ -73,8 +75,7 @@ def bead_place(hive: Services, issue: Issue) -> BeadPlace:
             f"{issue.id} begins with the branch {source}, which is not there",
             hint=suggested("git fetch origin", source),
         )
-    written = str(said_of["worktree_path"])
-    path = written if _is_beside(written, top) else worktree_path(top, branch)
+    path = path or _own(hive.layout, issue.id, branch) or _path(said_of, branch, top, issue.id)
     return BeadPlace(path, branch, base, _merges(hive, said_of.get("branches_to_merge"), top))
 
 
@@ -82,9 +83,8 @@ def sprint_worktree(hive: Services, bead_id: str, droid: str, *, path: str | Non
     """Claims a sprint bead for a droid, and makes its worktree. Raises as `bead_place` and
     `worktree_making.add` do.
     """
-    place = bead_place(hive, hive.issues.get(bead_id))
-    where, branch = path or place.path, place.branch
-    return add(hive, droid, issue_id=bead_id, path=where, branch=branch, base=place.base)
+    place = bead_place(hive, hive.issues.get(bead_id), path)
+    return add(hive, droid, issue_id=bead_id, path=place.path, branch=place.branch, base=place.base)
 
 
 def leave_worktree(layout: Layout, path: str) -> None:
@@ -130,12 +130,49 @@ def _ref(branch: str, top: str, *, remote: bool = True) -> str | None:
     return None
 
 
-def _is_beside(path: str, top: str) -> bool:
-    """Returns whether a worktree may be there: in the folder that has the repository, outside of
-    that, and in no hidden folder.
+def _own(layout: Layout, bead_id: str, branch: str) -> str | None:
+    """Returns where the worktree is that was made for a bead, or that a person has handed over."""
+    for place in worktrees(layout):
+        note = worktree_note(place) if place.linked else None
+        if note is not None and note.branch == branch and note.is_for("", bead_id):
+            return place.path
+    return None
+
+
+def _path(said_of: Mapping[str, object], branch: str, top: str, bead_id: str) -> str:
+    """Returns where the worktree of a bead is made: as it says, if that place is one for worktrees
+    of this repository. Raises `Conflict` if there is something else where the rule puts it.
     """
-    if not os.path.isabs(path):
-        return False
-    parent = os.path.dirname(os.path.realpath(top))
-    below = os.path.relpath(os.path.realpath(path), parent).split(os.sep)
-    return below[0] != os.path.basename(top) and not any(each.startswith(".") for each in below)
+    top = os.path.realpath(top)
+    rule = worktree_path(top, branch)
+    written = str(said_of["worktree_path"])
+    if os.path.isabs(written):
+        real = os.path.realpath(written)
+        parent, name = os.path.split(real)
+        shared = os.path.basename(worktree_path(top, "").rstrip("/"))
+        beside = parent == os.path.dirname(top) and name.startswith(f"{os.path.basename(top)}-")
+        by_rule = real == worktree_path(top, str(said_of["branch"]))
+        if ((beside and name != shared) or by_rule) and _in_the_way(real, top) is None:
+            return real
+    other = _in_the_way(rule, top)
+    if other is None:
+        return rule
+    raise Conflict(
+        f"{bead_id} needs the worktree {mentioned(rule)}, but {mentioned(other)} is a link, or a "
+        "repository or worktree of its own",
+        hint=suggested("queen worktree add", bead=bead_id, path="DIR"),
+    )
+
+
+def _in_the_way(path: str, top: str) -> str | None:
+    """Returns what below the repository's parent folder leads a path into another place: a link,
+    or another repository or worktree above it.
+    """
+    above, begin = path, os.path.dirname(top)
+    while above not in (begin, "/"):
+        if os.path.islink(above):
+            return above
+        above = os.path.dirname(above)
+        if above != begin and os.path.lexists(os.path.join(above, ".git")):
+            return above
+    return None

@@ -188,7 +188,8 @@ class _Making:
                 f"there is a branch {self.branch} already, in {other.path}",
                 hint=suggested("cd", other.path),
             )
-        if os.path.lexists(self.path) and not _is_empty(self.path):
+        # A row gets no folder that was there before, not even an empty one.
+        if os.path.lexists(self.path) and (self._bead is not None or not _is_empty(self.path)):
             raise Conflict(
                 f"{self.path} exists already",
                 hint="choose another: " + suggested("queen worktree add", self.name, path="DIR"),
