@@ -15,6 +15,8 @@ from hives import COMMAND, Queen, Ran, git
 
 from queenbee import Hive
 from queenbee.store.droids import roster
+from queenbee.store.layout import discover
+from queenbee.store.trust import Trust
 
 LIMIT_S = 60.0
 
@@ -41,6 +43,8 @@ class Team:
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",
             "QUEEN_DURABILITY": "buffered",
         }
+        if Trust(discover(str(repo), {})).asks_nothing:  # No variable says so to agents.
+            git(repo, "config", "queenbee.trust", "all")
         self.set("land.check", "true")
 
     def program(self, name: str, text: str) -> str:

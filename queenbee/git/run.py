@@ -21,6 +21,7 @@ from queenbee._light import suppress
 from queenbee.core.command_lines import git_line
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure
+from queenbee.store.git_trees import owners_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ _NO_HOOKS = {
     "maintenance.auto": "false",
 }
 _OF_A_CALLER = frozenset({
+    "GIT_CONFIG",
     "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE",
     "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
     "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
@@ -133,6 +135,21 @@ def line(
 def names_in(listed: bytes) -> list[str]:
     """Returns the names in what git lists with `-z`."""
     return [os.fsdecode(each) for each in listed.split(b"\0") if each]
+
+
+def settings(wanted: str, *, cwd: str) -> list[tuple[str, str, str]]:
+    """Returns the settings of git whose names match a pattern, in git's order, each with its scope,
+    such as `local` or `command`. In an agent's environment, no variable adds or hides one. Raises
+    `ExternalFailure`.
+    """
+    env = owners_environment(quiet_environment(None, {}))
+    how = ("config", "-z", "--show-scope", "--get-regexp", wanted)
+    status, out, err = _run((*QUIET, *how), cwd, env, _Patience())
+    if status > 1:  # 1: there are none.
+        raise _failure("config", cwd, status, err)
+    said = [os.fsdecode(each) for each in out.split(b"\0")]
+    pairs = zip(said[::2], (each.partition("\n") for each in said[1::2]), strict=False)
+    return [(scope, name, value) for scope, (name, _, value) in pairs]
 
 
 def network(

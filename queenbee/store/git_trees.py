@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee.core.names import is_of_agent
 from queenbee.core.text import shell_word
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
@@ -127,6 +128,13 @@ def _config_says(common_dir: str, name: str) -> bool:
     for name_of_file in ("config", "config.worktree"):
         value = config_value(os.path.join(common_dir, name_of_file), "core", name) or value
     return value.lower() in ("true", "yes", "on", "1")
+
+
+def owners_environment(env: Mapping[str, str]) -> Mapping[str, str]:
+    """Returns an environment in which an agent has no say in which settings git reads."""
+    if not is_of_agent(env):
+        return env
+    return {name: value for name, value in env.items() if not name.startswith("GIT_CONFIG")}
 
 
 def config_files(common_dir: str | None, env: Mapping[str, str]) -> list[str]:

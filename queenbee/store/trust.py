@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 from queenbee.core.names import is_of_agent
 from queenbee.errors import NotFound, QueenError, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.git_trees import config_value
+from queenbee.store.git_files.worktrees import worktrees
+from queenbee.store.git_trees import config_value, owners_environment
 from queenbee.store.whole_files import read_own
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from queenbee.store.layout import Layout
 
@@ -70,16 +71,16 @@ class Trust:
         self.repository = safe_open.real_path(layout.common_dir or layout.root)
         """Another clone of the same repository asks for itself."""
         self._config = layout.common_dir and os.path.join(layout.common_dir, "config")
-        self._trees = {safe_open.real_path(each) for each in (layout.root, layout.tree)}
+        self._layout = layout
         self._folder: str | None = None
 
     @property
     def asks_nothing(self) -> bool:
         """Whether the owner of this machine wants no questions."""
-        found = None
-        for path in [*_config_paths(), *filter(None, [self._config])]:
+        found, env = None, owners_environment(os.environ)
+        for path in [*_config_paths(env), *filter(None, [self._config])]:
             found = config_value(path, SECTION, NAME) or found
-        for key, value in _config_in_environment():
+        for key, value in _config_in_environment(env):
             if key.lower() == f"{SECTION}.{NAME}":
                 found = value
         return found == ALL
@@ -140,11 +141,14 @@ class Trust:
     @property
     def folder(self) -> str:
         """Where it is kept. Raises `Unwritable` if the user has no folder for that, or has it in
-        this very repository, where a pull could write.
+        a worktree of this very repository, where a pull could write.
         """
         if self._folder is None:
             base = _state_home()
-            if any(os.path.commonpath([base, each]) == each for each in self._trees):
+            layout = self._layout
+            tops = (layout.root, layout.tree, *(each.path for each in worktrees(layout)))
+            trees = {safe_open.real_path(each) for each in tops}
+            if any(os.path.commonpath([base, each]) == each for each in trees):
                 raise _unwritable(base, "it is in this repository")
             name = _hash(os.fsencode(self.repository))[:32]
             self._folder = os.path.join(base, "queenbee", "trusted", name)
@@ -200,9 +204,8 @@ def _unwritable(path: str, reason: str) -> Unwritable:
     )
 
 
-def _config_paths() -> Iterator[str]:
+def _config_paths(env: Mapping[str, str]) -> Iterator[str]:
     """Yields the files of git's settings of the machine and the user; the last one counts."""
-    env = os.environ
     if env.get("GIT_CONFIG_NOSYSTEM", "0").lower() in ("", "0", "false", "no", "off"):
         yield env.get("GIT_CONFIG_SYSTEM", "/etc/gitconfig")
     if "GIT_CONFIG_GLOBAL" in env:
@@ -213,8 +216,7 @@ def _config_paths() -> Iterator[str]:
     yield os.path.join(home, ".gitconfig")
 
 
-def _config_in_environment() -> Iterator[tuple[str, str]]:
-    env = os.environ
+def _config_in_environment(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     count = env.get("GIT_CONFIG_COUNT", "")
     for number in range(int(count) if count.isascii() and count.isdigit() else 0):
         yield env.get(f"GIT_CONFIG_KEY_{number}", ""), env.get(f"GIT_CONFIG_VALUE_{number}", "")

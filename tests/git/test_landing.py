@@ -100,6 +100,48 @@ def test_the_check_of_this_machine_runs_with_the_one_that_is_given(
     assert landed(tree, check="true") is not None
 
 
+CHECKS_TRUE = {
+    "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "queenbee.check", "GIT_CONFIG_VALUE_0": "true",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        CHECKS_TRUE,
+        {"GIT_CONFIG_PARAMETERS": "'queenbee.check'='true'"},
+        {"GIT_CONFIG": "true.config"},
+        {"GIT_CONFIG_GLOBAL": "true.config", "CLAUDECODE": "1"},
+        {"GIT_CONFIG_SYSTEM": "true.config", "GIT_CONFIG_NOSYSTEM": "0", "CLAUDECODE": "1"},
+    ],
+    ids=" ".join,
+)
+def test_no_variable_says_which_check_judges_a_landing(
+    repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    config = repo.parent / "true.config"
+    config.write_text("[queenbee]\n\tcheck = true\n")
+    for name, value in given.items():
+        monkeypatch.setenv(name, str(config) if value == config.name else value)
+    assert Rules.of(opened(tree)).machine_check == ""
+    with (repo / ".git" / "config").open("a") as file:
+        file.write('[queenbee]\n\tcheck = "exit 1 # ours"\n')
+    assert Rules.of(opened(tree)).machine_check == "exit 1 # ours"
+
+
+def test_the_settings_of_one_worktree_do_not_say_which_check_judges(
+    repo: Path, worktree: Worktree
+) -> None:
+    tree = worktree("one")
+    git(repo, "config", "extensions.worktreeConfig", "true")
+    git(tree, "config", "--worktree", "queenbee.check", "true")
+    git(repo, "config", "queenbee.check", "exit 1")
+    commit_file(tree, "new.txt", "x\n")
+    assert landed(tree) is None
+
+
 def test_a_conflict_is_left_to_be_resolved(repo: Path, worktree: Worktree) -> None:
     one, two = worktree("one"), worktree("two")
     commit_file(one, "README.md", "one\n")
@@ -127,8 +169,11 @@ def test_work_in_the_main_worktree_is_not_overwritten(repo: Path, worktree: Work
     commit_file(tree, "README.md", "one\n")
     (repo / "README.md").write_text("being edited\n")
     before, told = head(repo, "main"), list[str]()
-    with pytest.raises(NotLanded, match="cannot be moved"):
+    with pytest.raises(NotLanded, match="cannot be moved") as refused:
         landed(tree, tell=told.append)
+    assert refused.value.files == ["README.md"]
+    way_out = f"commit or stash README.md in {repo}, then queen land again"
+    assert refused.value.hint == way_out
     assert head(repo, "main") == before
     assert (repo / "README.md").read_text() == "being edited\n"
     assert told == []  # Nothing was killed there.

@@ -47,7 +47,7 @@ def test_an_own_repository_is_refused_by_name(
     before = git(tree, "rev-parse", "HEAD")
     refused = quick("land", "-m", "work", cwd=tree)
     assert (refused.code, "vendor/x y" in refused.err) == (5, True), refused
-    assert "echo 'vendor/x y' >> .gitignore" in refused.err
+    assert f"cd {tree} && echo 'vendor/x y' >> .gitignore" in refused.err
     assert git(tree, "rev-parse", "HEAD") == before
     assert git(tree, "diff", "--cached", "--name-only") == ""
     (tree / ".gitignore").write_text("vendor/x y/\n")

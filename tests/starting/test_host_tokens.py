@@ -9,7 +9,7 @@ from bead_files import put_bead, ralph_bead
 from hives import QuickQueen, commit_file, git
 from teams import WORKS, Team
 
-from queenbee.store.git_files.host_tokens import NAMES, without_tokens
+from queenbee.store.git_files.host_tokens import NAMES, RUNNERS, for_a_landing, without_tokens
 
 SECRETS = {
     "GH_TOKEN": "ghp", "GITLAB_TOKEN": "glpat", "SSH_AUTH_SOCK": "/nowhere", "CI_JOB_TOKEN": "ci",
@@ -63,6 +63,30 @@ class TestTheCheckOfALanding:
         (tree / "more.txt").write_text("more\n")
         assert quick("land", "-m", "more", "--check", "true", as_="ui", cwd=tree).code == 0
         assert set(SECRETS) <= set(names(tmp_path / "out"))
+
+    def test_is_not_changed_by_what_runners_read_of_it(
+        self, quick: QuickQueen, tree: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tree / "Makefile").write_text("test:\n\texit 1\n")
+        commit_file(tree, "Makefile", (tree / "Makefile").read_text())
+        monkeypatch.setenv("MAKEFLAGS", "n")
+        assert quick("land", "--check", "make test", as_="ui", cwd=tree).code == 1
+        git(repo, "config", "queenbee.env", "MAKEFLAGS")
+        assert quick("land", "--check", "make test", as_="ui", cwd=tree).code == 0
+
+
+@pytest.mark.parametrize("name", [*sorted(RUNNERS), "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"])
+def test_no_option_of_a_runner_reaches_the_check_of_a_landing(tmp_path: Path, name: str) -> None:
+    env = {name: "x", "PATH": "/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
+    assert for_a_landing(env, str(tmp_path)).keys() == {"PATH", "HOME"}
+    (tmp_path / "config").write_text(f"[queenbee]\n\tenv = {name}\n")
+    assert for_a_landing(env, str(tmp_path)).keys() == {name, "PATH", "HOME"}
+
+
+def test_an_agents_variable_does_not_name_them(tmp_path: Path) -> None:
+    (tmp_path / "own").write_text("[queenbee]\n\tenv = MAKEFLAGS\n")
+    env = {"MAKEFLAGS": "n", "GIT_CONFIG_GLOBAL": str(tmp_path / "own"), "CLAUDECODE": "1"}
+    assert "MAKEFLAGS" not in for_a_landing(env, None)
 
 
 def test_a_bead_cannot_ask_for_them(
@@ -130,4 +154,4 @@ class TestTheConfig:
 
 def test_the_page_names_each_of_them() -> None:
     page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
-    assert [each for each in sorted(NAMES) if f"`{each}`" not in page] == []
+    assert [each for each in sorted(NAMES | RUNNERS) if f"`{each}`" not in page] == []

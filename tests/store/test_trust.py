@@ -123,6 +123,38 @@ def test_a_folder_that_a_pull_could_write_to_is_refused(
     assert not is_seen(repo)
 
 
+def test_a_folder_in_another_worktree_of_it_is_refused(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for tree in (one, two):
+        git(repo, "worktree", "add", "-q", "--detach", str(tree))
+    monkeypatch.setenv("XDG_STATE_HOME", str(two / "state"))
+    for tree in (repo, one, two):
+        with pytest.raises(Unwritable, match="in this repository"):
+            trust(tree).add([TEST])
+        assert not is_seen(tree)
+
+
+@pytest.mark.parametrize("marks", [{}, {"CLAUDECODE": "1"}])
+def test_a_variable_counts_for_a_job_and_not_for_an_agent(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, marks: dict[str, str]
+) -> None:
+    config = tmp_path / "gitconfig"
+    config.write_text("[queenbee]\n\ttrust = all\n")
+    for name, value in marks.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    assert is_seen(repo) == (not marks)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    given = {"COUNT": "1", "KEY_0": "queenbee.trust", "VALUE_0": "all"}
+    for name, value in given.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    assert is_seen(repo) == (not marks)
+    git(repo, "config", "queenbee.trust", "all")
+    assert is_seen(repo)
+
+
 def test_a_folder_that_is_not_absolute_is_not_used(
     repo: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -8,12 +8,12 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import named, one_line, shell_word
+from queenbee.core.text import named, one_line
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
 from queenbee.git.landing.commands import ACTION, git, line
 from queenbee.git.landing.judged.nested import lost, unregistered
-from queenbee.git.landing.refusals import NotLanded
+from queenbee.git.landing.refusals import NotLanded, ignoring
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.services.writing.secrets import OVERRIDE, refuse_secrets
 from queenbee.store import safe_open
@@ -54,7 +54,7 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[
     # Of all folders, git names only those.
     nested = [each for each in paths if each.endswith("/")]
     if nested:
-        raise unregistered(nested)
+        raise unregistered(tree, nested)
     if not allow_secrets:
         refuse_secrets({"message": message})
     _refuse_huge(tree, paths)
@@ -135,11 +135,11 @@ def _refuse_unfit(
         raise refusal
     large, secret = unfit(tree, changed, allow_secrets=allow_secrets)
     if large:
-        raise _too_large(large)
+        raise _too_large(tree, large)
     if secret:
         raise NotLanded(
             f"this looks like a secret: {named(secret)}",
-            hint=f"echo {shell_word(secret[0])} >> .gitignore, or remove it; if it is none: "
+            hint=f"{ignoring(tree, secret[0])}, or remove it; if it is none: "
             f"{OVERRIDE}=1 queen land …",
             files=secret,
         )
@@ -156,14 +156,14 @@ def _refuse_huge(tree: str, paths: Sequence[str]) -> None:
         said = names_in(git("check-attr", "-z", "--stdin", "filter", cwd=tree, stdin=asked))
         filters = dict(zip(said[::3], said[2::3], strict=True))
         if large := [each for each in huge if filters.get(each) in ("unspecified", "unset")]:
-            raise _too_large(large)
+            raise _too_large(tree, large)
 
 
-def _too_large(files: Sequence[str]) -> NotLanded:
+def _too_large(tree: str, files: Sequence[str]) -> NotLanded:
     return NotLanded(
         f"larger than 5 MiB: {named(files)}",
-        hint=f"echo {shell_word(files[0])} >> .gitignore; or, if it belongs in git, commit it "
-        "with git, then queen land",
+        hint=f"{ignoring(tree, files[0])}; or, if it belongs in git, commit it with git, then "
+        "queen land",
         files=files,
     )
 

@@ -497,10 +497,7 @@ class _One:
             healing.heal(self.commands, step, place.main, lambda _: None)  # Git said what stays.
             if place.tip() != self.joining.target:
                 return False
-        raise NotLanded(
-            f"{place.main_tree} cannot be moved to {head[:10]}: {' '.join(done.said.split())}",
-            hint=f"git -C {shell_word(place.main_tree)} status",
-        )
+        raise place.cannot_move(head, done.said)
 
     def _came_in(self, tip: str, changed: Sequence[str]) -> list[Arrival]:
         if self.incoming is None:

@@ -11,7 +11,7 @@ from queenbee.core.conflicts.marked import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable
-from queenbee.git.landing.commands import ACTION, RAW, contents, git, is_commit, line
+from queenbee.git.landing.commands import ACTION, RAW, contents, differing, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.judged.nested import lost_between
 from queenbee.git.landing.refusals import SHOWN, LeftByCheck, NotLanded, Unresolved
@@ -296,6 +296,19 @@ class Place:
         """Returns whether the target has a commit."""
         asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.target_ref))
         return self.tip() == commit or user_git(*asked, cwd=self.tree)[0] == 0
+
+    def cannot_move(self, head: str, said: str) -> NotLanded:
+        """Returns the refusal for a commit that git does not check out in the main worktree."""
+        tree = self.main_tree
+        asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+        changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
+        files = sorted(changed & set(differing(tree, self.target_ref, head)))
+        them = f"commit or stash {named(files, SHOWN)} in {tree}, then queen land again"
+        return NotLanded(
+            f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
+            hint=them if files else f"git -C {shell_word(tree)} status",
+            files=files,
+        )
 
     def other(self, what: str) -> NotLanded:
         return NotLanded(f"{what}; nothing was landed", hint="queen land again")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
-from queenbee.core.text import named
+from queenbee.core.text import named, shell_word
 from queenbee.errors import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHOWN = 5
+
+
+def ignoring(tree: str, path: str) -> str:
+    """Returns the command that has git ignore a file of a worktree, run in any folder."""
+    return f"echo {shell_word(path)} >> {shell_word(os.path.join(tree, '.gitignore'))}"
 
 
 class NotLanded(Conflict):

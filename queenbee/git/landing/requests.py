@@ -112,7 +112,7 @@ def refuse_unchecked(check: str | None, asked: Request) -> None:
     if asked.unchecked and check is not None:
         raise InvalidInput(
             f"there is a check, which always runs: {check}",
-            hint="leave out --unchecked; or: queen config unset land.check",
+            hint="queen land, without --unchecked",
         )
 
 

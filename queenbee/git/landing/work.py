@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from queenbee.git.landed import carries_records
-from queenbee.git.landing.commands import is_commit, line
+from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import check_files
 from queenbee.git.landing.judged.judging import Judging, whole_check
+from queenbee.git.run import settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
+_OWNERS = ("system", "global", "local")
+"""Whose files count for it: no variable, no `git -c`, and no settings of one worktree."""
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
 
 
@@ -119,9 +122,11 @@ class Rules:
         """
         said = store.layout.settings
         tree = store.layout.tree
-        wanted = ("config", "-z", "--get-regexp", rf"^({CHECK}|commit\.gpgsign)$")
-        lines = (line(*wanted, cwd=tree) or "").split("\0")
-        own = {each.partition("\n")[0]: each.partition("\n")[2] for each in lines if each}
+        own = {
+            name: value
+            for scope, name, value in settings(rf"^({CHECK}|commit\.gpgsign)$", cwd=tree)
+            if name != CHECK or scope in _OWNERS
+        }
         rules = cls(
             strategy=said.land_strategy,
             batch=said.land_batch,

@@ -1,4 +1,5 @@
-"""What checks and agents do not get of the environment: tokens of code hosts, and the ssh-agent.
+"""What checks and agents do not get of the environment: tokens of code hosts, and the ssh-agent;
+and the check of a landing nothing that changes what it runs.
 
 Their commands may come from a clone, and what a clone says cannot give them a token: only the git
 config of this machine can, with `git config queenbee.env 'GH_TOKEN SSH_AUTH_SOCK'`.
@@ -6,7 +7,7 @@ config of this machine can, with `git config queenbee.env 'GH_TOKEN SSH_AUTH_SOC
 
 from __future__ import annotations
 
-from queenbee.store.git_trees import config_files, config_value
+from queenbee.store.git_trees import config_files, config_value, owners_environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +25,36 @@ NAMES = frozenset({
 })  # fmt: skip
 
 
+RUNNERS = frozenset({
+    "BASH_ENV", "ENV", "GNUMAKEFLAGS", "GOFLAGS", "MAKEFILES", "MAKEFLAGS", "MAKEOVERRIDES",
+    "MAVEN_ARGS", "MFLAGS", "NODE_OPTIONS", "PERL5OPT", "PYTEST_ADDOPTS", "PYTEST_PLUGINS",
+    "RUBYOPT",
+})  # fmt: skip
+"""What hands options or code to a shell, `make` or a test runner: `MAKEFLAGS=n` lets `make test`
+pass without a test. The check of a landing must mean the same whoever lands.
+"""
+
+
 def without_tokens(env: Mapping[str, str], common_dir: str | None) -> dict[str, str]:
     """Returns an environment without the variables above, except those that `queenbee.env` in the
     git config of the repository, the user or the machine names.
     """
-    kept: list[str] = []
-    for path in config_files(common_dir, env):
-        if (said := config_value(path, "queenbee", "env")) is not None:
-            kept = said.replace(",", " ").split()
-            break
+    kept = _kept(env, common_dir)
     return {name: value for name, value in env.items() if name not in NAMES or name in kept}
+
+
+def for_a_landing(env: Mapping[str, str], common_dir: str | None) -> dict[str, str]:
+    """Returns the same without those of `RUNNERS`, and without settings of git."""
+    kept = _kept(env, common_dir)
+    return {
+        name: value
+        for name, value in without_tokens(env, common_dir).items()
+        if name in kept or not (name in RUNNERS or name.startswith("GIT_CONFIG"))
+    }
+
+
+def _kept(env: Mapping[str, str], common_dir: str | None) -> list[str]:
+    for path in config_files(common_dir, owners_environment(env)):
+        if (said := config_value(path, "queenbee", "env")) is not None:
+            return said.replace(",", " ").split()
+    return []

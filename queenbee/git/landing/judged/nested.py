@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import named, shell_word
+from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure
 from queenbee.git.contents.unfit_blobs import GITLINK, changes
 from queenbee.git.landing.commands import git
@@ -33,7 +33,7 @@ def lost(tree: str, changed: Sequence[Change], files: str) -> NotLanded | None:
     names = _registered(tree, files) if links else {}
     strange = [each.path for each in links if each.path not in names and not each.before]
     if strange:
-        return unregistered(strange)
+        return unregistered(tree, strange)
     here = [
         each.path for each in links if _is_only_here(tree, each.path, names.get(each.path), each)
     ]
@@ -56,14 +56,15 @@ def lost_between(tree: str, before: str, after: str, changed: Iterable[str]) -> 
     return lost(tree, changes(tree, [before], after), after)
 
 
-def unregistered(paths: Sequence[str]) -> NotLanded:
+def unregistered(tree: str, paths: Sequence[str]) -> NotLanded:
     """Returns the refusal for repositories that are no submodules."""
     first = shell_word(paths[0].rstrip("/"))
     return NotLanded(
         "a repository of its own is in this worktree, and none of its files would land: "
         f"{named(paths, SHOWN)}",
-        hint=f"echo {first} >> .gitignore && git rm -qf --cached --ignore-unmatch {first}; or git "
-        f"submodule add URL {first}; or, to commit its files, rm -rf {first}/.git",
+        hint=f"{suggested('cd', tree)} && echo {first} >> .gitignore && git rm -qf --cached "
+        f"--ignore-unmatch {first}; or, there, git submodule add URL {first}; or, to commit its "
+        f"files, rm -rf {first}/.git",
         files=paths,
     )
 

@@ -14,7 +14,7 @@ from queenbee.core.command_lines import no_dash, shell_line
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
 from queenbee.git.run import environment_of_user, git
-from queenbee.store.git_files.host_tokens import without_tokens
+from queenbee.store.git_files.host_tokens import for_a_landing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -117,5 +117,5 @@ class Copies:
 
 
 def check_of(command: SeenCommand, timeout_s: float, common_dir: str | None) -> Check:
-    """Returns a check with the environment of the user, without tokens."""
-    return Check(command, timeout_s, without_tokens(environment_of_user(), common_dir))
+    """Returns a check with the environment of the user, without tokens and what changes it."""
+    return Check(command, timeout_s, for_a_landing(environment_of_user(), common_dir))
