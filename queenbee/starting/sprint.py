@@ -8,6 +8,7 @@ and is asked for again. `docs/sprint-beads.md`, section "The loop".
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,11 +19,12 @@ from queenbee.core.timestamps import format_ms
 from queenbee.documents.sprints.executions import attempts_left, feedback, next_step
 from queenbee.documents.sprints.reports import QA_STATUSES
 from queenbee.documents.sprints.sprint_bead import SprintBead
-from queenbee.errors import Conflict, NotFound
+from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.ownership import branch_note
 from queenbee.git.run import git, line, names_in
 from queenbee.git.unfinished import WorktreeKeeper, branch_part
 from queenbee.git.worktrees.bead_place import bead_place, leave_worktree, sprint_worktree
+from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.workflows.beads import record_history, set_metadata
 
@@ -278,8 +280,37 @@ class Sprint:
         ]
         return Step(
             what="judge", agent_path=path, model=str(agent["model"]), agent_type=kind,
-            text=_as(path, parts), attempt=read.last_attempt, most_attempts=read.max_attempts,
+            text=self._as_judge(path, parts),
+            attempt=read.last_attempt, most_attempts=read.max_attempts,
         )  # fmt: skip
+
+    def _as_judge(self, path: str, parts: Sequence[str]) -> str:
+        """Returns what a QA agent is told: its file counts as the target has it, so that nobody
+        rewrites the judge of their own work.
+        """
+        if path == "claude":
+            return _as(path, parts)
+        file = _file_of(path)
+        try:
+            here: bytes | None = safe_open.read(os.path.join(self.path, file))
+        except (OSError, QueenError):
+            here = None
+        try:
+            spec = no_dash(f"{self._target}:{os.path.normpath(file)}")
+            there: bytes | None = git("cat-file", "blob", spec, cwd=self.path, repository={})
+        except ExternalFailure:
+            there = None
+        if here == there:
+            return _as(path, parts)
+        if there is None:
+            first = (
+                f"Do not read {file}: it is of the work that you judge, and says nothing of you."
+            )
+        else:
+            text = there.decode(errors="replace")
+            first = f"You are the agent that this file describes; {file} here differs, and does "
+            first += f"not count:\n{text}"
+        return "\n\n".join([first, *parts])
 
     def _where(self, read: SprintBead) -> str:
         title = read.row.get("title")
@@ -361,9 +392,12 @@ def _json(text: str) -> object:
         return None
 
 
+def _file_of(path: str) -> str:
+    return path if path.endswith(".md") else f"{path}.md"
+
+
 def _as(path: str, parts: Sequence[str]) -> str:
     """Returns what an agent is told: which one it is, if that is written down, and the rest."""
     if path != "claude":
-        file = path if path.endswith(".md") else f"{path}.md"
-        parts = [f"First read {file}: you are the agent that it describes.", *parts]
+        parts = [f"First read {_file_of(path)}: you are the agent that it describes.", *parts]
     return "\n\n".join(parts)

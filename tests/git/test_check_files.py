@@ -35,6 +35,7 @@ GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"
         ("true # ./a.sh", "a.sh"),
         ("", ".github/workflows/ci.yml"),
         ("", ".gitlab-ci.yml"),
+        ("", ".claude/agents/qa.md"),
     ],
 )
 def test_a_file_that_the_check_runs_and_a_workflow_are_of_the_check(

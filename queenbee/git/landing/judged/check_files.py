@@ -1,4 +1,5 @@
-"""What a branch changes of the check itself: its settings, the files that it runs, and workflows.
+"""What a branch changes of the check itself: its settings, the files that it runs, workflows, and
+the agents that judge.
 
 Only what can be said for certain: the words of the command that are files of the repository, what
 some programs read by their own rules, and where hosts look for workflows. A test that the check
@@ -32,6 +33,7 @@ _READS = {
 _WORKFLOWS = (
     *(".github/workflows/", ".github/actions/", ".gitea/workflows/", ".forgejo/workflows/"),
     *(".circleci/", ".buildkite/", ".woodpecker/"),
+    ".claude/agents/",  # They judge sprint beads.
 )
 _WORKFLOW_FILES = {
     *(".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml", "Jenkinsfile"),
@@ -48,7 +50,7 @@ class CheckGuarded(NotLanded):
 
 
 def check_files(commands: Sequence[str], changed: Collection[str]) -> list[str]:
-    """Returns those of the changed files that checks run, and those that are workflows."""
+    """Returns those of the changed files that checks run, workflows, and files of agents."""
     words = {word for each in commands for word in _words(each)}
     wanted = {posixpath.normpath(each) for each in words} | _WORKFLOW_FILES
     wanted.update(name for word in words for name in _READS.get(posixpath.basename(word), ()))
