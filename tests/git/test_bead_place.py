@@ -201,3 +201,36 @@ def test_without_its_source_branch_it_is_refused(repo: Path) -> None:
 def test_one_that_is_not_valid_is_refused(repo: Path, field: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="is not a valid sprint bead"):
         place(repo, **field)
+
+
+@pytest.mark.parametrize(
+    "branch",
+    [
+        "unfinished", "unfinished/foo", "queenbee/hive", "origin/main", "refs/heads/main", "MAIN",
+        "v1", "heads/main", "ORIG_HEAD", "up/x",
+    ],
+)  # fmt: skip
+def test_a_branch_that_is_ambiguous_or_kept_is_refused(repo: Path, branch: str) -> None:
+    hive = beads(repo, row(repo, branch=branch))
+    git(repo, "tag", "v1")
+    git(repo, "remote", "add", "up", "/nowhere")
+    with pytest.raises(Conflict, match="cannot have the branch"):
+        bead_place(hive, hive.issues.get("bd-1"))
+
+
+def test_a_branch_of_somebody_is_not_merged(repo: Path) -> None:
+    merge = row(repo, branches_to_merge=["precious"]) | {"issue_type": "beads-ralph-merge"}
+    hive = beads(repo, merge)
+    git(repo, "checkout", "-q", "-b", "precious")
+    commit_file(repo, "draft.txt", "x\n")
+    git(repo, "checkout", "-q", "main")
+    with pytest.raises(Conflict, match=r"precious, which is to be merged, .* did not make"):
+        bead_place(hive, hive.issues.get("bd-1"))
+
+
+def test_a_branch_that_was_made_for_a_bead_that_names_it_is_merged(repo: Path) -> None:
+    merge = row(repo, branches_to_merge=["sprint/a"]) | {"issue_type": "beads-ralph-merge"}
+    other = row(repo, branch="sprint/a", worktree_path=f"{repo.parent}/repo-a") | {"id": "bd-2"}
+    hive = beads(repo, merge, other)
+    commit_file(Path(sprint_worktree(hive, "bd-2", "ui").path), "a.txt", "x\n")
+    assert bead_place(hive, hive.issues.get("bd-1")).merges == ["sprint/a"]

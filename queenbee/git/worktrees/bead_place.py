@@ -15,11 +15,12 @@ from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.sprints.numbers import source_branch_fault, worktree_path
 from queenbee.documents.sprints.sprint_bead import check_bead, is_sprint_bead
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError
-from queenbee.git.ownership import worktree_note
-from queenbee.git.run import line
+from queenbee.git.ownership import branch_note, worktree_note
+from queenbee.git.run import git, line
+from queenbee.git.unfinished import FOLDER
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import worktrees
+from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _INSTEAD = "sprint"
+_KEPT = (FOLDER, "refs", "heads", "tags", "remotes", "origin")
+"""First parts of branches that no row may name: QueenBee's own, and what git reads otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ def bead_place(hive: Services, issue: Issue, path: str | None = None) -> BeadPla
         raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")
     top, said_of = here.main_tree or here.common_dir, metadata_of(row)
     branch = _branch(str(said_of["branch"]), top)
+    _refuse_ambiguous(hive.layout, branch, top, issue.id)
     base = _ref(source, top)
     if base is None:
         raise NotFound(
@@ -101,6 +105,7 @@ def _merges(hive: Services, names: object, top: str) -> list[str]:
     for name in names if isinstance(names, list) else ():
         ref = _ref(_branch(str(name), top), top)
         if ref is not None:
+            _refuse_unowned(hive, str(name), ref, top)
             found.append(ref.removeprefix("refs/heads/").removeprefix("refs/remotes/"))
         elif not any(
             each.done and metadata_of(each.fields).get("branch") == name
@@ -111,6 +116,50 @@ def _merges(hive: Services, names: object, top: str) -> list[str]:
                 hint=suggested("git fetch origin", str(name)),
             )
     return found
+
+
+def _refuse_unowned(hive: Services, name: str, ref: str, top: str) -> None:
+    """Raises `Conflict` for a branch to merge that is neither on the main branch, nor made here for
+    a bead whose row names it.
+    """
+    target = f"refs/heads/{target_branch(hive.layout)}"
+    ahead = line("rev-list", "--count", ref, "--not", target, "--", cwd=top, repository={})
+    local = ref.startswith("refs/heads/")
+    note = branch_note(hive.layout, ref.removeprefix("refs/heads/")) if local else None
+    bead = hive.issues.all().get(note.bead) if note is not None and note.bead else None
+    if ahead == "0" or (bead is not None and metadata_of(bead.fields).get("branch") == name):
+        return
+    maker = "which QueenBee did not make" if note is None else f"made for {note.bead or note.droid}"
+    raise Conflict(
+        f"the branch {mentioned(name)}, which is to be merged, is {ref}, {maker}; it has commits "
+        "that the main branch lacks",
+        hint=suggested("git log", f"{target}..{ref}"),
+    )
+
+
+def _refuse_ambiguous(layout: Layout, branch: str, top: str, bead_id: str) -> None:
+    """Raises `Conflict` for a branch whose name is kept for something else, or that git could take
+    for another ref, also where a file system ignores case.
+    """
+    name, settings = branch.casefold(), layout.settings
+    remotes = (line("config", "--get-regexp", "^remote[.]", cwd=top, repository={}) or "").split()
+    kept = {*_KEPT, settings.sync_branch.split("/")[0], settings.sync_remote}
+    kept |= {each.split(".")[1] for each in remotes if each.startswith("remote.")}
+    first, why = name.split("/")[0], None
+    if first in {each.casefold() for each in kept} or first.endswith("head"):
+        why = f"names that begin with {first} are kept for something else"
+    listed = git("for-each-ref", "--format=%(refname)", cwd=top, repository={})
+    for ref in () if why else os.fsdecode(listed).splitlines():
+        heads = ref.startswith("refs/heads/")
+        short = ref.split("/", 2 if heads or ref.startswith("refs/tags/") else 1)[-1].casefold()
+        above = heads and (name.startswith(f"{short}/") or short.startswith(f"{name}/"))
+        if ref != f"refs/heads/{branch}" and (short == name or above):
+            why = f"it could be taken for {ref}"
+    if why is not None:
+        raise Conflict(
+            f"{bead_id} cannot have the branch {mentioned(branch)}: {why}",
+            hint=suggested("queen bead edit", bead_id, set="metadata.branch=NAME"),
+        )
 
 
 def _branch(written: str, top: str) -> str:
