@@ -423,16 +423,16 @@ class _PuttingBack:
 
 def _branch(run: Callable[..., object], name: str, commit: str) -> str:
     """Makes a branch of a name that none has. Raises `ExternalFailure`."""
-    for number in range(_TRIES):
-        branch = f"{FOLDER}/{name}{f'-{number + 1}' if number else ''}"
+    names = [f"{name}{f'-{number + 1}' if number else ''}" for number in range(_TRIES)]
+    # Where a branch is called `unfinished`, git can have none below it.
+    for branch in [*(f"{FOLDER}/{each}" for each in names), f"{FOLDER}-{name}"]:
         try:
             run("update-ref", f"refs/heads/{branch}", no_dash(commit), _NONE)
-        except ExternalFailure:
-            if number == _TRIES - 1:
-                raise
+        except ExternalFailure as error:
+            failure = error
         else:
             return branch
-    raise AssertionError(name)
+    raise failure
 
 
 def _name_of(assignment: Assignment) -> str:

@@ -168,3 +168,11 @@ def test_a_branch_that_another_worktree_has_is_not_taken(hive: Hive, tree: Path)
     git(tree, "worktree", "add", "-q", f"{tree}-2", "ui")
     with pytest.raises(Conflict, match="is checked out in"):
         put_back(hive, tree)
+
+
+def test_a_branch_that_is_called_unfinished_is_in_nobodys_way(hive: Hive, tree: Path) -> None:
+    git(tree, "branch", "unfinished")
+    (tree / "new.txt").write_text("typed\n")
+    found = put_back(hive, tree)
+    assert found.branch == "unfinished-work"
+    assert kept(tree, "new.txt", "unfinished-work") == "typed\n"
