@@ -138,7 +138,7 @@ def test_a_worktree_with_the_name_of_a_droid_is_no_proof(tree: Path) -> None:
     git(tree, "worktree", "add", "-q", "-b", "ui", str(path))
     (tree / ".git" / "worktrees" / "repo-ui" / "queenbee-droid").write_text("ui\n")
     commit_file(path, "mine.txt", "x\n")
-    with pytest.raises(Conflict, match="did not make: 1 of its commits") as refusal:
+    with pytest.raises(Conflict, match="did not make; it has one commit") as refusal:
         add(opened(tree), "ui")
     assert refusal.value.details["worktree"] == str(path)
     assert str(refusal.value.hint).endswith("queen worktree add ui --adopt ui")

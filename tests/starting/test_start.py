@@ -147,18 +147,17 @@ class TestATeam:
         (team.repo / ".beads" / "active").mkdir(parents=True, exist_ok=True)
         (team.repo / ".beads" / "active" / "x-1.json").write_text(json.dumps(bead))
         sneaks = (
-            '[ -e "$0.refused" ] && echo good > "$FILE" && exit 0\n'
             'echo bad > "$FILE"; exec >> "$0.refused" 2>&1\n'
             'queen land -m sneaky --as other; echo "status $?"\n'
             'queen release x-1 --reason sneaky\nqueen land -m sneaky; echo "status $?"\n'
         )
         ran = team.start("ui", "--agent", team.agent(sneaks))
-        assert ran.code == 0, ran
+        assert ran.code == 1, ran
         said = (team.bin / "agent.refused").read_text()
         assert "other lands nothing from it" in said
         assert "whose checks have not passed" in said
         assert said.count("status 5") == said.count("status "), said
-        assert team.content("x-1") == "good\n"
+        assert team.content("x-1") == ""
         assert "sneaky" not in git(team.repo, "log", "--format=%s", "main")
 
 
