@@ -38,9 +38,6 @@ def own_environment() -> dict[str, str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
     for role in ("AUTHOR", "COMMITTER"):
         env |= {f"GIT_{role}_NAME": "Demo", f"GIT_{role}_EMAIL": "demo@example.com"}
-    # Its check is its own: nothing of it is kept in the user's home.
-    trust = {"COUNT": "1", "KEY_0": "queenbee.trust", "VALUE_0": "all"}
-    env |= {f"GIT_CONFIG_{name}": value for name, value in trust.items()}
     return env | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1"}
 
 
@@ -139,6 +136,8 @@ def build(stage: Stage) -> None:
     """Makes the repository with its hive, its issues, and a worktree for each agent."""
     stage.main.mkdir()
     stage.git("init", "-q", "-b", "main")
+    # Its check is its own: nothing of it is kept in the user's home.
+    stage.git("config", "queenbee.trust", "all")
     for name in ("cart", "receipt", "search"):
         (stage.main / "src" / name).mkdir(parents=True)
         (stage.main / "src" / name / "total.ts").write_text(f"// {name}\n")

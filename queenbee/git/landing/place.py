@@ -303,15 +303,15 @@ class Place:
         asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
         files = sorted(changed & set(differing(tree, self.target_ref, head)))
-        them = f"commit or stash {named(files, SHOWN)} in {tree}, then queen land again"
+        them = f"; commit or stash {named(files, SHOWN)} there, then queen land" if files else ""
         return NotLanded(
             f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
-            hint=them if files else f"git -C {shell_word(tree)} status",
+            hint=f"git -C {shell_word(tree)} status{them}",
             files=files,
         )
 
     def other(self, what: str) -> NotLanded:
-        return NotLanded(f"{what}; nothing was landed", hint="queen land again")
+        return NotLanded(f"{what}; nothing was landed", hint="queen land")
 
     def conflict(
         self, files: Sequence[str], said: str = "", union: Sequence[str] = ()

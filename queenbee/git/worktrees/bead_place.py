@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.issue_rows import metadata_of
@@ -123,7 +124,7 @@ def _refuse_unowned(hive: Services, name: str, ref: str, top: str) -> None:
     a bead whose row names it.
     """
     target = f"refs/heads/{target_branch(hive.layout)}"
-    ahead = line("rev-list", "--count", ref, "--not", target, "--", cwd=top, repository={})
+    ahead = line("rev-list", "--count", no_dash(ref), "--not", target, "--", cwd=top, repository={})
     local = ref.startswith("refs/heads/")
     note = branch_note(hive.layout, ref.removeprefix("refs/heads/")) if local else None
     bead = hive.issues.all().get(note.bead) if note is not None and note.bead else None

@@ -116,7 +116,9 @@ class WorktreeMender:
         is_hidden = (b"S", *(bytes([each]) for each in range(ord("a"), ord("z") + 1)))
         flagged = [os.fsdecode(each[2:]) for each in listed if each.startswith(is_hidden)]
         here = [each for each in flagged if os.path.lexists(os.path.join(self._path, each))]
-        for flag in ("--no-assume-unchanged", "--no-skip-worktree") if here else ():
+        if not here:
+            return
+        for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
             as_the_user("update-index", flag, "--", *here, cwd=self._path)  # One flag at a time.
 
     def _is_fit(self, git_dir: str, *, keeps_merge: bool) -> bool:
