@@ -30,7 +30,7 @@ from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
 from queenbee.store.creating import in_toml
 from queenbee.store.engines.opening import INDEX_FROM_BYTES
-from queenbee.store.ledger.codec import Unusable, decode, is_migration
+from queenbee.store.codec import Unusable, decode, is_migration
 
 NOT_YET: set[str] = set()
 """What is linked to and still being written."""

@@ -23,8 +23,8 @@ from queenbee.core.records import Assignment, Message, Reservation
 from queenbee.core.standing import superseded_assignments, superseded_leases
 from queenbee.services.history import revisions
 from queenbee.store.files import split_lines
-from queenbee.store.ledger import codec
-from queenbee.store.ledger.codec import Unusable, encode
+from queenbee.store import codec
+from queenbee.store.codec import Unusable, encode
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 from tests.torture.places import require

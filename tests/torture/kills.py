@@ -15,7 +15,7 @@ from collections import Counter
 from queenbee.store.creating import init
 from queenbee.store.engines import opening
 from queenbee.store.layout import discover
-from queenbee.store.ledger.codec import Unusable, decode
+from queenbee.store.codec import Unusable, decode
 from tests.torture.places import (
     ENVIRONMENT,
     ROOT,

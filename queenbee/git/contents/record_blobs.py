@@ -25,9 +25,9 @@ from queenbee.git.run import as_the_user, git
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
+from queenbee.store.codec import Unusable, decoder
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.git_trees import git_tree
-from queenbee.store.ledger.codec import Unusable, decoder
 from queenbee.store.whole_files import recall
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from queenbee import Hive
 from queenbee.services.care.doctor import examine, repair
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store import creating
-from queenbee.store.ledger.codec import SCANNED_LINE_BYTES, encode
+from queenbee.store.codec import SCANNED_LINE_BYTES, encode
 
 MESSAGE = {"id": "qm-1", "created_at": "2024-12-14T10:00:00Z", "from": "a", "to": "b", "body": ""}
 LEASE = {

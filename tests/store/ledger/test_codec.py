@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from queenbee.errors import InvalidInput
-from queenbee.store.ledger import codec
-from queenbee.store.ledger.codec import (
+from queenbee.store import codec
+from queenbee.store.codec import (
     MAX_DEPTH,
     MAX_LINE_BYTES,
     Unusable,
@@ -173,7 +173,7 @@ class TestTheTwoDecoders:
 
     def test_are_chosen_by_the_size_of_the_input(self):
         script = (
-            "import sys; from queenbee.store.ledger.codec import decoder; "
+            "import sys; from queenbee.store.codec import decoder; "
             "decoder(1000); few = 'orjson' in sys.modules; "
             "decoder(10**9); print(few, 'orjson' in sys.modules)"
         )

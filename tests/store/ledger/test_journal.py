@@ -11,7 +11,7 @@ from raw_files import content
 
 from queenbee.errors import Unwritable
 from queenbee.store import files
-from queenbee.store.ledger.codec import Unusable, decode
+from queenbee.store.codec import Unusable, decode
 from queenbee.store.ledger.ledger import Ledger
 
 BEFORE = b'{"id":"qr-0","rev":1}'
