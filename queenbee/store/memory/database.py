@@ -56,8 +56,9 @@ def _close_before_fork() -> None:
     # is asked. A thread in a transaction is waited for.
     for each in list(_opened):
         each.mutex.acquire()
-        if not each.is_in_transaction:
-            each.close()
+        with suppress(sqlite.ProgrammingError):  # Somebody closed it.
+            if not each.is_in_transaction:
+                each.close()
 
 
 def _go_on_after_fork() -> None:
@@ -89,6 +90,8 @@ class Database:
         self.path = path
         self.mutex = RLock()
         self.is_durable = True
+        self.may_create = False
+        """Whether the file is made if it is not there."""
         self._fold_anew = fold_anew
         """Fills the tables that follow from the lines, once they were made."""
         self._db: sqlite.Connection | None = None
@@ -137,20 +140,17 @@ class Database:
         )
 
     def _connected(self) -> sqlite.Connection:
-        try:
-            db = self._on_disk()
-        except (sqlite.OperationalError, OSError) as error:
-            if is_damage(error):
-                raise
-            self.is_durable = False
-            return self._copy()
-        self.is_durable = True
-        return db
+        self.is_durable = self.may_create or os.path.lexists(self.path)
+        if self.is_durable:
+            try:
+                return self._on_disk()
+            except (sqlite.OperationalError, OSError):
+                self.is_durable = False
+        return self._copy()
 
     def _on_disk(self) -> sqlite.Connection:
         if self._lost:
             raise sqlite.OperationalError("this process was forked during a write of its parent's")
-        safe_open.make_folder(os.path.dirname(self.path))
         # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
         for suffix in _SUFFIXES:
             safe_open.refuse_links(self.path + suffix)

@@ -164,6 +164,8 @@ class Folding:
 
     def _store(self, changed: Mapping[str, int], table: Table) -> None:
         """Writes the records of these ids. One with a single line is that line: its `seq`."""
+        if not changed:
+            return
         self._count(changed, -1)
         delete = f"DELETE FROM {self._table} WHERE id = ?"  # noqa: S608
         self._db.executemany(delete, ((each,) for each in changed if each <= self._greatest))
