@@ -70,6 +70,7 @@ class FilesMemory(Memory):
             finally:
                 if self.progress is not None:
                     self.progress(1, 1)
+            self.database.shorten_log()
 
     def _make_room(self) -> None:
         """Lets the memory of a long history be kept, though nothing was written here."""
