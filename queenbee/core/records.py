@@ -214,6 +214,8 @@ class Assignment(Grant):
     worktree = OptionalText("worktree")
     reason = OptionalText("reason")
     previous_droid = OptionalText("previous_droid")
+    landed = OptionalText("landed")
+    """The commit on the main branch that has its work."""
     superseded_by = OptionalText("superseded_by")
     follows = Ids("follows")
     """Ended grants that this one was made after, although their end is dated later."""
