@@ -97,7 +97,7 @@ class TestATeam:
 
     def test_says_why_an_agent_does_not_begin(self, team: Team) -> None:
         team.issues(2)
-        program = "from queenbee.starting import team; team._MOST_LOAD = -1.0; "
+        program = "from queenbee.starting import limits; limits._MOST_LOAD = -1.0; "
         program += "from queenbee.cli.main import main; main()"
         words = ("start", "ui", "api", "--as", "lead", "--agent", team.agent(WORKS))
         done = subprocess.run(

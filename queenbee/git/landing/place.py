@@ -310,6 +310,8 @@ class Place:
         asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
         files = sorted(changed & set(differing(tree, self.target_ref, head)))
+        # The records change all the time, and are in the way of none but themselves.
+        files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
         them = f"; commit or stash {named(files, SHOWN)} there, then queen land" if files else ""
         return MainBlocked(
             f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
