@@ -527,10 +527,10 @@ def taken(current: Assignment, to: str | None = None) -> Taken:
 
 
 def _tell(tx: Transaction, actor: str, droid: str, issue_id: str, subject: str, body: str) -> None:
-    from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
+    from queenbee.services.messages import BY_HIVE, stage  # noqa: PLC0415 - start-up
 
     fields = {"subject": f"[{issue_id}] {subject}", "body": body, "issue_id": issue_id}
-    stage(tx, actor, [droid], {**fields, "importance": "normal"})
+    stage(tx, actor, [droid], {**fields, "importance": "normal", BY_HIVE: True})
 
 
 def _said(what: str, actor: str, reason: str | None) -> str:

@@ -17,7 +17,7 @@ from queenbee.documents.issue_rows import close_row, metadata_of
 from queenbee.documents.ralph.verify import complete_bead, update_meta, verify_to_complete
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotYours
-from queenbee.services.messages import stage
+from queenbee.services.messages import BY_HIVE, stage
 from queenbee.store.droids import roster
 from queenbee.workflows import running
 from queenbee.workflows.document_answers import may_be_bead
@@ -165,7 +165,9 @@ def end(
             if each.holder not in (None, actor) and hive.assignments.active(each.issue.id):
                 subject = f"[{each.issue.id}] {issue_id}, which it waits for, is completed"
                 fields = {"subject": subject, "body": f"{subject}.", "issue_id": each.issue.id}
-                stage(tx, actor, [str(each.holder)], {**fields, "importance": "normal"})
+                stage(
+                    tx, actor, [str(each.holder)], {**fields, "importance": "normal", BY_HIVE: True}
+                )
 
     ended = hive.assignments.complete(issue_id, reason=reason, landed=landed, also=also)
     notes = _closed_by_owner(hive, issue_id, reason)

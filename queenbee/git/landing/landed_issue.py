@@ -547,7 +547,5 @@ def read_first(hive: Hive, issues: Sequence[str | None]) -> None:
 
 def stops_landing(message: Message, issue_id: str | None) -> bool:
     """Returns whether a message has to be read before an issue lands."""
-    told = message.subject.startswith(f"[{issue_id}] ")  # By the hive itself.
-    return message.importance == "urgent" or (
-        issue_id is not None and message.issue_id == issue_id and not told
-    )
+    is_about = issue_id is not None and message.issue_id == issue_id
+    return message.importance == "urgent" or (is_about and not message.by_hive)
