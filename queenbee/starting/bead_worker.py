@@ -136,8 +136,7 @@ class BeadWorker(Worker):
         if self._sprint is None or self.is_running:
             return
         if held is not None:
-            if held.issue_id not in self.obstacles:
-                self._sprint.redo = self._why
+            self._sprint.redo = self._why  # Nothing, if it only waits to land.
         elif self.entry.landed > before:
             self._sprint.end()
             self._go_home()
@@ -153,7 +152,7 @@ class BeadWorker(Worker):
             self._lost = self._resumed
             self._again(f"its session could not be resumed, or {ended}")
             return
-        status = "timeout" if "silent" in ended else "failed" if ended else "completed"
+        status = "timeout" if self._silence.why else "failed" if ended else "completed"
         if not ended:
             try:
                 self._make_sprint_fit(sprint)
