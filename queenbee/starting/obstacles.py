@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import shell_word, suggested
 from queenbee.errors import QueenError
 from queenbee.git.run import git, line
 
@@ -35,6 +36,8 @@ class Obstacle:
 
     issue_id: str
     result: LandingResult
+    path: str
+    """The worktree in which it was met."""
     after: int
     """How many issues its agent had taken when it was met last."""
     branch: str = ""
@@ -44,9 +47,13 @@ class Obstacle:
     @property
     def sentence(self) -> str:
         """What waits for what, with the next command."""
-        said, hint = self.result, f"; try: {self.result.hint}" if self.result.hint else ""
-        kept = f"; its work is on {self.branch}, and queen start lands it" if self.branch else ""
-        return f"{self.issue_id} waits to land: {said.message}{hint}{kept}"
+        hint = self.result.hint
+        if self.result.code == "check_guarded":  # Its own words are for whoever is there.
+            hint = f"look at it: cd {shell_word(self.path)} && queen land --accept-check"
+        kept = f"its work is on {self.branch}: {suggested('git merge', self.branch)}"
+        parts = (f"try: {hint}" if hint else "", kept if self.branch else "")
+        said = f"{self.issue_id} waits to land: {self.result.message}"
+        return "; ".join(filter(None, (said, *parts)))
 
     @property
     def is_of_issue(self) -> bool:

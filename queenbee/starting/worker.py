@@ -7,27 +7,23 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import printable, quotation, shortened
 from queenbee.errors import Conflict, NotFound, NotReady, QueenError
 from queenbee.git.touched import take_next
-from queenbee.git.unfinished import WorktreeKeeper
 from queenbee.services.work import Nothing
-from queenbee.starting.agent_process import AgentProcess
 from queenbee.starting.clients import ALONE, LOOP, reported_cost, was_denied
 from queenbee.starting.ending import Reason
-from queenbee.starting.handover import MOST_ENDS, Handover, again
+from queenbee.starting.handover import MOST_ENDS, again
 from queenbee.starting.landing_result import (
     NOTHING,
     LandingResult,
-    abort_landing,
     land_line,
 )
 from queenbee.starting.obstacles import Obstacle, is_in_the_way
 from queenbee.starting.tally import Tally
-from queenbee.starting.workplace import Workplace
+from queenbee.starting.workplace import PlacedAgent
 from queenbee.store.droids import roster
 from queenbee.store.git_files.host_tokens import without_tokens
 
@@ -37,7 +33,6 @@ if TYPE_CHECKING:
     from queenbee.core.command_lines import CommandLine
     from queenbee.core.records import Assignment
     from queenbee.git.unfinished import Unfinished
-    from queenbee.git.worktrees.worktree_mending import WorktreeMender
     from queenbee.services.work import Begin
 
 _MOST_STARTS = 10
@@ -53,7 +48,7 @@ _TAIL_BYTES = 3_000
 
 
 @dataclass
-class Worker(AgentProcess):
+class Worker(PlacedAgent):
     """One agent: its issues, and how it has fared."""
 
     no_room: Callable[[], str] = lambda: ""
@@ -70,26 +65,17 @@ class Worker(AgentProcess):
     """Why it gave issues back, by id."""
     obstacles: dict[str, Obstacle] = field(default_factory=dict)
     """What is in the way of issues that wait to land, by id."""
-    _is_unclear: bool = False
-    """Whether its worktree has still to be cleared for the issue that it has taken."""
     _troubles: int = 0
     """How often something was in its way since it landed or committed anything."""
     _taken: int = 0
     """How many issues it has taken."""
-    _ends: int = 0
-    """How many processes have ended too early on this issue, since the last commit."""
     _starts: int = 0
     _ahead: int = 0
     """How many commits of its branch had not landed when its process began."""
-    _why: str = ""
-    _failures: str = ""
-    """What the next process reads of how the last one failed."""
     _was_denied: bool = False
     """Whether its client says that it was refused something that nobody sits there to allow."""
 
     def __post_init__(self) -> None:
-        self._place = Workplace(self.home, self.made, self.name)
-        self._handover = Handover(self.home.layout, self.name, self.env, loops=self.client.loops)
         self._tally = Tally(self.hive, self.name, self.entry.landed)
         super().__post_init__()
 
@@ -141,15 +127,6 @@ class Worker(AgentProcess):
             found.append(Reason("ended_early", text, agent=self.name))
         return found
 
-    def held(self) -> Assignment | None:
-        """Returns its unfinished issue, or None."""
-        found = self.hive.assignments.find(droid=self.name)
-        issues = self.hive.issues.some(each.issue_id for each in found)
-        open_ = (
-            one for one in found if one.issue_id not in issues or not issues[one.issue_id].done
-        )
-        return next(open_, None)
-
     def _begin(self) -> None:
         held = self.held()
         # Others may wait for an issue that it has.
@@ -175,31 +152,6 @@ class Worker(AgentProcess):
             return
         self._is_unclear = self._is_unclear or held is None
         self._run(taken)
-
-    def _make_fit(self) -> None:
-        """Puts its worktree right, whatever its last process did to it: the work is kept."""
-        if self._mended(self._place.mender()):
-            # The folder may be another one by now.
-            self.hive = type(self.hive).open(self.made.path, droid=self.name, env=self.env)
-
-    def _clear(self) -> None:
-        """Keeps what is in its worktree, of another issue or a person, before an issue begins."""
-        for said in self._place.clear(self.entry.issue_id):
-            self.tell(f"{self.name}: {said}")
-        self._is_unclear = False
-
-    def _mended(self, mender: WorktreeMender) -> bool:
-        """Has a worktree be put right, tells what was wrong, and returns whether anything was."""
-        held = self.held()
-        name = f"{held.issue_id if held is not None else self.entry.issue_id}-{self.name}"
-        abort = partial(self._abort_landing, self.entry.issue_id)
-        said = []
-        for each in mender.mend(name, keeps_merge=held is not None, abort=abort):
-            said.append(each)
-            self.tell(f"{self.name}: {each}")
-        if self._why and said:  # What its next process reads.
-            self._why = "; ".join([self._why, *said])
-        return bool(said)
 
     def _run(self, begin: Begin) -> None:
         """Starts the agent on its issue."""
@@ -232,10 +184,6 @@ class Worker(AgentProcess):
         prompt = again(issue_id, self._why, self._failures)
         return self.client.command(prompt, session=session, options=self.options)
 
-    def _environment(self, issue_id: str) -> dict[str, str]:
-        failures = self._failures if self._ends else ""
-        return self._handover.environment(issue_id, self._ends, failures)
-
     def _settle(self, ended: str, *, is_own: bool) -> None:
         was_landing, self.entry.process = self.entry.state == "landing", ""
         self.cost_usd += reported_cost(self._output)
@@ -265,7 +213,7 @@ class Worker(AgentProcess):
     def _has_not_landed(self, result: LandingResult, held: Assignment) -> None:
         """Decides what follows a landing that did not complete an issue, by its code."""
         if is_in_the_way(result):
-            self._meet(Obstacle(held.issue_id, result, self._taken), held)
+            self._meet(Obstacle(held.issue_id, result, self.entry.path, self._taken), held)
             return
         self.obstacles.pop(held.issue_id, None)
         why = f"what it made did not land: {result.message}"
@@ -341,7 +289,7 @@ class Worker(AgentProcess):
     def _land_again(self, obstacle: Obstacle) -> None:
         if obstacle.branch:
             self._clear()
-            self._place.take_up(obstacle.branch)
+            self._take_up(obstacle.branch)
             self._begin_counting()
             self.entry.issue_id = obstacle.issue_id
         self._land(obstacle.issue_id)
@@ -403,14 +351,6 @@ class Worker(AgentProcess):
         self.tell(f"{self.name}: {why}; it begins {self.entry.issue_id} again")
         self.rest("rests", min(_REST_S * 2.0**self._starts, _MOST_REST_S))
 
-    def _abort_landing(self, issue_id: str) -> None:
-        with suppress(OSError, QueenError):
-            env, log = self._environment(issue_id), roster.log_path(self.hive.layout, self.name)
-            abort_landing(self.entry.path, env, log)
-
-    def _put_away(self, held: Assignment) -> Unfinished | None:
-        return WorktreeKeeper(self.home).set_aside(held)
-
     def _give_back(
         self, held: Assignment, why: str = "", *, tells: bool = True
     ) -> Unfinished | None:
@@ -444,6 +384,3 @@ class Worker(AgentProcess):
 
     def _cannot_start(self, why: str) -> None:
         self._fail(why, self.held())
-
-    def _unlanded(self) -> int:
-        return self._place.unlanded(self.entry.path)

@@ -95,9 +95,9 @@ class TestAPerson:
         assert sorted(team.done()) == ["x-2", "x-3"]
         said = reasons(ran)
         assert said["waits"]["issue_id"] == said["kept"]["issue_id"] == "x-1"
-        assert "queen land --accept-check" in said["waits"]["text"]
-        assert runs(team, "x-1") == 1
         tree = team.repo.parent / f"repo-{said['kept']['agent']}"
+        assert f"cd {tree} && queen land --accept-check" in said["waits"]["text"]
+        assert runs(team, "x-1") == 1
         assert "# x-1" in (tree / "Makefile").read_text()
 
 
