@@ -68,7 +68,9 @@ class Worker(PlacedAgent):
     _troubles: int = 0
     """How often something was in its way since it landed or committed anything."""
     _taken: int = 0
-    """How many issues it has taken."""
+    """How many issues it has taken, without those that it landed again: these follow one another in
+    no circle.
+    """
     _starts: int = 0
     _ahead: int = 0
     """How many commits of its branch had not landed when its process began."""
@@ -166,13 +168,13 @@ class Worker(PlacedAgent):
     def _takes(self, begin: Begin) -> None:
         issue_id = begin.assignment.issue_id
         if issue_id != self.entry.issue_id:
+            self._taken += 1
             self._begin_counting()
             title = begin.issue.title if begin.issue is not None else ""
             self.tell(f"{self.name} takes {issue_id}: {shortened(title, 60)}")
         self.entry.issue_id = issue_id
 
     def _begin_counting(self) -> None:
-        self._taken += 1
         self._starts, self._ends, self._why, self._failures = 0, 0, "", ""
 
     def _command(self, issue_id: str) -> CommandLine:
