@@ -39,7 +39,7 @@ OF_HOOKS = {
 }  # fmt: skip
 """For those who do without these, too: 12 ms, as much as starting Python."""
 
-PATTERNS = {"queenbee.core.glob.sieve", "queenbee.core.glob.pattern"}
+PATTERNS = {"queenbee.core.glob.pattern"}
 GRANTING = {
     "operator", "queenbee.core.standing",
     "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",
