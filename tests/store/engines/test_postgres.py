@@ -315,7 +315,7 @@ class TestFaults:
         ui.assignments.find()
         db = engine_of(ui).connection
         assert db is not None
-        db.table("SET statement_timeout = 50")
+        db.db.execute("SET statement_timeout = 50")
         with (
             psycopg.connect(server.url) as other,
             other.transaction(),
@@ -336,7 +336,7 @@ class TestFaults:
         ui.assignments.find()
         db = engine_of(ui).connection
         assert db is not None
-        db.table("SET default_transaction_read_only = on")
+        db.db.execute("SET default_transaction_read_only = on")
         with pytest.raises(Unreachable, match="read-only"):
             ui.assignments.claim("qb-1")
 
