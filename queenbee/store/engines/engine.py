@@ -72,9 +72,9 @@ class Engine(Protocol):
         """Returns the recorded lines that the tracked files lack."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """Returns a context in which this thread reads the hive of one moment, at or after its
-        beginning: an engine that is far away is asked once. After a turn or a wait of this thread,
-        reads are newer than that.
+        """Returns a context in which an engine that is far away is asked once: this thread reads
+        the hive as it was at the beginning, or later. After a turn or a wait of this thread, reads
+        are newer than that.
         """
 
     def writing(self, holder: str) -> Write:

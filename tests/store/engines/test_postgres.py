@@ -130,14 +130,18 @@ class TestAConnectionThatIsLost:
         """Asked without the lock, the database would say no, and commit afterwards."""
         other = connection.Connection(server.url, hive_name, name="t", patience_s=2, durable=True)
         asking = connection.Connection(server.url, hive_name, name="t", patience_s=2, durable=True)
-        row = connection.Row("messages", 1, b"{}", chained(b"", b"{}"))
+        row = connection.Row(1, chained(b"", b"{}"), b"{}")
         other.begin({}, 1)
         found: list[bool] = []
-        asker = threading.Thread(target=lambda: found.append(asking.is_recorded(row, b"turn", 30)))
+
+        def ask() -> None:
+            found.append(asking.is_recorded("messages", row.end, b"turn", 30))
+
+        asker = threading.Thread(target=ask)
         asker.start()
         while not waiting_for_lock(server):
             time.sleep(0.01)
-        other.commit([row], b"turn")
+        other.commit({"messages": [row]}, b"turn")
         asker.join()
         assert found == [True]
 
@@ -164,7 +168,7 @@ def lose_commit(
             commit(self, *arguments)
         cut(server)
         and_then()
-        self.table("SELECT 1")
+        self.db.execute("SELECT 1")
         raise AssertionError("the connection was not cut")
 
     monkeypatch.setattr(connection.Connection, "commit", losing)
@@ -239,7 +243,6 @@ def test_without_its_lock_the_key_still_refuses_the_second_writer(
     with pytest.raises(Busy, match="at the same time"), ui.transaction() as tx:
         ui.state("assignments")
         api.assignments.claim("qb-1")
-        engine_of(ui).copy.discard("assignments")  # Another machine would not share it.
         tx.append("assignments", {"id": "qa-1", "issue_id": "qb-1", "droid": "ui"})
     assert [each.droid for each in api.assignments.find() if each.issue_id == "qb-1"] == ["api"]
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from queenbee.store.engines.engine import Write
     from queenbee.store.engines.fault import Fault
     from queenbee.store.engines.postgres.connection import Answer
-    from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
 
     Found = TypeVar("Found")
@@ -49,8 +48,6 @@ class PostgresEngine:
         self.hive = layout.settings.engine_hive
         self.patience_s = 10.0
         self.connection: Connection | None = None
-        self.noted: Stamp = ()
-        """The stamp of the note that the hive is in a database, when it was last read."""
         self._listening: Connection | None = None
         self._told = 0
         self._clock: tuple[int, int] | None = None

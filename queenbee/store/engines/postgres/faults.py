@@ -18,6 +18,8 @@ attempt may find it ready.
 _NO_ENTRY = ("28000", "28P01", "3D000")
 _NO_TABLES = ("42P01", "42703", "42883")
 _LOCKED, _CANCELLED, _FULL, FORBIDDEN, _TAKEN = "55P03", "57014", "53100", "42501", "23505"
+_NO_ADDRESS = ("invalid integer value", "invalid port number", "could not match")
+"""What libpq says about an address that it could read, before it connects."""
 _AUTHENTICATION = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf")
 """What the server says as it turns us away: until then, an error has no SQLSTATE."""
 
@@ -71,7 +73,7 @@ def refusal(error: psycopg.Error) -> QueenError:
 def _unconnected(error: psycopg.Error) -> QueenError:
     """Returns the refusal for what did not come from a session."""
     text = first_line(error)
-    if isinstance(error, psycopg.ProgrammingError):
+    if isinstance(error, psycopg.ProgrammingError) or any(each in text for each in _NO_ADDRESS):
         return Unwritable(
             f"the address of the database cannot be read: {text}",
             hint="correct QUEEN_DATABASE_URL: postgresql://USER@HOST/NAME",

@@ -20,7 +20,6 @@ from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.connection import Row
 from queenbee.store.engines.postgres.ddl import chained
 from queenbee.store.engines.postgres.postgres_memory import ISSUES, numbers
-from queenbee.store.files import stamp_of
 from queenbee.store.layout import note_engine, noted_hive
 from queenbee.store.lock import KernelLock
 
@@ -75,16 +74,11 @@ class PostgresWrite:
 
     def _prepare(self) -> None:
         """Makes the state's folders, and the note that the hive is in a database."""
-        engine = self._engine
-        engine.layout.refuse_if_moved()
-        stamp = stamp_of(engine.layout.engine_path)
-        if stamp and stamp == engine.noted:
-            return  # It was right when this process last read it, and so its folder is there.
-        creating.make_state_dir(engine.layout)
-        if noted_hive(engine.layout) != engine.hive:
-            note_engine(engine.layout, engine.hive)
-            stamp = stamp_of(engine.layout.engine_path)
-        engine.noted = stamp
+        layout, hive = self._engine.layout, self._engine.hive
+        layout.refuse_if_moved()
+        if noted_hive(layout) != hive:
+            creating.make_state_dir(layout)
+            note_engine(layout, hive)
 
     def _begun(self) -> tuple[Answer, Ends]:
         """Begins the transaction; on a new connection if the old one was lost in the meantime."""
@@ -117,7 +111,7 @@ class PostgresWrite:
             )
         added = {kind: self._numbered(kind, each) for kind, each in lines.items() if each}
         try:
-            if not self._births <= self._memory.births():
+            if (added or rows) and not self._births <= self._memory.births():
                 raise faults.overtaken()  # What was read in this turn may be another database's.
             # The issues first: after a crash in between, an assignment is still active and can be
             # ended again. The other way round, an open issue would have no assignment.
