@@ -15,7 +15,7 @@ from hives import Clock, QuickQueen, records, snapshot, write_lines
 from queenbee import Hive, Message
 from queenbee.core import fold
 from queenbee.errors import NotYours
-from queenbee.store.index.indexed import Indexed
+from queenbee.store.memory.recorded import Recorded as Indexed
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 

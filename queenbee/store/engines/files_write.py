@@ -78,6 +78,7 @@ class FilesWrite:
                     self._rows.sync()
                 if self._has_lines:
                     self._memory.sync()
+            self._memory.database.shorten_log()
         finally:
             if self._rows is not None:
                 self._rows.close()

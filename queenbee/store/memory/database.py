@@ -20,7 +20,7 @@ from queenbee.store.memory import sqlite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 LINES_VERSION = 1
 """Of the tables that cannot be made anew. A newer one is refused."""
@@ -45,6 +45,8 @@ CREATE TABLE ledgers (number INTEGER, path TEXT, kind TEXT, inode INTEGER, offse
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
 """`loose` is the number of the ledger that alone has a line, 0 for a line that is recorded."""
+SPARSE = frozenset({"issue_id", "thread_id", "released_at"})
+"""Columns that most records leave empty: an index has the others only."""
 _MARKS = "CREATE TABLE marks (kind TEXT, id TEXT, name TEXT, PRIMARY KEY (kind, id, name)) "
 _MARKS += "WITHOUT ROWID"
 
@@ -56,8 +58,9 @@ def _close_before_fork() -> None:
     # is asked. A thread in a transaction is waited for.
     for each in list(_opened):
         each.mutex.acquire()
-        if not each.is_in_transaction:
-            each.close()
+        with suppress(sqlite.ProgrammingError):  # Somebody closed it.
+            if not each.is_in_transaction:
+                each.close()
 
 
 def _go_on_after_fork() -> None:
@@ -89,6 +92,8 @@ class Database:
         self.path = path
         self.mutex = RLock()
         self.is_durable = True
+        self.may_create = False
+        """Whether the file is made if it is not there."""
         self._fold_anew = fold_anew
         """Fills the tables that follow from the lines, once they were made."""
         self._db: sqlite.Connection | None = None
@@ -137,20 +142,19 @@ class Database:
         )
 
     def _connected(self) -> sqlite.Connection:
-        try:
-            db = self._on_disk()
-        except (sqlite.OperationalError, OSError) as error:
-            if is_damage(error):
-                raise
-            self.is_durable = False
-            return self._copy()
-        self.is_durable = True
-        return db
+        self.is_durable = self.may_create or size_of(self.path) > 0
+        if self.is_durable:
+            try:
+                return self._on_disk()
+            except (sqlite.OperationalError, OSError) as error:
+                if is_busy(error):
+                    raise
+                self.is_durable = False
+        return self._copy()
 
     def _on_disk(self) -> sqlite.Connection:
         if self._lost:
             raise sqlite.OperationalError("this process was forked during a write of its parent's")
-        safe_open.make_folder(os.path.dirname(self.path))
         # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
         for suffix in _SUFFIXES:
             safe_open.refuse_links(self.path + suffix)
@@ -162,7 +166,7 @@ class Database:
             # A commit is on disk once `sync` returns, not before: the lock is not held for a disk.
             db.execute("PRAGMA synchronous = NORMAL")
             if _version(db) == 0:
-                db.execute("PRAGMA journal_mode = WAL")
+                _keep_log(db)
             self._lay_out(db)
             self._inode = stamp_of(self.path)[:1]
         except BaseException:
@@ -265,13 +269,16 @@ class Database:
                 os.close(fd)
 
     def shorten_log(self) -> None:
-        """Moves a long log into the file. Waits for nobody: the next change tries again."""
-        wal = stamp_of(self.path + "-wal")
-        if self.is_durable and wal and wal[1] > _LOG_BYTES:
-            self.db.execute("PRAGMA busy_timeout = 0")
+        """Moves a long log into the file. Call it without the hive's lock: the disk is waited for.
+        Others are not: the next change tries again.
+        """
+        with self.mutex:
+            if self._db is None or not self.is_durable or size_of(self.path + "-wal") < _LOG_BYTES:
+                return
             with suppress(sqlite.OperationalError):
-                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self.db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
+                self._db.execute("PRAGMA busy_timeout = 0")
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
 
     # Damage.
 
@@ -317,8 +324,6 @@ class Turn:
                 # An error in the block, or in the commit.
                 if db.in_transaction:
                     db.execute("ROLLBACK")
-            if kind is None:
-                database.shorten_log()
         finally:
             database.mutex.release()
 
@@ -338,10 +343,30 @@ def make_records(db: sqlite.Connection, kind: str) -> None:
         "read INTEGER NOT NULL, deleted INTEGER NOT NULL, end_key TEXT NOT NULL, "
         f"seq INTEGER NOT NULL, body BLOB, body_sum INTEGER{named})"
     )
+    index_records(db, kind)
+
+
+def index_records(db: sqlite.Connection, kind: str) -> None:
+    """Makes the SQL indexes of a kind's records, as far as they are not there."""
+    for name, columns in _indexes(kind):
+        names = ", ".join(f'"{column}"' for column in columns)
+        where = f' WHERE "{columns[0]}" IS NOT NULL' if columns[0] in SPARSE else ""
+        db.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {table_of(kind)} ({names}){where}")
+
+
+def unindex_records(db: sqlite.Connection, kind: str) -> None:
+    """Removes the SQL indexes of a kind: to sort many records afterwards takes a fifth of the time
+    of keeping them sorted from the first on.
+    """
+    for name, _ in _indexes(kind):
+        db.execute(f"DROP INDEX IF EXISTS {name}")
+
+
+def _indexes(kind: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yields the SQL indexes of a kind: the name of each, quoted, and its columns."""
     for number, columns in enumerate((("end_key",), *kind_of(kind).indexes)):
         name = f"{kind} by {number}".replace('"', '""')
-        names = ", ".join(f'"{column}"' for column in columns)
-        db.execute(f'CREATE INDEX IF NOT EXISTS "{name}" ON {table_of(kind)} ({names})')
+        yield f'"{name}"', columns
 
 
 def checked(raw: object, checksum: object) -> bytes:
@@ -379,6 +404,21 @@ def _make_fold(db: sqlite.Connection) -> None:
     for kind in KINDS:
         make_records(db, kind)
     db.execute("INSERT OR REPLACE INTO meta VALUES ('fold', ?)", (FOLD_VERSION,))
+
+
+def _keep_log(db: sqlite.Connection) -> None:
+    """Has a new file keep a log, so that nobody who reads waits for who writes. Where it cannot, as
+    on some shared folders, each commit waits for the disk.
+    """
+    deadline_s = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite.OperationalError as error:  # Another process makes the same file.
+            if not is_busy(error) or time.monotonic() > deadline_s:
+                raise
+        time.sleep(0.005)
 
 
 def _fold_version(db: sqlite.Connection) -> object:

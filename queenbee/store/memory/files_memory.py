@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from queenbee.errors import DurabilityUnknown, Unwritable
+from queenbee._light import suppress
+from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.files import Appender, stamp_of
 from queenbee.store.memory import sqlite
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.store.layout import Layout
+
+_KEPT_FROM_BYTES = 64 * 1024
+"""A shorter history is read again by each command that writes nothing: it leaves no file behind."""
 
 
 class FilesMemory(Memory):
@@ -53,6 +57,8 @@ class FilesMemory(Memory):
             self.close()
         if self._stamps.get(kind) == stamp:
             return
+        if not os.path.lexists(database.path) and tracked.size_bytes() >= _KEPT_FROM_BYTES:
+            self._make_room()
         self.asked(lambda: self._take_in(kind, tracked))
         self._stamps[kind] = stamp
 
@@ -64,6 +70,15 @@ class FilesMemory(Memory):
             finally:
                 if self.progress is not None:
                     self.progress(1, 1)
+            self.database.shorten_log()
+
+    def _make_room(self) -> None:
+        """Lets the memory of a long history be kept, though nothing was written here."""
+        from queenbee.store.creating import make_state_dir  # noqa: PLC0415 - start-up
+
+        with suppress(QueenError):
+            make_state_dir(self._layout)
+            self.database.may_create = True
 
     def unusable(self, kind: str) -> int:
         path = self.tracked(kind).path
@@ -101,7 +116,8 @@ class FilesMemory(Memory):
 
     def _record(self, lines: Mapping[str, Sequence[bytes]], files: Mapping[str, Appender]) -> None:
         database = self.database
-        if database.is_behind():
+        database.may_create = True
+        if database.is_behind() or not database.is_durable:
             self.close()
         self.asked(lambda: database.db)
         if not database.is_durable:

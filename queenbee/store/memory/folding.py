@@ -14,7 +14,14 @@ from queenbee.store.codec import (
     pack,
     without_collection,
 )
-from queenbee.store.memory.database import birth, checked, make_records, table_of
+from queenbee.store.memory.database import (
+    birth,
+    checked,
+    index_records,
+    make_records,
+    table_of,
+    unindex_records,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +53,7 @@ class Folding:
         [[greatest]] = database.ask(f"SELECT max(id) FROM {self._table}")  # noqa: S608
         self._greatest = str(greatest or "")
         """No id is after this one: new ids of ours are, and need no looking up."""
+        self._is_unindexed = False
         # What `value_of` makes of a field, without a call for each.
         columns = self._kind.columns
         self._otherwise = [(name, "active" if name == "status" else None) for name in columns]
@@ -111,8 +119,17 @@ class Folding:
             self.fold_anew(ids)
             last = ids[-1]
 
+    def expect_many(self) -> None:
+        """Puts off what can be done for all records at once; `finish` does it."""
+        if not self._greatest:
+            unindex_records(self._db, self.kind)
+            self._is_unindexed = True
+
     def finish(self) -> None:
         """Saves what is known about all records together."""
+        if self._is_unindexed:
+            index_records(self._db, self.kind)
+            self._is_unindexed = False
         self._database.put_meta(f"change {self.kind}", self._change)
         self._database.put_meta(f"in effect {self.kind}", self._in_effect)
         if not self._database.meta(f"born {self.kind}"):
@@ -172,6 +189,8 @@ class Folding:
 
     def _store(self, changed: Mapping[str, int], table: Table) -> None:
         """Writes the records of these ids. One with a single line is that line: its `seq`."""
+        if not changed:
+            return
         self._count(changed, -1)
         delete = f"DELETE FROM {self._table} WHERE id = ?"  # noqa: S608
         self._db.executemany(delete, ((each,) for each in changed if each <= self._greatest))

@@ -83,6 +83,8 @@ class Intake:
     def take_in(self) -> None:
         """Takes in what the files have that is new, and forgets the loose lines that are gone."""
         stamp = stamp_of(self.tracked.path)
+        if self.tracked.size_bytes() > _CHUNK_BYTES:
+            self.folding.expect_many()
         self._take_old_journal()
         self._take_archive()
         noted = self.noted

@@ -211,7 +211,8 @@ class Recorded:
 
     def greatest(self, column: str) -> str:
         assert column in self._kind.columns
-        return str(self._ask(f'SELECT max("{column}") FROM {self._name}')[0][0] or "")  # noqa: S608
+        query = f'SELECT max("{column}") FROM {self._name} WHERE "{column}" IS NOT NULL'  # noqa: S608
+        return str(self._ask(query)[0][0] or "")
 
     def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
         born = self._database.number(f"born {self.kind}")

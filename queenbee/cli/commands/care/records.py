@@ -125,7 +125,7 @@ def _files(paths: Sequence[str]) -> str:
 index = group(
     "index",
     [status, rebuild, export],
-    help="What this clone remembers of the ledgers, and indexes for other tools",
+    help="What this clone remembers of the ledgers",
     example="queen hive index status",
 )
 
