@@ -177,7 +177,7 @@ class TestAMemoryThatIsExchangedWithinATurn:
         def ask(known: Any) -> Answer:
             return Answer(0, 0, {k: rows[n:] if "res" in k else rows[:1] for k, n in known.items()})
 
-        memory = PostgresMemory(hive.engine.memory.database.path, ask)
+        memory = PostgresMemory(hive.layout, ask)
         memory.refresh("reservations")
         memory.close()
 

@@ -5,10 +5,8 @@ ADR 0030.
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -51,7 +49,7 @@ class PostgresEngine:
         self._listening: Connection | None = None
         self._told = 0
         self._clock: tuple[int, int] | None = None
-        self.memory = PostgresMemory(_memory_path(layout), self._ask)
+        self.memory = PostgresMemory(layout, self._ask)
 
     # What is known.
 
@@ -201,10 +199,3 @@ class PostgresEngine:
         listening, self._listening = self._listening, None
         if listening is not None:
             listening.close()
-
-
-def _memory_path(layout: Layout) -> str:
-    """Returns where the memory of this database's hive is: two databases never share one."""
-    said = repr((health.address(layout.settings.database), layout.settings.engine_hive))
-    name = blake2b(said.encode(), digest_size=8).hexdigest()
-    return os.path.join(layout.state_dir, "postgres", f"{name}.sqlite3")

@@ -7,11 +7,18 @@ to an older state: they are forgotten, and fetched anew. ADR 0030.
 
 from __future__ import annotations
 
+import os
 import threading
+from contextlib import suppress
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import KINDS
+from queenbee.errors import QueenError
+from queenbee.store import safe_open
+from queenbee.store.creating import make_state_dir
 from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, End, Row, Rows, followed
+from queenbee.store.engines.postgres.health import address
 from queenbee.store.files import split_lines
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.folding import Folding
@@ -19,6 +26,8 @@ from queenbee.store.memory.memory import Memory, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.store.layout import Layout
 
     Ends = Mapping[str, End]
 
@@ -38,8 +47,9 @@ class _OfThread(threading.local):
 class PostgresMemory(Memory):
     """What is known here of the lines in a database."""
 
-    def __init__(self, path: str, ask: Callable[[Mapping[str, int]], Answer]) -> None:
-        super().__init__(path)
+    def __init__(self, layout: Layout, ask: Callable[[Mapping[str, int]], Answer]) -> None:
+        super().__init__(_path(layout))
+        self._layout = layout
         self._ask = ask
         self.mutex = threading.RLock()
         self.thread = _OfThread()
@@ -62,6 +72,8 @@ class PostgresMemory(Memory):
             self.take(self._ask(numbers(known)), known)
             if done is not None:
                 done.update(known)
+            if self.turn is None:
+                self.database.shorten_log()
 
     def read_anew(self) -> None:
         """Lets this thread ask again for what it has read in a reading."""
@@ -101,6 +113,8 @@ class PostgresMemory(Memory):
         return {*self.asked(lambda: self.database.ask(query))}
 
     def _take_in(self, rows: Rows, carried: int) -> None:
+        if not self.database.may_create and any(len(each) > 1 for each in rows.values()):
+            self._make_room()
         # Another process may have been here meanwhile. From here on, none can.
         with self.database.turn():
             noted = self._noted()
@@ -109,6 +123,14 @@ class PostgresMemory(Memory):
                 # How often lines came from files: no others can collide with what is here.
                 self.database.put_meta(f"arrivals {kind}", carried)
             self.database.put_meta("carried", carried)
+
+    def _make_room(self) -> None:
+        with suppress(QueenError, OSError):
+            make_state_dir(self._layout)
+            safe_open.make_folder(os.path.dirname(self.database.path))
+            self.database.may_create = True
+            if not self.database.is_durable:
+                self.close()
 
     def _take_kind(self, kind: str, rows: Sequence[Row], end: End) -> End:
         """Takes in the rows of a kind that come after its end, and returns where it ends then."""
@@ -121,6 +143,8 @@ class PostgresMemory(Memory):
             self.database.put_meta(f"unusable {kind}", 0)
             end, at = End(), 0
             rows = self._rows_after(kind, end)
+        if len(rows) > AT_ONCE:
+            folding.expect_many()
         while new := rows[at + 1 :]:
             end, at = followed(kind, new, end), 0
             lines = [line for row in new for line in split_lines(row.line)]
@@ -156,6 +180,13 @@ class PostgresMemory(Memory):
                 self._take_in(answer.rows, answer.carried)
             except sqlite.Error as error:
                 raise refusal(self.database.path, error) from error
+
+
+def _path(layout: Layout) -> str:
+    """Returns where the memory of this database's hive is: two databases never share one."""
+    said = repr((address(layout.settings.database), layout.settings.engine_hive))
+    name = blake2b(said.encode(), digest_size=8).hexdigest()
+    return os.path.join(layout.state_dir, "postgres", f"{name}.sqlite3")
 
 
 def numbers(ends: Ends) -> dict[str, int]:

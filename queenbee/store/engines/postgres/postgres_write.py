@@ -146,6 +146,7 @@ class PostgresWrite:
             self._local = None
 
     def settle(self) -> None:
+        self._memory.database.shorten_log()
         if self._replaced is None:
             return
         try:
