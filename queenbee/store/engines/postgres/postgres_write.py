@@ -63,7 +63,6 @@ class PostgresWrite:
         with memory.mutex:
             answer, known = self._begun()
             self._is_open = True
-            memory.read_anew()  # What is read after the turn has what it wrote.
             try:
                 memory.turn = set(known)
                 memory.take(self._engine.clocked(answer), known)
@@ -192,8 +191,10 @@ class PostgresWrite:
             except BaseException:
                 engine.drop()
                 raise
-            with suppress(QueenError):  # It is recorded: the next question takes it in.
+            try:
                 self._memory.take_own(added)
+            except QueenError:  # It is recorded: whoever asks takes it in.
+                self._memory.read_anew()
 
     def _was_recorded(self, added: Rows, turn: bytes, error: psycopg.Error) -> bool:
         """Returns whether the server recorded a turn before the connection was lost.
