@@ -77,6 +77,13 @@ class TestAnotherClone:
         assert holders(ui) == holders(far)
         assert lines_in(ui) == lines_in(far)
 
+    def test_is_heard_when_a_turn_begins(self, open_for: Open, other: Path) -> None:
+        ui = open_for("ui")
+        assert holders(ui) == {}
+        open_for("far", other).assignments.claim("qb-1")
+        with ui.transaction():
+            assert holders(ui) == {"qb-1": "far"}
+
     @pytest.mark.parametrize("at_once", [1, 3, 8])
     def test_fetches_a_long_hive_piece_by_piece(
         self, open_for: Open, other: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
