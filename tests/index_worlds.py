@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from long_history import KINDS
-
 from queenbee.store.index import sqlite
 from queenbee.store.index import tables as index_tables
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from bead_files import PLAN, put_bead, ralph_bead, sprint_row
 from hives import START_MS, Clock, QuickQueen, write_lines
+from queenbee.store.ledger.ledger import Ledger
 from session_folders import build
 
 from queenbee.core.timestamps import format_ms
-from queenbee.store.ledger.ledger import Ledger
 
 FROM_BYTES = 16 * 1024
 DROIDS = ("ui-engineer", "reviewer", "tester", "writer")

@@ -14,14 +14,14 @@ from conftest import clean_environment
 from hives import Clock, Queen, QuickQueen, Ran, git
 from index_worlds import WORLDS, Happening, Off, World
 from long_history import FROM_BYTES, ids, write_past
+from queenbee.store.index import indexed as index
+from queenbee.store.ledger.ledger import Ledger
 
 from queenbee.cli import main
 from queenbee.core.ids import ulid
 from queenbee.services import open_store as store_module
 from queenbee.services.care import indexes
 from queenbee.store.engines import opening
-from queenbee.store.index import indexed as index
-from queenbee.store.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.slow
 

@@ -203,6 +203,10 @@ class Appender:
                 path=self.path,
             ) from error
 
+    def stamp(self) -> Stamp:
+        """Returns the stamp of what is open, whatever has its name by now."""
+        return _stamp(os.fstat(self._fd))
+
     def follows(self, mark: Mark) -> bool:
         """Returns whether the file has nothing after a mark but what was written here."""
         status = os.fstat(self._fd)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from hives import Queen, git
-
-from queenbee.cli import terminal
-from queenbee.cli.terminal import Bar, width
 from queenbee.store.index.intake import Intake
 from queenbee.store.index.tables import Tables
 from queenbee.store.ledger.ledger import Ledger
+
+from queenbee.cli import terminal
+from queenbee.cli.terminal import Bar, width
 
 pytestmark = pytest.mark.slow
 

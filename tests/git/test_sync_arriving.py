@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from hives import git
+from queenbee.store.ledger import rotation
+from queenbee.store.ledger.archive import Archive
+from queenbee.store.ledger.journal import Journal
 from sync_worlds import BRANCH, World
 
 from queenbee import Hive
@@ -16,9 +19,6 @@ from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services import archiving as services_rotation
 from queenbee.store.files import Appender
-from queenbee.store.ledger import rotation
-from queenbee.store.ledger.archive import Archive
-from queenbee.store.ledger.journal import Journal
 
 KIND = "assignments"
 COUNT = 300

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from queenbee.store.ledger.journal import Journal
 from sync_worlds import BRANCH, World
 
 from queenbee import Hive
@@ -14,7 +15,6 @@ from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.syncing import sync
 from queenbee.store.files import Mark
-from queenbee.store.ledger.journal import Journal
 
 
 @pytest.fixture

@@ -10,14 +10,14 @@ from extent import examples
 from hives import QuickQueen, write_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from queenbee.store.index.indexed import Indexed
+from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.state import Folded
 
 from queenbee import Hive
 from queenbee.core.ids import end_key, shortest_end
 from queenbee.errors import Ambiguous, NotFound
 from queenbee.services.short_ids import one_of, record_id
-from queenbee.store.index.indexed import Indexed
-from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.state import Folded
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 

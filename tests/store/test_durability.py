@@ -9,13 +9,13 @@ import gc
 import os
 
 import pytest
+from queenbee.store.ledger.ledger import Ledger
 
 from queenbee import Hive
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.store import files
 from queenbee.store.creating import init
 from queenbee.store.layout import discover
-from queenbee.store.ledger.ledger import Ledger
 
 
 @pytest.fixture

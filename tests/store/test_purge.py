@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from queenbee.store.index.tables import Tables
 
 from queenbee import Hive
-from queenbee.store.index.tables import Tables
 
 SECRET = "correct horse battery staple"
 
@@ -64,7 +64,6 @@ def test_nor_does_it_write_it_again(long_lived: Hive) -> None:
 def test_an_index_that_another_process_rebuilt_is_the_one_that_answers(
     open_as: Callable[[str], Hive], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pass
     hive, other = open_as("ui-engineer"), open_as("ui-engineer")
     hive.messages.send("api", "hello")
     assert bodies(hive) == ["hello"]

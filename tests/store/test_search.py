@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from queenbee.errors import StoreError
 from queenbee.store.index.indexed import Indexed
 from queenbee.store.index.search import find_text
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
+
+from queenbee.errors import StoreError
 
 
 def message(number: int, body: str, rev: int = 1, **more: Any) -> bytes:

@@ -27,7 +27,6 @@ def shared(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A repository that the group may write, as `git init --shared` makes it. Others cannot reach
     the folders of pytest, so it is elsewhere.
     """
-    pass
     use(repo)  # Loads all modules: the users may not be able to read them.
     repo = Path(tempfile.mkdtemp())
     git(repo, "init", "-q", "--shared=group")

@@ -284,7 +284,7 @@ def note_recorded(database: Database, kind: str, file: Appender, recorded_to: in
     noted.recorded_to = recorded_to
     if noted.is_whole and file.follows(noted.mark):
         noted.mark = file.end()
-        noted.changed_ns = stamp_of(file.path)[2]
+        noted.changed_ns = file.stamp()[2]
     note(database, kind, file.path, noted)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from queenbee import Hive
 from queenbee.errors import Busy
-from queenbee.store.memory.recorded import Recorded as Indexed
 from queenbee.store.lock import KernelLock
+from queenbee.store.memory.recorded import Recorded as Indexed
 
 
 @contextmanager
@@ -156,7 +156,6 @@ class TestAForkWhileAThreadWritesTheIndex:
     @pytest.fixture
     def busy(self, hive: Hive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hive]:
         """A hive whose index is locked by this process."""
-        pass
         hive.messages.send("api", "before the fork")
         hive.close()
         state = hive.state("messages")
