@@ -30,7 +30,6 @@ from queenbee.errors import (
 from queenbee.hook.main import respond
 from queenbee.store.engines.postgres import carrying, connection, postgres_write
 from queenbee.store.engines.postgres.ddl import chained
-from queenbee.store.engines.postgres.engine import PostgresEngine
 
 Open = Callable[..., Hive]
 
@@ -47,11 +46,6 @@ def open_for(repo: Path, hive_name: str) -> Open:
         return Hive.open(repo, droid=droid, env=env)
 
     return opened
-
-
-def engine_of(hive: Hive) -> PostgresEngine:
-    assert isinstance(hive.engine, PostgresEngine)
-    return hive.engine
 
 
 def count(server: postgres_server.Server, hive: str) -> int:
@@ -265,7 +259,7 @@ def test_a_waiter_is_woken_by_an_announcement(
     told: list[object] = []
     waiter = threading.Thread(target=lambda: told.extend(api.messages.wait(timeout_s=60)))
     waiter.start()
-    while engine_of(api)._listening is None:
+    while api.engine._listening is None:
         time.sleep(0.01)
     time.sleep(0.1)
     ui.messages.send("api", "hello")
@@ -316,7 +310,7 @@ class TestFaults:
     def test_a_statement_that_takes_too_long(self, open_for: Open, server: Any) -> None:
         ui = open_for("ui")
         ui.assignments.find()
-        db = engine_of(ui).connection
+        db = ui.engine.session.connection
         assert db is not None
         db.db.execute("SET statement_timeout = 50")
         with (
@@ -337,7 +331,7 @@ class TestFaults:
     def test_a_server_that_became_a_standby(self, open_for: Open, server: Any) -> None:
         ui = open_for("ui")
         ui.assignments.find()
-        db = engine_of(ui).connection
+        db = ui.engine.session.connection
         assert db is not None
         db.db.execute("SET default_transaction_read_only = on")
         with pytest.raises(Unreachable, match="read-only"):
@@ -386,7 +380,7 @@ class TestTheEditHook:
 
 
 STEPS: dict[tuple[str, str], tuple[Any, str]] = {
-    ("postgres", "verified"): (carrying, "_verify"),
+    ("postgres", "verified"): (carrying, "_verified"),
     ("postgres", "committed"): (carrying, "note_engine"),
     ("postgres", "noted"): (carrying, "_write_settings"),
     ("files", "verified"): (carrying, "_carry_to"),

@@ -98,7 +98,7 @@ class TestThePassword:
             assert hive.assignments.claim("qb-1")
             assert codes(hive) == []
             with pytest.raises(Unwritable, match="refuses this user") as caught:
-                carrying.to_files(hive.layout, hive.engine.hive)
+                carrying.to_files(hive.layout, hive.layout.settings.engine_hive)
             assert "owner of the tables" in str(caught.value.hint)
 
     def test_without_the_right_to_write_one_may_read(self, server: Any, open_for: Open) -> None:
@@ -137,7 +137,7 @@ def test_a_disk_that_takes_no_more_refuses_and_loses_nothing(server: Any, open_f
         )
         db.execute("SET session_replication_role = replica")  # These rows are in no chain.
         db.execute(insert, (filler,))
-    connection = ui.engine.connection  # type: ignore[attr-defined]
+    connection = ui.engine.session.connection  # type: ignore[attr-defined]
     limit_files(server, connection.db.info.backend_pid, size)
     sent = 1
     with pytest.raises(QueenError, match="nothing was written") as caught:

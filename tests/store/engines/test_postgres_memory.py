@@ -9,8 +9,10 @@ import os
 import shutil
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import postgres_server
@@ -23,7 +25,6 @@ from queenbee.errors import Busy, Held, QueenError, StoreError
 from queenbee.store.engines.postgres import connection, postgres_memory
 from queenbee.store.engines.postgres.connection import Answer, Connection, End, Row
 from queenbee.store.engines.postgres.ddl import chained
-from queenbee.store.engines.postgres.engine import PostgresEngine
 from queenbee.store.engines.postgres.postgres_memory import PostgresMemory
 
 Open = Callable[..., Hive]
@@ -94,7 +95,7 @@ class TestAnotherClone:
         for number in range(8):
             ui.assignments.claim(f"qb-{number}")
         assert len(holders(open_for("far", other))) == 8
-        assert [*(engine_of(ui).connection or pytest.fail()).lines("assignments")]
+        assert len([*ui.engine.session.connection.lines("assignments")]) == 8
 
     def test_of_another_database_shares_no_memory(
         self, open_for: Open, repo: Path, beads: Path, server: postgres_server.Server
@@ -114,11 +115,6 @@ class TestAnotherClone:
         urls = ("postgresql://a:b@host/x", "postgresql://c@host/x")
         hives = [Hive.open(repo, droid="ui", env={postgres_server.URL: url}) for url in urls]
         assert len({hive.engine.memory.database.path for hive in hives}) == 1
-
-
-def engine_of(hive: Hive) -> PostgresEngine:
-    assert isinstance(hive.engine, PostgresEngine)
-    return hive.engine
 
 
 class TestAMemoryThatIsLost:
@@ -184,7 +180,8 @@ class TestAMemoryThatIsExchangedWithinATurn:
         def ask(known: Any) -> Answer:
             return Answer(0, 0, {k: rows[n:] if "res" in k else rows[:1] for k, n in known.items()})
 
-        memory = PostgresMemory(hive.layout, ask)
+        session: Any = SimpleNamespace(ask=ask, mutex=threading.RLock(), turn=None)
+        memory = PostgresMemory(hive.layout, session)
         memory.refresh("reservations")
         memory.close()
 

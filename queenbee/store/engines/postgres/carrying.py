@@ -66,9 +66,7 @@ def to_postgres(layout: Layout, hive: str) -> Carried:
                 )
                 # Not by the engine's turn: it refuses files once the hive is elsewhere.
                 for kind in files.kinds():
-                    lines = _lines_of(files, kind)
-                    added = _add(connection, kind, lines)
-                    carried.kinds[kind] = (_verify(connection, kind, lines), added)
+                    carried.kinds[kind] = _add(connection, kind, _lines_of(files, kind))
                 came = any(added for _, added in carried.kinds.values())
                 db.execute(
                     "UPDATE queen_hives SET in_use = true, carried = carried + %s WHERE hive = %s",
@@ -103,7 +101,7 @@ def verified(layout: Layout, hive: str) -> tuple[dict[str, int], list[Fault]]:
     with _database(layout, hive) as connection:
         for kind in connection.kinds():
             try:
-                counts[kind] = _verify(connection, kind, [])
+                counts[kind] = _verified(connection, kind)[0].sequence
             except StoreError as error:
                 wrong.append(Fault(error.code, kind, error.message, hint=error.hint))
     return counts, wrong
@@ -201,12 +199,11 @@ def _parts(row: Row) -> list[bytes]:
     return found
 
 
-def _add(connection: Connection, kind: str, lines: Sequence[bytes]) -> int:
-    """Adds the lines that the database lacks; returns how many."""
-    end, there = End(), set()
-    for row in connection.lines(kind):
-        end = row.end
-        there.add(_digest(row.line))
+def _add(connection: Connection, kind: str, lines: Sequence[bytes]) -> tuple[int, int]:
+    """Adds the lines that the database lacks; returns how many there are, and how many were
+    added.
+    """
+    end, there = _verified(connection, kind)
     lacking = [line for line in lines if _digest(line) not in there]
     turn = os.urandom(16)
     for begin in range(0, len(lacking), _SOME):
@@ -215,18 +212,21 @@ def _add(connection: Connection, kind: str, lines: Sequence[bytes]) -> int:
             end = End(end.sequence + 1, chained(end.digest, line))
             rows.append(Row(*end, line))
         connection.insert({kind: rows}, turn)
-    return len(lacking)
+    end, there = _verified(connection, kind)
+    if any(_digest(line) not in there for line in lines):
+        raise StoreError(f"lines of {kind} did not arrive in the database")
+    return end.sequence, len(lacking)
 
 
-def _verify(connection: Connection, kind: str, lines: Sequence[bytes]) -> int:
-    """Returns the number of lines of a kind. Raises `StoreError` if one is missing or altered."""
-    missing, end = {_digest(line) for line in lines}, End()
+def _verified(connection: Connection, kind: str) -> tuple[End, set[bytes]]:
+    """Returns where the lines of a kind end, and the digest of each by itself. Raises `StoreError`
+    if one is altered.
+    """
+    end, there = End(), set()
     for row in connection.lines(kind):
         end = followed(kind, [row], end)
-        missing.discard(_digest(row.line))
-    if missing:
-        raise StoreError(f"{len(missing)} lines of {kind} did not arrive in the database")
-    return end.sequence
+        there.add(_digest(row.line))
+    return end, there
 
 
 def _digest(line: bytes) -> bytes:

@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from queenbee.errors import QueenError, Unreachable
-from queenbee.store.engines.postgres import faults, health
-from queenbee.store.engines.postgres.connection import Connection, End
+from queenbee.store.engines.postgres import health
+from queenbee.store.engines.postgres.connection import End
 from queenbee.store.engines.postgres.postgres_memory import PostgresMemory
 from queenbee.store.engines.postgres.postgres_write import PostgresWrite
+from queenbee.store.engines.postgres.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import TypeVar
+    from collections.abc import Callable, Iterator
 
     from queenbee.store.engines.engine import Write
     from queenbee.store.engines.fault import Fault
-    from queenbee.store.engines.postgres.connection import Answer
+    from queenbee.store.engines.postgres.connection import Connection
     from queenbee.store.layout import Layout
-
-    Found = TypeVar("Found")
 
 _LOOK_S = 0.025
 """Between two looks at local files while waiting. The database announces its writes."""
@@ -42,14 +40,11 @@ class PostgresEngine:
     ledgers = None
 
     def __init__(self, layout: Layout) -> None:
-        self.layout = layout
-        self.hive = layout.settings.engine_hive
-        self.patience_s = 10.0
-        self.connection: Connection | None = None
+        self._layout = layout
+        self.session = Session(layout)
+        self.memory = PostgresMemory(layout, self.session)
         self._listening: Connection | None = None
         self._told = 0
-        self._clock: tuple[int, int] | None = None
-        self.memory = PostgresMemory(layout, self._ask)
 
     # What is known.
 
@@ -58,7 +53,7 @@ class PostgresEngine:
         return self.memory.ends.get(kind, End())
 
     def kinds(self) -> list[str]:
-        return self.asked(lambda connection: connection.kinds())
+        return self.session.asked(lambda connection: connection.kinds())
 
     def has_lines(self, kind: str) -> bool:
         return self.memory.known(kind)[kind] != End()
@@ -80,80 +75,35 @@ class PostgresEngine:
             thread.read = None
 
     def writing(self, holder: str) -> Write:
-        return PostgresWrite(self, holder)
+        return PostgresWrite(self._layout, self.session, self.memory, holder)
 
     def now_ms(self) -> int:
-        if self._clock is None:
+        if self.session.clock is None:
             try:
-                self._ask({})
+                self.session.ask({})
             except QueenError:
                 return time.time_ns() // 1_000_000  # To show an age; a turn asks again.
-        assert self._clock is not None
-        then_ms, at_ns = self._clock
+        assert self.session.clock is not None
+        then_ms, at_ns = self.session.clock
         return then_ms + (time.monotonic_ns() - at_ns) // 1_000_000
 
     def present_ms(self, now_ms: int) -> int:
         return now_ms
 
     def faults(self) -> list[Fault]:
-        return list(health.found(self.layout.settings.database, self.asked))
+        return list(health.found(self._layout.settings.database, self.session.asked))
 
-    # The connection.
+    @property
+    def patience_s(self) -> float:
+        return self.session.patience_s
 
-    def asked(self, ask: Callable[[Connection], Found]) -> Found:
-        """Returns what a question brings. A connection that was lost since the last one is opened
-        again, once; not within a turn, which is lost with it.
-        """
-        with self.memory.mutex:
-            in_turn = self.memory.turn is not None
-            while True:
-                reused = self.connection is not None
-                if self.connection is None:
-                    self.connection = self.open_connection()
-                try:
-                    return ask(self.connection)
-                except psycopg.Error as error:
-                    if in_turn:
-                        raise faults.refused_write(error) from error
-                    lost = faults.is_lost(error)
-                    if lost:
-                        self.drop()
-                    if not (lost and reused):
-                        raise faults.refusal(error) from error
-
-    def _ask(self, known: Mapping[str, int]) -> Answer:
-        return self.clocked(self.asked(lambda connection: connection.ask(known)))
-
-    def clocked(self, answer: Answer) -> Answer:
-        """Sets the clock by an answer, and returns that."""
-        self._clock = (answer.now_ms, time.monotonic_ns())
-        return answer
-
-    def open_connection(self, name: str = "") -> Connection:
-        """Connects. Raises `Unreachable` and `StoreError`."""
-        settings = self.layout.settings
-        if not settings.database:
-            raise faults.no_address("the hive is in PostgreSQL, and nothing says where that is")
-        try:
-            return Connection(
-                settings.database,
-                self.hive,
-                name=name,
-                patience_s=self.patience_s,
-                durable=settings.durability == "synced",
-            )
-        except psycopg.Error as error:
-            raise faults.refusal(error) from error
-
-    def drop(self) -> None:
-        """Closes the connection that reads and turns use."""
-        connection, self.connection = self.connection, None
-        if connection is not None:
-            connection.close()
+    @patience_s.setter
+    def patience_s(self, seconds: float) -> None:
+        self.session.patience_s = seconds
 
     def close(self) -> None:
-        with self.memory.mutex:
-            self.drop()
+        with self.session.mutex:
+            self.session.close()
             self._listen_no_more()
             self.memory.close()
 
@@ -186,7 +136,7 @@ class PostgresEngine:
         """Waits for an announcement, for so long at most."""
         try:
             if self._listening is None:
-                self._listening = self.open_connection("waiting")
+                self._listening = self.session.opened("waiting")
                 self._listening.listen()
                 self._told += 1  # Something may have been written before we listened.
             elif self._listening.was_told(timeout_s):

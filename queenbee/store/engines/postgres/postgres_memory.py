@@ -25,8 +25,9 @@ from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.memory import Memory, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from queenbee.store.engines.postgres.session import Session
     from queenbee.store.layout import Layout
 
     Ends = Mapping[str, End]
@@ -47,14 +48,11 @@ class _OfThread(threading.local):
 class PostgresMemory(Memory):
     """What is known here of the lines in a database."""
 
-    def __init__(self, layout: Layout, ask: Callable[[Mapping[str, int]], Answer]) -> None:
+    def __init__(self, layout: Layout, session: Session) -> None:
         super().__init__(_path(layout))
         self._layout = layout
-        self._ask = ask
-        self.mutex = threading.RLock()
+        self._session = session
         self.thread = _OfThread()
-        self.turn: set[str] | None = None
-        """While a turn is open: the kinds that were read in it. Nobody else writes meanwhile."""
         self.ends: dict[str, End] = {}
         """Where each kind ends, as the database said last."""
 
@@ -64,15 +62,15 @@ class PostgresMemory(Memory):
         """
         if not self.thread.asks:
             return
-        with self.mutex:
-            done = self.turn if self.turn is not None else self.thread.read
+        with self._session.mutex:
+            done = self._session.turn if self._session.turn is not None else self.thread.read
             if done is not None and kind in done:
                 return
             known = self.known(kind)
-            self.take(self._ask(numbers(known)), known)
+            self.take(self._session.ask(numbers(known)), known)
             if done is not None:
                 done.update(known)
-            if self.turn is None:
+            if self._session.turn is None:
                 self.database.shorten_log()
 
     def read_anew(self) -> None:
@@ -85,10 +83,6 @@ class PostgresMemory(Memory):
         if self.database.is_behind():
             self.close()
         return {**dict.fromkeys([*KINDS, *more], End()), **self.asked(self._noted)}
-
-    def is_empty(self) -> bool:
-        """Returns whether no line is known here."""
-        return all(end == End() for end in self.known().values())
 
     def take(self, answer: Answer, known: Ends) -> None:
         """Takes in an answer to what is known."""
@@ -156,7 +150,7 @@ class PostgresMemory(Memory):
         return end
 
     def _rows_after(self, kind: str, end: End) -> list[Row]:
-        return self._ask({kind: end.sequence}).rows[kind]
+        return self._session.ask({kind: end.sequence}).rows[kind]
 
     def _noted(self) -> dict[str, End]:
         query = "SELECT substr(key, 5), value FROM meta WHERE key LIKE 'end %'"
@@ -170,13 +164,13 @@ class PostgresMemory(Memory):
         """Lets another file take the place of a damaged one, and fetches every line again: whoever
         asks may be in a turn, in which nothing must be missing.
         """
-        with self.mutex:
+        with self._session.mutex:
             self.database.set_aside()
-            for done in (self.turn, self.thread.read):
+            for done in (self._session.turn, self.thread.read):
                 if done is not None:
                     done.clear()
             try:
-                answer = self._ask(dict.fromkeys({*KINDS, *self.ends}, 0))
+                answer = self._session.ask(dict.fromkeys({*KINDS, *self.ends}, 0))
                 self._take_in(answer.rows, answer.carried)
             except sqlite.Error as error:
                 raise refusal(self.database.path, error) from error

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from queenbee.store.engines.engine import Lines
     from queenbee.store.engines.engine import Rows as IssueRows
     from queenbee.store.engines.postgres.connection import Answer, Rows
-    from queenbee.store.engines.postgres.engine import PostgresEngine
-    from queenbee.store.engines.postgres.postgres_memory import Ends
+    from queenbee.store.engines.postgres.postgres_memory import Ends, PostgresMemory
+    from queenbee.store.engines.postgres.session import Session
     from queenbee.store.issues_write import Replaced
+    from queenbee.store.layout import Layout
 
 _RETRY_S = 0.2
 _TURN_BYTES = 16
@@ -42,11 +43,14 @@ _LEAST_SEARCH_S = 15.0
 class PostgresWrite:
     """Implements `store.engines.engine.Write`."""
 
-    def __init__(self, engine: PostgresEngine, holder: str) -> None:
-        self._engine = engine
-        self._memory = engine.memory
+    def __init__(
+        self, layout: Layout, session: Session, memory: PostgresMemory, holder: str
+    ) -> None:
+        self._layout = layout
+        self._session = session
+        self._memory = memory
         self._holder = holder
-        self._timeout_s = engine.layout.settings.lock_timeout_s
+        self._timeout_s = layout.settings.lock_timeout_s
         self._process = os.getpid()
         self._is_open = False
         self._births = set[tuple[object, ...]]()
@@ -58,14 +62,14 @@ class PostgresWrite:
         try:
             self._prepare()
         except BaseException as error:
-            add_hint(error, self._engine.layout)
+            add_hint(error, self._layout)
             raise
-        with memory.mutex:
+        with self._session.mutex:
             answer, known = self._begun()
             self._is_open = True
             try:
-                memory.turn = set(known)
-                memory.take(self._engine.clocked(answer), known)
+                self._session.turn = set(known)
+                memory.take(self._session.clocked(answer), known)
                 self._births = memory.births()
             except BaseException:
                 self.end()
@@ -73,7 +77,7 @@ class PostgresWrite:
 
     def _prepare(self) -> None:
         """Makes the state's folders, and the note that the hive is in a database."""
-        layout, hive = self._engine.layout, self._engine.hive
+        layout, hive = self._layout, self._session.hive
         layout.refuse_if_moved()
         if noted_hive(layout) != hive:
             creating.make_state_dir(layout)
@@ -81,25 +85,26 @@ class PostgresWrite:
 
     def _begun(self) -> tuple[Answer, Ends]:
         """Begins the transaction; on a new connection if the old one was lost in the meantime."""
-        engine, memory = self._engine, self._memory
+        session, memory = self._session, self._memory
         while True:
-            reused = engine.connection is not None
+            reused = session.connection is not None
             try:
-                if memory.is_empty():
-                    memory.refresh(ISSUES)  # What may take long keeps nobody waiting.
                 known = memory.known()
-                if engine.connection is None:
-                    engine.connection = engine.open_connection(self._holder)
-                return engine.connection.begin(numbers(known), self._timeout_s), known
+                if not any(end.sequence for end in known.values()):
+                    memory.refresh(ISSUES)  # What may take long keeps nobody waiting.
+                    known = memory.known()
+                if session.connection is None:
+                    session.connection = session.opened(self._holder)
+                return session.connection.begin(numbers(known), self._timeout_s), known
             except psycopg.Error as error:
-                engine.drop()  # It may hold the lock, or wait for it.
+                session.close()  # It may hold the lock, or wait for it.
                 if not (faults.is_lost(error) and reused):
                     raise faults.refused_write(error) from error
             except QueenError as error:
-                engine.drop()
+                session.close()
                 raise faults.refused_write(error) from error.__cause__
             except BaseException:
-                engine.drop()
+                session.close()
                 raise
 
     def record(self, lines: Lines, rows: IssueRows) -> None:
@@ -125,21 +130,21 @@ class PostgresWrite:
                 self._replaced.take_back()
                 self._replaced.close()
                 self._replaced = None
-            add_hint(error, self._engine.layout)
+            add_hint(error, self._layout)
             raise
 
     def end(self) -> None:
         if self._process != os.getpid():
             return
-        engine = self._engine
-        with self._memory.mutex:
+        session = self._session
+        with self._session.mutex:
             if self._is_open:
-                self._is_open, self._memory.turn = False, None
+                self._is_open, session.turn = False, None
                 try:
-                    if engine.connection is not None:
-                        engine.connection.roll_back()
+                    if session.connection is not None:
+                        session.connection.roll_back()
                 except psycopg.Error:
-                    engine.drop()
+                    session.close()
         if self._local is not None:
             self._local.__exit__(None, None, None)
             self._local = None
@@ -149,7 +154,7 @@ class PostgresWrite:
         if self._replaced is None:
             return
         try:
-            if self._engine.layout.settings.durability == "synced":
+            if self._layout.settings.durability == "synced":
                 self._replaced.sync()
         finally:
             self._replaced.close()
@@ -167,7 +172,7 @@ class PostgresWrite:
         return rows
 
     def _replace_issues(self, rows: Callable[[], Replaced]) -> None:
-        layout = self._engine.layout
+        layout = self._layout
         creating.make_beads_dir(layout)
         local = KernelLock(layout.lock_path, holder=self._holder, timeout_s=self._timeout_s)
         local.__enter__()
@@ -175,21 +180,21 @@ class PostgresWrite:
         self._replaced = rows()
 
     def _commit(self, added: Rows) -> None:
-        engine = self._engine
+        session = self._session
         turn = os.urandom(_TURN_BYTES)
-        with self._memory.mutex:
-            connection = engine.connection
+        with self._session.mutex:
+            connection = session.connection
             assert connection is not None
             # Once the turn has ended, others write: readers ask again.
-            self._is_open, self._memory.turn = False, None
+            self._is_open, session.turn = False, None
             try:
                 connection.commit({kind: rows[1:] for kind, rows in added.items()}, turn)
             except psycopg.Error as error:
-                engine.drop()
+                session.close()
                 if not self._was_recorded(added, turn, error):
                     raise faults.refused_write(error) from error
             except BaseException:
-                engine.drop()
+                session.close()
                 raise
             try:
                 self._memory.take_own(added)
@@ -207,7 +212,7 @@ class PostgresWrite:
         while (left_s := deadline_s - time.monotonic()) > 0:
             with (
                 suppress(QueenError, psycopg.Error),
-                closing(self._engine.open_connection(self._holder)) as connection,
+                closing(self._session.opened(self._holder)) as connection,
             ):
                 return connection.is_recorded(kind, rows[1].end, turn, left_s)
             time.sleep(_RETRY_S)
