@@ -42,7 +42,7 @@ OF_HOOKS = {
 OF_SQLITE = {"collections", "functools", "operator", "types"}
 """What `_sqlite3` itself loads."""
 
-PATTERNS = {"queenbee.core.glob.sieve", "queenbee.core.glob.pattern"}
+PATTERNS = {"queenbee.core.glob.pattern"}
 GRANTING = {
     "operator", "queenbee.core.standing",
     "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",

@@ -82,8 +82,6 @@ class Store:
         self.engine = open_engine(self.layout)
         """Where the lines are kept."""
         self._states: dict[str, Records] = {}
-        self._read_in: dict[str, object] = {}
-        """The moment in which a state was last read, as the engine has it."""
         self._writing = allocate_lock()
         self._minting = allocate_lock()
         self._last_id = (-1, "")
@@ -140,7 +138,6 @@ class Store:
         """Closes the memory; the next question opens it again."""
         self._reopen_after_fork()
         self._states.clear()
-        self._read_in.clear()
         self.engine.close()
 
     @property
@@ -204,18 +201,12 @@ class Store:
         Raises `Unreadable` if the repository was moved or deleted while it was open.
         """
         self._reopen_after_fork()
-        moment = self.engine.moment
-        if moment is not None and self._read_in.get(kind) is moment:
-            return self._states[kind]
         self.layout.refuse_if_moved()
-        with self.engine.reading():
-            state = self._states.get(kind)
-            if state is None:
-                state = self._states.setdefault(kind, self.engine.memory.state(kind))
-            self.engine.memory.progress = self.progress
-            state.refresh()
-        if moment is not None:
-            self._read_in[kind] = moment
+        state = self._states.get(kind)
+        if state is None:
+            state = self._states.setdefault(kind, self.engine.memory.state(kind))
+        self.engine.memory.progress = self.progress
+        state.refresh()
         return state
 
     def opened(self) -> list[Records]:

@@ -73,7 +73,7 @@ TABLE = (
     Broken("services/messages.py", "Messages.read_unread", "{READ: tx.now}", "{}",
            "database", ("mail",)),
     Broken("store/engines/postgres/postgres_write.py", "PostgresWrite._was_recorded",
-           "connection.is_recorded(first, turn, left_s)", "True",
+           "connection.is_recorded(kind, rows[1].end, turn, left_s)", "True",
            "database", ("kept", "mail"), 2_000),
     Broken("store/engines/postgres/engine.py", "PostgresEngine.now_ms",
            "then_ms + (time.monotonic_ns() - at_ns) // 1_000_000", "time.time_ns() // 1_000_000",

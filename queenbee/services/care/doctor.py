@@ -129,10 +129,6 @@ def repair(hive: Services) -> list[Diagnosis]:
     before = examine(hive)
     if not _mend_settings(hive):
         return _with_fixed(hive, before)
-    damaged = any(each.code == "cache" for each in before)
-    if damaged:
-        hive.engine.repair()
-        hive.close()
     with hive.transaction() as tx:
         creating.add_attributes(hive.layout)
         is_marked = any(each.code == "conflict_marker" for each in before)

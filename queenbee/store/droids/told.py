@@ -169,7 +169,7 @@ class Told:
             kind: [list(stamp_of(path)) for path in each] for kind, each in paths.items()
         }
         if engine is not None and engine.shared:
-            with engine.reading(*paths):
+            with engine.reading():
                 ends = {kind: repr(engine.stamp(kind)) for kind in paths}
             stamps.update({kind: [ends[kind], stamps[kind]] for kind in paths})
         stamps[QUEUE] = safe_open.names_in(layout.queue_dir)

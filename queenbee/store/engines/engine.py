@@ -50,12 +50,6 @@ class Engine(Protocol):
     """How long another machine has to answer."""
 
     @property
-    def moment(self) -> object | None:
-        """What tells one turn from the next, while one is open in which nothing else can add a
-        line: who has read a kind in it need not look again. None if there is no such turn.
-        """
-
-    @property
     def memory(self) -> Memory:
         """Every line that is known here, and the record that each id folds to."""
 
@@ -77,10 +71,10 @@ class Engine(Protocol):
     def lacking(self, kind: str) -> list[bytes]:
         """Returns the recorded lines that the tracked files lack."""
 
-    def reading(self, *kinds: str) -> AbstractContextManager[None]:
-        """Returns a context in which this thread reads the hive of one moment, at or after its
-        beginning: an engine that is far away is asked once. `kinds` are what will be read, as far
-        as that is known. After a turn or a wait of this thread, reads are newer than that.
+    def reading(self) -> AbstractContextManager[None]:
+        """Returns a context in which an engine that is far away is asked once: this thread reads
+        the hive as it was at the beginning, or later. After a turn or a wait of this thread, reads
+        are newer than that.
         """
 
     def writing(self, holder: str) -> Write:
@@ -102,9 +96,6 @@ class Engine(Protocol):
 
     def faults(self) -> list[Fault]:
         """Returns what is wrong with the place where the lines are kept. Never raises for that."""
-
-    def repair(self) -> None:
-        """Replaces copies on this machine that differ from what they are copies of."""
 
     def close(self) -> None:
         """Closes what is open; the next question opens it again."""

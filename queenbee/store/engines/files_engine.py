@@ -27,8 +27,6 @@ class FilesEngine:
 
     name = "files"
     shared = False
-    moment = None
-    """Git and other programs change files at any time."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -52,7 +50,7 @@ class FilesEngine:
     def lacking(self, kind: str) -> list[bytes]:
         return self.memory.lacking(kind)
 
-    def reading(self, *kinds: str) -> nullcontext[None]:
+    def reading(self) -> nullcontext[None]:
         return _AT_HAND
 
     def writing(self, holder: str) -> Write:
@@ -78,9 +76,6 @@ class FilesEngine:
     def faults(self) -> list[Fault]:
         """Returns nothing: the doctor reads the files themselves."""
         return []
-
-    def repair(self) -> None:
-        """Does nothing: there are no copies."""
 
     def close(self) -> None:
         self.memory.close()

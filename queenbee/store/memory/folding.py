@@ -98,6 +98,14 @@ class Folding:
         self._db.executemany("UPDATE lines SET seq = ? WHERE seq = ?", rows)
         self.fold_anew(ids - {""})
 
+    def forget_all(self) -> None:
+        """Removes every line of the kind, as if none had ever arrived."""
+        for table in ("lines", "marks"):
+            self._db.execute(f"DELETE FROM {table} WHERE kind = ?", (self.kind,))  # noqa: S608
+        self._db.execute(f"DELETE FROM {self._table}")  # noqa: S608
+        self._in_effect, self._greatest = 0, ""
+        self._database.put_meta(f"born {self.kind}", birth())
+
     def fold_anew(self, ids: Collection[str]) -> None:
         """Folds records again from the lines that are there."""
         table = self._known(ids)
