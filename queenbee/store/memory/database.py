@@ -20,7 +20,7 @@ from queenbee.store.memory import sqlite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 LINES_VERSION = 1
 """Of the tables that cannot be made anew. A newer one is refused."""
@@ -381,6 +381,11 @@ def checked(raw: object, checksum: object) -> bytes:
     if not isinstance(raw, bytes) or zlib.crc32(raw) != checksum:
         raise sqlite.DatabaseError("the memory has other bytes than were written to it")
     return raw
+
+
+def sum_of(grants: Iterable[tuple[object, ...]]) -> int:
+    """Returns a number that follows from the ids of some grants, and what each holds."""
+    return sum(zlib.crc32(f"{each}\n{held}".encode(errors="replace")) for each, held in grants)
 
 
 def birth() -> int:

@@ -155,9 +155,10 @@ class FilesMemory(Memory):
 
     def _forget_old_journals(self, kinds: Iterable[str]) -> None:
         old = [path for kind in kinds if stamp_of(path := self.tracked(kind).old_journal)]
-        if old:
-            self.database.sync()
-            forget_old_journals(old)
+        with suppress(OSError):  # Then they stay until the next write.
+            if old:
+                self.database.sync()
+                forget_old_journals(old)
 
     def _take_back(self, recorded: Mapping[str, range]) -> None:
         with self.database.turn():

@@ -19,6 +19,7 @@ from queenbee.store.memory.database import (
     checked,
     index_records,
     make_records,
+    sum_of,
     table_of,
     unindex_records,
 )
@@ -238,15 +239,15 @@ class Folding:
         )
 
     def _count(self, ids: Collection[str], sign: int) -> None:
-        """Adds those of these records that are active grants to the number of those in effect."""
+        """Adds those of these records that are active grants to the sum of those in effect."""
         if not self._kind.holds:
             return
         for some in _batches([*ids]):
             query = (
-                f"SELECT count(*) FROM {self._table} WHERE status = 'active' "  # noqa: S608
-                f"AND id IN ({_marks(some)})"
+                f'SELECT id, "{self._kind.holds}" FROM {self._table} '  # noqa: S608
+                f"WHERE +status = 'active' AND id IN ({_marks(some)})"
             )
-            self._in_effect += sign * self._db.execute(query, some).fetchone()[0]
+            self._in_effect += sign * sum_of(self._db.execute(query, some))
 
     def _store_marks(self, identifier: str, fields: Fields) -> None:
         if marks := self._kind.marks(fields):

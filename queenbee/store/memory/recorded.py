@@ -10,11 +10,11 @@ from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
 from queenbee.store.codec import decode, decode_exactly, unpack
 from queenbee.store.memory import sqlite
-from queenbee.store.memory.database import checked, table_of
+from queenbee.store.memory.database import checked, sum_of, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from queenbee.core.fold import Fields, Line
     from queenbee.store.memory.memory import Memory
@@ -41,6 +41,8 @@ class Recorded:
         self._table = f"{self._name} AS r LEFT JOIN lines AS l USING (seq)"
         self._row = "r.count, coalesce(r.body, l.raw), coalesce(r.body_sum, l.sum)"
         self._checked_at: object = None
+        self._in_effect: dict[str, str] = {}
+        """What active grants hold, by their ids."""
 
     def refresh(self) -> None:
         self._memory.refresh(self.kind)
@@ -72,7 +74,7 @@ class Recorded:
 
     def get(self, identifier: str) -> Fields | None:
         query = f"SELECT {self._row} FROM {self._table} WHERE r.id = ?"  # noqa: S608
-        found = self._fields(query, identifier)
+        found = self._fields(query, identifier, grants=lambda: {identifier} & {*self._in_effect})
         return found[0] if found else None
 
     def exact(self, identifier: str) -> Fields | None:
@@ -176,6 +178,7 @@ class Recorded:
             f"SELECT {self._row} FROM {self._table} WHERE {where} "  # noqa: S608 - names of our own
             f"ORDER BY created_ms {way}, r.id {way} LIMIT {-1 if limit is None else int(limit)}",
             *values,
+            grants=lambda: self._granted(equals),
         )
 
     def everything(self) -> list[Fields]:
@@ -222,26 +225,49 @@ class Recorded:
         query = f"SELECT id FROM {self._name} WHERE change > ?"  # noqa: S608
         return [str(each) for (each,) in self._ask(query, since[1])], (born, last)
 
-    # A changed bit may hide a grant from every question. So the number of grants in effect is
-    # kept, too, and each change of a record keeps it.
+    # A changed bit may hide a grant from a question. So a sum over all grants in effect is kept,
+    # too, and what asks for one of them must find it.
 
     def _check_grants(self) -> None:
-        """Raises `DatabaseError` if the memory finds fewer active grants, or more, than it has."""
-        last = self._database.number(f"change {self.kind}")
-        if self._kind.holds and self._checked_at != last:
-            query = f"SELECT count(*), value FROM {self._name}, meta "  # noqa: S608
-            query += "WHERE status = 'active' AND key = ?"
-            [[count, kept]] = self._ask(query, f"in effect {self.kind}")
-            if count != (kept or 0):
+        """Raises `DatabaseError` if the memory finds other active grants than it has."""
+        if not self._kind.holds:
+            return
+        now = [self._database.number(f"{each} {self.kind}") for each in ("born", "change")]
+        if self._checked_at != now:
+            # In one query, so that no other process writes in between.
+            query = f'SELECT id, "{self._kind.holds}", value FROM meta LEFT JOIN {self._name} '  # noqa: S608
+            query += "ON status = 'active' WHERE key = ?"
+            rows = self._database.ask(query, f"in effect {self.kind}")
+            found = {str(each): str(held) for each, held, _ in rows if each is not None}
+            if rows and rows[0][2] != sum_of(found.items()):
                 raise sqlite.DatabaseError("the memory has other grants than were written to it")
-            self._checked_at = last
+            self._checked_at, self._in_effect = now, found
 
-    def _fields(self, query: str, *values: object) -> list[Fields]:
+    def _granted(self, equals: Mapping[str, object]) -> set[str]:
+        """Returns the active grants that an answer must have: to the question who holds a thing."""
+        held = equals.get(self._kind.holds)
+        if held is None or len(equals) > 1:
+            return set()
+        return {each for each, what in self._in_effect.items() if what == held}
+
+    def _fields(
+        self, query: str, *values: object, grants: Callable[[], set[str]] | None = None
+    ) -> list[Fields]:
         def found() -> list[Fields]:
             rows = self._database.db.execute(query, values).fetchall()
-            return [self._folded(*row) for row in rows]
+            fields = [self._folded(*row) for row in rows]
+            if grants is not None and self._kind.holds:
+                self._check_grants()
+                self._refuse_without(grants(), fields)
+            return fields
 
         return self._memory.asked(found)
+
+    def _refuse_without(self, grants: set[str], found: Sequence[Fields]) -> None:
+        missing = grants.difference(str(each["id"]) for each in found)
+        query = f"SELECT 1 FROM {self._name} WHERE id = ? AND deleted = 1"  # noqa: S608
+        if any(not self._database.ask(query, each) for each in missing):
+            raise sqlite.DatabaseError("the memory does not find a grant that it has")
 
     def _folded(self, count: object, body: object, checksum: object) -> Fields:
         """Returns the fields of a record, from its row. Raises `DatabaseError`."""
