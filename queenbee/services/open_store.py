@@ -224,6 +224,7 @@ class Store:
 
     def rebuild_memory(self) -> None:
         """Folds every record anew, from the lines."""
+        self.engine.memory.progress = self.progress
         self.engine.memory.rebuild()
 
     def transaction(self) -> Transaction:

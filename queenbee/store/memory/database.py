@@ -157,7 +157,7 @@ class Database:
             raise sqlite.OperationalError("this process was forked during a write of its parent's")
         # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
         for suffix in _SUFFIXES:
-            safe_open.refuse_links(self.path + suffix)
+            safe_open.refuse_irregular(self.path + suffix)
         if not os.path.lexists(self.path):
             # SQLite gives the files beside it the same permissions, and other users may need them.
             os.close(safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT))
@@ -179,7 +179,7 @@ class Database:
         copy = _connect(":memory:")
         self._copied = self._stamp()
         with suppress(sqlite.Error, OSError):
-            safe_open.refuse_links(self.path)
+            safe_open.refuse_irregular(self.path)
             for mode in ("mode=ro", "immutable=1"):
                 source = _connect(f"file:{_quoted(self.path)}?{mode}", uri=True)
                 try:
@@ -213,7 +213,7 @@ class Database:
                 db.execute("INSERT INTO meta VALUES ('born', ?)", (birth(),))
                 db.execute(f"PRAGMA user_version = {LINES_VERSION}")
             if _fold_version(db) != FOLD_VERSION:
-                _make_fold(db)
+                make_fold(db)
                 self._db = db
                 self._fold_anew(self)
             db.execute("COMMIT")
@@ -393,14 +393,14 @@ def is_busy(error: Exception) -> bool:
     return str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-def _make_fold(db: sqlite.Connection) -> None:
+def make_fold(db: sqlite.Connection) -> None:
     """Makes the tables that follow from the lines, empty: whoever asks first folds them."""
     names = "name LIKE 'records %' OR name = 'marks'"
     query = f"SELECT name FROM sqlite_master WHERE type = 'table' AND ({names})"  # noqa: S608
     for (name,) in db.execute(query).fetchall():
         db.execute('DROP TABLE "{}"'.format(name.replace('"', '""')))
     db.execute(_MARKS)
-    db.execute("DELETE FROM meta WHERE key LIKE 'folded %'")
+    db.execute("DELETE FROM meta WHERE key LIKE 'in effect %'")
     for kind in KINDS:
         make_records(db, kind)
     db.execute("INSERT OR REPLACE INTO meta VALUES ('fold', ?)", (FOLD_VERSION,))

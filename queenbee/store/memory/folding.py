@@ -111,13 +111,14 @@ class Folding:
             table,
         )
 
-    def fold_all(self) -> None:
-        """Folds every record of a kind whose table is empty."""
+    def fold_all(self) -> Iterator[int]:
+        """Folds every record of a kind whose table is empty; yields how many of them, piecemeal."""
         query = "SELECT id FROM lines WHERE kind = ? AND id > ? GROUP BY id ORDER BY id LIMIT 10000"
         last = ""
         while ids := [str(each) for (each,) in self._db.execute(query, (self.kind, last))]:
             self.fold_anew(ids)
             last = ids[-1]
+            yield len(ids)
 
     def expect_many(self) -> None:
         """Puts off what can be done for all records at once; `finish` does it."""

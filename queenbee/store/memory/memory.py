@@ -8,7 +8,7 @@ from __future__ import annotations
 from queenbee._light import suppress
 from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
 from queenbee.store.memory import sqlite
-from queenbee.store.memory.database import Database, checked, is_busy, is_damage
+from queenbee.store.memory.database import Database, checked, is_busy, is_damage, make_fold
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.recorded import Recorded
 
@@ -80,15 +80,29 @@ class Memory:
 
     def rebuild(self) -> None:
         """Folds every record anew, from the lines."""
-        with self.database.turn():
-            self._fold_anew(self.database)
+
+        def folded() -> None:
+            with self.database.turn():
+                make_fold(self.database.db)
+                self._fold_anew(self.database)
+
+        self.asked(folded)
 
     def _fold_anew(self, database: Database) -> None:
-        rows = database.ask("SELECT DISTINCT kind FROM lines")
-        for (kind,) in rows:
-            folding = Folding(database, str(kind))
-            folding.fold_all()
-            folding.finish()
+        rows = database.ask("SELECT kind, count(DISTINCT id) FROM lines GROUP BY kind")
+        report = self.progress if rows else None
+        done, total = 0, sum(int(str(count)) for _, count in rows)
+        try:
+            for kind, _ in rows:
+                folding = Folding(database, str(kind))
+                for count in folding.fold_all():
+                    done += count
+                    if report:
+                        report(done, total + 1)  # Never 100 %: the commit is still to come.
+                folding.finish()
+        finally:
+            if report:
+                report(1, 1)
 
     def _replace(self) -> None:
         """Lets another file take the place of a damaged one, with the lines that can be read."""
