@@ -87,6 +87,17 @@ class Folding:
             self._db.execute(f"DELETE FROM lines WHERE {where}", some)  # noqa: S608
         self.fold_anew(ids - {""})
 
+    def number_anew(self, numbers: Sequence[int]) -> None:
+        """Has lines arrive once more, after all others, in the order of these numbers."""
+        last = self._database.count("seq", len(numbers))
+        rows = [*zip(range(last - len(numbers) + 1, last + 1), numbers, strict=True)]
+        ids = set[str]()
+        for some in _batches(numbers):
+            query = f"SELECT id FROM lines WHERE seq IN ({_marks(some)})"  # noqa: S608
+            ids.update(str(identifier) for (identifier,) in self._db.execute(query, some))
+        self._db.executemany("UPDATE lines SET seq = ? WHERE seq = ?", rows)
+        self.fold_anew(ids - {""})
+
     def forget_all(self) -> None:
         """Removes every line of the kind, as if none had ever arrived."""
         for table in ("lines", "marks"):

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _NONE = "[]"
+_UNKNOWN = -1
+_CUT_OFF = -2
+"""As `Noted.recorded_to`: a write that restores lines has begun, and has not said that it ended."""
 
 
 class Tracked:
@@ -56,8 +59,8 @@ class Noted:
         self.changed_ns = 0
         self.is_whole = True
         """Whether its last line ended: one that does not may still change."""
-        self.recorded_to = -1
-        """Every recorded line up to this `seq` is in the ledger or the archive; -1: unknown."""
+        self.recorded_to = _UNKNOWN
+        """Every recorded line up to this `seq` is in the ledger or the archive, if not negative."""
         self.unusable = 0
         self.archive = _NONE
         """The listing of its archive, as JSON."""
@@ -92,7 +95,8 @@ class Intake:
             noted.changed_ns and stamp[2] != noted.changed_ns
         )
         chunk = read_after(self.tracked.path, noted.mark, limit=_CHUNK_BYTES)
-        if in_place or chunk.restarted or not noted.is_whole:
+        came_back = not noted.mark.inode and self._has_lines()
+        if in_place or chunk.restarted or came_back or not noted.is_whole:
             self._compare()
         else:
             while chunk.lines or chunk.rest:
@@ -111,27 +115,45 @@ class Intake:
         then lacks, and the numbers of the new ones.
         """
         lacking = self.lacking()
-        query = "UPDATE lines SET loose = 0 WHERE kind = ? AND loose = ? AND loose != 0"
-        if self._database.db.execute(query, (self.kind, self.noted.number)).rowcount:
-            self._database.count(f"arrivals {self.kind}")
-            self._look_again_elsewhere("recorded_to")
+        self._record_loose()
         # After a crash before `note_recorded`, the ledger gets the new lines by the next write.
-        self.noted.recorded_to = -1 if lacking else self._database.number("seq")
+        self.noted.recorded_to = _CUT_OFF if lacking else self._database.number("seq")
         before = self._database.number("seq")
         self.folding.take(lines)
         self._save()
         return [*lacking, *lines], range(before + 1, self._database.number("seq") + 1)
 
+    def _record_loose(self) -> None:
+        query = "SELECT seq FROM lines WHERE kind = ? AND loose = ? AND loose != 0 ORDER BY seq"
+        loose = [
+            int(str(seq)) for (seq,) in self._database.ask(query, self.kind, self.noted.number)
+        ]
+        if not loose:
+            return
+        # Whoever has read the recorded lines up to a number reads only those after it.
+        query = "SELECT 1 FROM lines WHERE +kind = ? AND seq > ? AND loose = 0 LIMIT 1"
+        if self._database.ask(query, self.kind, loose[0]):
+            self.folding.number_anew(loose)
+        query = "UPDATE lines SET loose = 0 WHERE kind = ? AND loose = ? AND loose != 0"
+        self._database.db.execute(query, (self.kind, self.noted.number))
+        self._database.count(f"arrivals {self.kind}")
+        self._look_again_elsewhere("recorded_to")
+
+    def _has_lines(self) -> bool:
+        query = "SELECT 1 FROM lines WHERE kind = ? LIMIT 1"
+        return bool(self._database.ask(query, self.kind))
+
     def _grow(self, lines: Sequence[bytes]) -> None:
         """Takes in lines that were appended to the ledger."""
-        if lacking := self.lacking():
-            # A write that was killed had appended them, at least in part.
-            left = set(lacking).difference(lines)
-            if not left:
-                self.noted.recorded_to = self._database.number("seq")
-            elif len(left) < len(lacking):
-                self.noted.recorded_to = -1
-        self._take(lines, once=False)
+        lacking, noted = self.lacking(), self.noted
+        # A write that was killed appended some of what it lacked: that does not arrive again.
+        once = noted.recorded_to == _CUT_OFF or (noted.recorded_to >= 0 and bool(lacking))
+        left = set(lacking).difference(lines)
+        if lacking and not left:
+            noted.recorded_to = self._database.number("seq")
+        elif len(left) < len(lacking):
+            noted.recorded_to = _CUT_OFF
+        self._take(lines, once=once)
 
     def _take(self, lines: Sequence[bytes], *, once: bool, archived: bool = False) -> bool:
         """Takes in lines of the files; returns whether all that are usable were new."""
@@ -150,7 +172,7 @@ class Intake:
         self.noted.unusable = 0
         self._take(lines, once=True)
         self.noted.mark, self.noted.is_whole = chunk.end, not chunk.rest
-        self.noted.recorded_to = -1
+        self.noted.recorded_to = _UNKNOWN
         self._report()
 
     def _forget_loose_but(self, there: set[bytes]) -> None:
@@ -187,7 +209,7 @@ class Intake:
         rows = ((self.kind, identifier, raw) for identifier, raw in _named(lines))
         self._database.db.executemany(query, rows)
         self._database.put_meta(key, repr(stamp))
-        self.noted.recorded_to = -1
+        self.noted.recorded_to = _UNKNOWN
 
     # The archive.
 
