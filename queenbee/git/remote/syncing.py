@@ -190,10 +190,11 @@ class _Exchange:
             self._done.refused += decisions.refused
             # 2. Read after the decisions: what they ended goes out with the rest.
             outgoing, ends = self._outgoing()
+            known = replace(self._known, taken=head, ends=ends)
             if not outgoing and not decisions.lines:
                 # Without a fetch, nobody else may rely on this round.
                 done = number if fetch or attempt else self._known.done
-                self._notes.write(Known(head, head, ends, self._known.memory, done))
+                self._notes.write(replace(known, sent=head, done=done))
                 unasked.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
@@ -201,9 +202,7 @@ class _Exchange:
             commit = self._branch.write(self._tree, contents, head, token)
             # 3. The push is refused unless `head` is still the newest commit there.
             if self._branch.push(commit):
-                self._finish(
-                    decisions, head, commit, Known(head, commit, ends, self._known.memory, number)
-                )
+                self._finish(decisions, head, commit, replace(known, sent=commit, done=number))
                 self._count(outgoing)
                 self._done.number = token
                 return self._done

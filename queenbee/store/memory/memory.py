@@ -10,7 +10,6 @@ from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.database import Database, checked, is_busy, is_damage, make_fold
 from queenbee.store.memory.folding import Folding
-from queenbee.store.memory.recorded import Recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,10 +36,6 @@ class Memory:
     def unusable(self, kind: str) -> int:
         """Returns the number of lines of a kind that hold no record."""
         return 0
-
-    def state(self, kind: str) -> Recorded:
-        """Returns the records of a kind."""
-        return Recorded(kind, self)
 
     def kinds(self) -> list[str]:
         """Returns the kinds that have lines."""
