@@ -15,7 +15,7 @@ import math
 import random
 import time
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy
@@ -208,12 +208,10 @@ class _Exchange:
                 return self._done
             if not self._branch.left_s():
                 break
-            pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
-            time.sleep(random.uniform(0, pause_s))  # noqa: S311 - jitter, not a secret
-        raise Busy(
-            f"others pushed to {self._branch.name} {attempt + 1} times meanwhile",
-            hint="try again; nothing was granted",
-        )
+            longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
+            time.sleep(random.uniform(0, longest_s))  # noqa: S311 - jitter, not a secret
+        often = f"others pushed to {self._branch.name} {attempt + 1} times meanwhile"
+        raise Busy(often, hint="try again; nothing was granted")
 
     def _decided(self, token: int) -> Decisions:
         """Confirms or ends the grants that wait for the remote; of a shared engine, none does."""
