@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import os
+from errno import ENOSPC
+
 from queenbee._light import suppress
 from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
 from queenbee.store.memory import sqlite
@@ -130,8 +133,8 @@ def refusal(path: str, error: sqlite.Error | OSError) -> QueenError:
     """Returns the refusal for a write that failed."""
     if is_busy(error):
         return _busy(path)
-    why = getattr(error, "strerror", None) or error
     is_full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+    why = os.strerror(ENOSPC) if is_full else getattr(error, "strerror", None) or error
     return Unwritable(
         f"{path} cannot be written: {why}; nothing was recorded",
         hint="free some disk space, then try again" if is_full else None,
