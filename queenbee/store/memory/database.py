@@ -123,6 +123,13 @@ class Database:
             if db is not None:
                 db.close()
 
+    def stand_in(self) -> None:
+        """Has a copy in this process stand for a file that turned out not to be writable."""
+        with self.mutex:
+            self.close()
+            self.is_durable = False
+            self._db = self._copy()
+
     def was_forked(self) -> None:
         """Forgets a connection that is the parent's, in a child that was forked amid a write."""
         if self._db is not None:
@@ -386,6 +393,12 @@ def is_damage(error: Exception) -> bool:
     if isinstance(error, sqlite.OperationalError | sqlite.ProgrammingError):
         return False
     return isinstance(error, sqlite.DatabaseError | ValueError | AssertionError)
+
+
+def is_unwritable(error: Exception) -> bool:
+    """Returns whether the disk or its permissions take no change, as reading a file may need it."""
+    codes = ("SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN")
+    return str(getattr(error, "sqlite_errorname", "")).startswith(codes)
 
 
 def is_busy(error: Exception) -> bool:

@@ -72,6 +72,13 @@ class FilesMemory(Memory):
                     self.progress(1, 1)
             self.database.shorten_log()
 
+    def _replace(self) -> None:
+        kinds = [*self._stamps]
+        self._stamps.clear()
+        super()._replace()
+        for kind in kinds:
+            self.refresh(kind)
+
     def _make_room(self) -> None:
         """Lets the memory of a long history be kept, though nothing was written here."""
         from queenbee.store.creating import make_state_dir  # noqa: PLC0415 - start-up

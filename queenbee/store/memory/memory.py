@@ -11,7 +11,14 @@ from errno import ENOSPC
 from queenbee._light import suppress
 from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
 from queenbee.store.memory import sqlite
-from queenbee.store.memory.database import Database, checked, is_busy, is_damage, make_fold
+from queenbee.store.memory.database import (
+    Database,
+    checked,
+    is_busy,
+    is_damage,
+    is_unwritable,
+    make_fold,
+)
 from queenbee.store.memory.folding import Folding
 
 TYPE_CHECKING = False
@@ -57,7 +64,8 @@ class Memory:
 
     def asked(self, ask: Callable[[], Found]) -> Found:
         """Returns what a question brings. If the file is damaged, another one takes its place, with
-        what can still be read of it and with what the ledgers have. Raises `Unreadable`.
+        what can still be read of it and with what the ledgers have; if it cannot be written, a copy
+        in this process does. Raises `Unreadable`.
         """
         for is_again in (False, True):
             try:
@@ -66,9 +74,12 @@ class Memory:
             except (sqlite.Error, ValueError, AssertionError) as error:
                 if isinstance(error, sqlite.Error) and is_busy(error):
                     raise _busy(self.database.path) from error
-                if is_again or not is_damage(error):
+                if not is_again and is_unwritable(error) and self.database.is_durable:
+                    self.database.stand_in()
+                elif not is_again and is_damage(error):
+                    self._replace()
+                else:
                     raise _unreadable(self.database.path, error) from error
-                self._replace()
         raise AssertionError
 
     def count_arrival(self, kind: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -29,7 +30,7 @@ from queenbee.core.kinds import kind_of
 from queenbee.errors import Unwritable
 from queenbee.store.codec import Unusable, decode, is_migration
 from queenbee.store.files import Appender, split_lines
-from queenbee.store.memory import rotation
+from queenbee.store.memory import recorded, rotation
 from queenbee.store.memory.files_memory import FilesMemory
 from queenbee.store.memory.intake import Intake
 from queenbee.store.memory.recorded import Recorded
@@ -462,6 +463,30 @@ def test_a_process_that_ends_while_it_writes_two_kinds_leaves_both_or_none(
     place.write({kind: [] for kind in lines})
     for kind, new in lines.items():
         assert place.content(kind) == (b"" if nth == 1 else joined(new))
+
+
+def test_a_question_that_comes_upon_damage_is_answered_with_what_the_ledgers_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path)
+    place.record(line("qm-1"))
+    with place.ledger().open("ab") as file:
+        file.write(joined([line("qm-2"), b"no record"]))
+    checked, left = recorded.checked, [1]
+
+    def damaged(*row: object) -> bytes:
+        left[0] -= 1
+        if left[0] == 0:
+            raise sqlite3.DatabaseError("database disk image is malformed")
+        return checked(*row)
+
+    with closing(FilesMemory(place.layout)) as memory:
+        state = memory.state("messages")
+        state.refresh()
+        monkeypatch.setattr(recorded, "checked", damaged)
+        assert state.get("qm-2") == {**decode(line("qm-2")), "rev": 1}
+        assert (state.unusable, state.is_unrecorded) == (1, True)
+    assert len(list(place.state_dir.glob("hive.sqlite3.damaged-*"))) == 1
 
 
 class TestWorktreesOfABareRepository:

@@ -1,27 +1,25 @@
-"""Promise 6: indexes are disposable. Every command answers the same whatever became of them."""
+"""Promise 6: the memory can be made again. Every command answers the same whatever became of it."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 from conftest import clean_environment
-from hives import Clock, Queen, QuickQueen, Ran, git
-from index_worlds import WORLDS, Happening, Off, World
-from long_history import FROM_BYTES, ids, write_past
-from queenbee.store.index import indexed as index
-from queenbee.store.ledger.ledger import Ledger
+from hives import Clock, Queen, QuickQueen, Ran, git, write_lines
+from long_history import ids, write_past
+from memory_worlds import WORLDS, Happening
 
 from queenbee.cli import main
 from queenbee.core.ids import ulid
 from queenbee.services import open_store as store_module
-from queenbee.services.care import indexes
-from queenbee.store.engines import opening
+from queenbee.store.memory import database
 
 pytestmark = pytest.mark.slow
 
@@ -198,21 +196,24 @@ tester: guard uninstall
 """A script of commands that write, each with who runs it."""
 
 
-def make_hive(repo: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> tuple[Happening, Clock]:
-    """Makes the hive with a past in a world."""
+def make_hive(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, world: type[Happening], *, is_taken: bool
+) -> tuple[Happening, Clock]:
+    """Makes the hive with a past in a world; git takes lines away at its end, or does not."""
     shutil.rmtree(repo, ignore_errors=True)
     (repo / ".beads").mkdir(parents=True)
     git(repo, "init", "-q", "-b", "main")
-    happening = world(repo, monkeypatch)
-    happening.begin()
+    happening = world(repo)
     clock = _deterministic(monkeypatch)
-    write_past(QuickQueen(repo), clock, happening.half_way)
+    write_past(QuickQueen(repo), clock, happening.half_way, is_taken=is_taken)
     return happening, clock
 
 
-def run_program(repo: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> dict[str, object]:
+def run_program(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, world: type[Happening], *, is_taken: bool
+) -> dict[str, object]:
     """Runs every command in such a hive, and returns all that was answered and all that is left."""
-    happening, clock = make_hive(repo, monkeypatch, world)
+    happening, clock = make_hive(repo, monkeypatch, world, is_taken=is_taken)
     quick, names = QuickQueen(repo), ids(repo)
     answers: dict[str, object] = {}
 
@@ -225,7 +226,9 @@ def run_program(repo: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> di
 
     for name, lines in READS.items():
         for rest in lines:
-            ask("reviewer", f"{name} {rest}")
+            # The order of arrival is told by the memory alone.
+            if is_taken or rest != "--after {other}":
+                ask("reviewer", f"{name} {rest}")
     for line in WRITES.strip().splitlines():
         droid, _, words = line.partition(": ")
         ask(droid, words)
@@ -237,7 +240,7 @@ def run_program(repo: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> di
 
 
 def told(ran: Ran) -> object:
-    """Returns what a command said, but for what it says about indexes and how long it took."""
+    """Returns what a command said, but for how large the memory is and how long it took."""
     out, err = ran.out, ran.err
     try:
         return ran.code, _plain(json.loads(out)) if out else "", err
@@ -255,11 +258,10 @@ def _plain(value: object) -> object:
             and not (isinstance(each, dict) and each.get("code") == "clock_behind")
         ]
     if isinstance(value, dict):
-        about_indexes = {"index_bytes", "state"} if "index_bytes" in value else set()
         return {
             key: _plain(each)
             for key, each in value.items()
-            if key not in about_indexes and not key.startswith("duration") and key != "elapsed_s"
+            if key not in ("memory_bytes", "elapsed_s") and not key.startswith("duration")
         }
     return value
 
@@ -297,8 +299,6 @@ def _deterministic(monkeypatch: pytest.MonkeyPatch) -> Clock:
         store_module, "ulid", lambda now_ms, _random: ulid(now_ms, next(minted).to_bytes(10))
     )
     monkeypatch.setenv("QUEEN_DURABILITY", "buffered")
-    for module in (opening, indexes):
-        monkeypatch.setattr(module, "INDEX_FROM_BYTES", FROM_BYTES)
     return clock
 
 
@@ -315,14 +315,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def truth(place: Path) -> dict[str, object]:
-    """What every command answers where there is no index."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        clean_environment(monkeypatch)
-        return run_program(place, monkeypatch, Off)
+def truths() -> dict[bool, dict[str, object]]:
+    """What every command answers where nothing happens: with lines that only the memory has, and
+    without.
+    """
+    return {}
 
 
-_ALWAYS = ("on", "failing")
+_ALWAYS = ("deleted", "damaged")
 
 
 @pytest.mark.parametrize(
@@ -330,10 +330,15 @@ _ALWAYS = ("on", "failing")
     [pytest.param(name, marks=() if name in _ALWAYS else pytest.mark.thorough) for name in WORLDS],
 )
 def test_every_command_answers_alike(
-    truth: dict[str, object], place: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    truths: dict[bool, dict[str, object]], place: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    told = run_program(place, monkeypatch, WORLDS[name])
-    assert differences(truth, told) == []
+    is_taken = WORLDS[name].keeps_lines
+    if is_taken not in truths:
+        with pytest.MonkeyPatch.context() as patch:
+            clean_environment(patch)
+            truths[is_taken] = run_program(place, patch, Happening, is_taken=is_taken)
+    told = run_program(place, monkeypatch, WORLDS[name], is_taken=is_taken)
+    assert differences(truths[is_taken], told) == []
     assert not any("a bug in queen" in str(answer) for answer in told.values())
 
 
@@ -345,46 +350,18 @@ def test_every_command_of_queen_is_in_a_table() -> None:
         assert covered, f"queen {name} is neither in READS nor in WRITES"
 
 
-def test_each_ledger_of_the_hive_has_an_index(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else nothing here would be compared."""
-    opened = []
-    begin = index.Indexed.__init__
-
-    def counted(self: index.Indexed, kind: str, *args: Any, **kwargs: Any) -> None:
-        opened.append(kind)
-        begin(self, kind, *args, **kwargs)
-
-    monkeypatch.setattr(index.Indexed, "__init__", counted)
-    make_hive(place, monkeypatch, Happening)
-    quick = QuickQueen(place)
-    for line, kind in (
-        ("msg inbox", "messages"),
-        ("assignments", "assignments"),
-        ("reserved", "reservations"),
-    ):
-        opened.clear()
-        assert quick(*line.split(" "), as_="tester").code == 0
-        assert kind in opened
-    assert [row["unusable"] for row in quick("stats", "--json").json] == [2, 2, 0]
-
-
-# The real command, at its own measure of what is large.
+# The real command.
 
 
 @pytest.fixture
 def large(queen: Queen, repo: Path) -> Queen:
-    """The real command, on a hive whose messages fill 200 KiB."""
-    folder = repo / ".git" / "queenbee"
-    ledger = Ledger(
-        str(repo / ".beads/queen_messages.jsonl"), str(folder / "journal/messages.jsonl")
-    )
-    (folder / "journal").mkdir(parents=True)
+    """The real command, on a hive whose messages fill 200 KiB, and were never read here."""
     rows = [
         {"id": f"qm-{n:04}", "created_at": "2024-12-14T10:00:00Z", "from": "a", "to": "b"}
         | {"body": f"number {n} of {'many ' * (n % 90)}", "rev": 1}
         for n in range(600)
     ]
-    ledger.append([json.dumps(row).encode() for row in rows]).close()
+    write_lines(repo / ".beads" / "queen_messages.jsonl", *rows)
     return queen
 
 
@@ -396,40 +373,113 @@ LINES = (
 )
 
 
-def asked(queen: Queen, *, env: dict[str, str] | None = None) -> list[tuple[int, str, str]]:
+def asked(queen: Queen) -> list[tuple[int, str, str]]:
     """Returns what processes without a right to write where it is forbidden are told."""
-    ran = [queen(*each.split(" "), as_="b", env=env, unprivileged=True) for each in LINES]
+    ran = [queen(*each.split(" "), as_="b", unprivileged=True) for each in LINES]
     return [(each.code, each.out, each.err) for each in ran]
 
 
-@pytest.mark.parametrize("indexed", [True, False], ids=["with an index", "without an index"])
+@pytest.mark.parametrize("memory", ["new", "old", "none"])
 def test_a_state_that_cannot_be_written_is_read_all_the_same(
-    large: Queen, repo: Path, indexed: bool
+    large: Queen, repo: Path, memory: str
 ) -> None:
-    asked(large, env={"QUEEN_INDEX": "off"})  # Mail is told once, beside the first answer.
-    truth = asked(large, env={"QUEEN_INDEX": "off"})
+    asked(large)  # Mail is told once, beside the first answer.
+    late = {"id": "qm-late", "from": "a", "to": "b", "body": "late", "rev": 1}
+    if memory == "new":
+        truth = asked(large)
+    write_lines(repo / ".beads" / "queen_messages.jsonl", late)
+    if memory != "new":
+        before = {path: path.read_bytes() for path in state_files(repo)}
+        asked(large)
+        truth = asked(large)
+        for path in state_files(repo):
+            path.unlink()
+            if memory == "old":
+                path.write_bytes(before.get(path, b""))
+    else:
+        truth = asked(large) and asked(large)
     state = repo / ".git" / "queenbee"
-    if indexed:
-        assert asked(large) == truth
-        large("msg", "send", "b", "late", as_="a", env={"QUEEN_INDEX": "off"})
-        asked(large, env={"QUEEN_INDEX": "off"})
-        truth = asked(large, env={"QUEEN_INDEX": "off"})
-    assert (state / "index" / "messages.sqlite3").exists() is indexed
     places = [state, *(path for path in state.rglob("*") if path.name != "lock")]
     modes = {path: path.stat().st_mode for path in places}
     try:
         for path in places:
             path.chmod(0o555 if path.is_dir() else 0o444)
         assert asked(large) == truth
+        refused = large("msg", "send", "a", "x", as_="b", unprivileged=True)
+        assert (refused.code, "cannot be" in refused.err) == (7, True)
     finally:
         for path, mode in modes.items():
             path.chmod(mode)
 
 
-def test_processes_that_all_build_the_index_at_once_answer_alike(large: Queen, repo: Path) -> None:
-    truth = large("msg", "inbox", "--json", "--limit", "900", as_="b", env={"QUEEN_INDEX": "off"})
-    started = [large.start("msg", "inbox", "--json", "--limit", "900", as_="b") for _ in range(6)]
-    for each in started:
-        out, err = each.communicate(timeout=60)
-        assert (each.returncode, out, err) == (0, truth.out, "")
-    assert (repo / ".git" / "queenbee" / "index" / "messages.sqlite3").exists()
+def state_files(repo: Path) -> list[Path]:
+    return sorted((repo / ".git" / "queenbee").glob("hive.sqlite3*"))
+
+
+def test_processes_that_all_read_a_long_history_at_once_answer_alike(
+    large: Queen, repo: Path
+) -> None:
+    words = ("msg", "inbox", "--json", "--limit", "900")
+    started = [large.start(*words, as_="b") for _ in range(6)]
+    said = [(*each.communicate(timeout=60), each.returncode) for each in started]
+    assert {code for *_, code in said} == {0}
+    assert {out for out, *_ in said} == {large(*words, as_="b").out}
+    assert state_files(repo)
+
+
+def test_a_short_history_that_is_only_read_leaves_no_file(queen: Queen, repo: Path) -> None:
+    write_lines(repo / ".beads" / "queen_messages.jsonl", {"id": "qm-1", "from": "a", "to": "b"})
+    assert len(queen("msg", "inbox", "--json", as_="b").json) == 1
+    assert state_files(repo) == []
+
+
+NEWER = ("msg inbox", "msg send a hello", "claim qb-1 --new", "hive index rebuild", "doctor --fix")
+
+
+@pytest.mark.parametrize("words", NEWER)
+def test_a_memory_of_a_newer_version_is_refused_in_one_line_and_left_alone(
+    large: Queen, repo: Path, words: str
+) -> None:
+    large("msg", "send", "b", "the first write makes it", as_="a")
+    happening = Happening(repo)
+    happening.change(f"PRAGMA user_version = {database.LINES_VERSION + 1}")
+    before = happening.path.read_bytes()
+    refused = large(*words.split(" "), as_="b")
+    assert refused.code != 0
+    [said, hint] = refused.err.strip().splitlines()
+    assert "made by a newer version of QueenBee" in said
+    assert "pip install --upgrade queenbee-hive" in hint
+    assert happening.path.read_bytes() == before
+
+
+def test_a_memory_that_another_process_writes_to_for_long_is_busy(
+    quick: QuickQueen, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_WAIT_S", 0.0)
+    with closing(sqlite3.connect(Happening(small).path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        refused = quick("msg", "send", "reviewer", "again", "--json", as_="ui-engineer")
+        assert refused.error["code"] == "busy"
+        assert "in use by another process" in refused.error["message"]
+        assert quick("msg", "inbox", as_="ui-engineer").code == 0
+    assert quick("msg", "send", "reviewer", "again", as_="ui-engineer").code == 0
+
+
+def test_a_damaged_memory_is_set_aside_with_what_only_it_had_kept(
+    quick: QuickQueen, small: Path
+) -> None:
+    """The page that is damaged is of the records, which the lines are folded to again."""
+    (small / ".beads" / "queen_messages.jsonl").write_bytes(b"")  # A checkout.
+    happening = Happening(small)
+    happening.change()
+    with closing(sqlite3.connect(happening.path)) as other:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'records messages'"
+        [page] = other.execute(query).fetchone()
+    data = bytearray(happening.path.read_bytes())
+    data[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    happening.remove()
+    happening.path.write_bytes(data)
+    assert [each["body"] for each in quick("msg", "inbox", "--json", as_="ui-engineer").json] == [
+        "hello"
+    ]
+    assert len(list(happening.path.parent.glob("hive.sqlite3.damaged-*"))) >= 1
