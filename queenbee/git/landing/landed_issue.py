@@ -25,6 +25,7 @@ from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import CHECK_FILES, LANDED, stage
 from queenbee.services.telling.notices import ended_by
+from queenbee.services.writing.secrets import redacted
 from queenbee.store.droids import roster
 from queenbee.store.trust import of_setting
 from queenbee.workflows.completing import GOOD, Completion, check, complete, judged_first
@@ -268,6 +269,7 @@ class _IssueWork(Work):
             return None
         issue = self.hive.issues.tracked().get(self.issue_id)
         title = " ".join(issue.title.splitlines()).strip() if issue is not None else ""
+        title = title if self.hive.allow_secrets else redacted(title)
         more = f" (and {some(self.also, SHOWN)})" if self.also else ""
         return f"{self.issue_id}: {title}{more}" if title else None
 

@@ -52,6 +52,8 @@ class Place:
         self.commands: Commands
         self.objects = Objects(here.tree)
         """Reads commits and files of commits; to be closed."""
+        self.allows_secrets = store.allow_secrets
+        """Whether a message may hold what looks like a secret."""
         self.tree = here.tree
         self.git_dir = here.git_dir
         self.common_dir = here.common_dir
