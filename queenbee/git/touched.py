@@ -348,6 +348,10 @@ def _catch_up(hive: Services, begin: Begin) -> None:
     """Moves the branch of this worktree to the main branch, by fast-forward: what the issue builds
     on is there. Git refuses where it has commits of its own, or changes in the same files.
     """
+    from queenbee.git.ownership import may_move  # noqa: PLC0415 - start-up
+
+    if not may_move(hive.layout):
+        return
     target = f"refs/heads/{target_branch(hive.layout)}"
     merge = ("merge", "--ff-only", "--quiet", "--no-autostash", target)
     if user_git(*merge, cwd=hive.layout.tree)[0] == 0:

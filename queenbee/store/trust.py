@@ -72,7 +72,7 @@ class Trust:
 
     def __init__(self, layout: Layout) -> None:
         self.repository = safe_open.real_path(layout.common_dir or layout.root)
-        """Another clone of the same repository asks for itself, also one at the same place later."""
+        """Another clone of the same repository asks for itself, also one in the same place."""
         self._mark = os.path.join(layout.common_dir or layout.state_dir, _MARK)
         self._config = layout.common_dir and os.path.join(layout.common_dir, "config")
         self._layout = layout

@@ -337,8 +337,10 @@ def test_it_refuses_what_would_be_lost_and_force_keeps_the_branch(tree: Path) ->
     with pytest.raises(Conflict, match=r"draft\.txt"):
         remove(opened(tree), "ui")
     assert (path / "draft.txt").exists()
-    assert remove(opened(tree), "ui", force=True).keeps_branch
-    assert branches(tree) == ["main", "ui"]
+    removed = remove(opened(tree), "ui", force=True)
+    assert (removed.keeps_branch, removed.kept) == (True, "unfinished/repo-ui")
+    assert branches(tree) == ["main", "ui", "unfinished/repo-ui"]
+    assert git(tree, "show", "unfinished/repo-ui:draft.txt") == "x"
 
 
 def test_it_refuses_commits_on_no_branch_and_force_keeps_them(tree: Path) -> None:

@@ -3,7 +3,8 @@ that were read and understood.
 
 Anybody may write below `.beads/`: an `.env`, a dump, a draft, a line by hand. So a file is read
 once. Every line of a ledger, a segment or the tracker must be one, of a kind that this version
-knows, and no new line may hold a secret, or a field twice. A bead must have the bytes that QueenBee wrote last.
+knows, and no new line may hold a secret, or a field twice. A bead must have the bytes that QueenBee
+wrote last.
 """
 
 from __future__ import annotations

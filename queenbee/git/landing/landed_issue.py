@@ -21,6 +21,7 @@ from queenbee.git.landing.landing import land
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
 from queenbee.git.landing.work import Rules, Work
+from queenbee.git.ownership import refuse_elsewhere, refuse_other_hive
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import CHECK_FILES, LANDED, stage
@@ -87,6 +88,8 @@ def land_issue(
     said that none is needed; `Taken` if another machine's droid has the issue, and `Unreachable`:
     nothing is landed then; `Conflict` in the worktree of a team for what its agent may not land.
     """
+    refuse_other_hive(hive.layout)
+    refuse_elsewhere(hive.layout)
     let_ask(hive)
     rules = Rules.of(hive, asked.check)
     refuse_unchecked(rules.check, asked)

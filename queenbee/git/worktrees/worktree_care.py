@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound, QueenError
-from queenbee.git.ownership import worktree_note
+from queenbee.git.ownership import refuse_other_hive, refuse_removing, worktree_note
 from queenbee.git.run import as_the_user, git, line
 from queenbee.git.touched import Owner
 from queenbee.git.unfinished import OPEN, commits_alone, keep_worktree, open_operations
@@ -112,13 +112,13 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
 
     Raises `Conflict` if its droid has an issue there, if it has commits that are not on the main
     branch or that only it has, files that are not committed, a git command under way, or a
-    repository in it with commits that no remote has. `force` removes it in spite of all but the
-    first: the files and that repository are lost, the branch stays, and commits that are on none
-    are kept on one.
+    repository in it with commits that no remote has; for an agent of a team, also one that it did
+    not make. `force` removes it in spite of the others but the first: that repository is lost, the
+    branch stays, and files that are not committed and commits that are on none are kept on one.
     """
     place = _named(hive, name)
     _refuse_claimed(hive, place)
-    return _removed(hive, place, force=force, keeps_files=False)
+    return _removed(hive, place, force=force)
 
 
 def abandon(hive: Services, path: str) -> Removed:
@@ -139,15 +139,16 @@ def abandon(hive: Services, path: str) -> Removed:
             hint=f"if nothing in it is needed: {suggested('git worktree remove', path)}",
         )
     _refuse_nested(place)
-    removed = _removed(hive, place, force=True, keeps_files=True)
+    removed = _removed(hive, place, force=True)
     for each in _claimed(hive, place):
         of_droid = type(hive)(hive.layout, actor=each.droid)
         of_droid.assignments.release(each.issue_id, reason=f"its worktree {place.name} was removed")
     return removed
 
 
-def _removed(hive: Services, place: Place, *, force: bool, keeps_files: bool) -> Removed:
+def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
     here = git_tree(hive.layout.tree)
+    refuse_other_hive(hive.layout)
     if not place.linked or here is None:
         raise Conflict(f"{place.path} is the main worktree", hint="queen worktree list")
     if place.path == here.tree:
@@ -155,10 +156,11 @@ def _removed(hive: Services, place: Place, *, force: bool, keeps_files: bool) ->
             f"you are in {place.path}",
             hint=f"{suggested('cd', here.main_tree or here.common_dir)}, then the same again",
         )
+    refuse_removing(hive.layout, place.found)
     if not force:
         _refuse_unfinished(place)
         _refuse_lonely(place)
-    kept = keep_worktree(place.found, with_files=keeps_files)
+    kept = keep_worktree(place.found, with_files=force)
     leases = _leases(hive, place)
     top = here.main_tree or here.common_dir
     options = ["--force"] if force else []
