@@ -46,11 +46,14 @@ def complete(
 
     In a linked worktree, a note says what is not landed yet.
     """
+    from queenbee.git.contents.judging_bead import judging_bead  # noqa: PLC0415 - start-up
     from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
 
+    issue_id = hive.issue_id(issue_id, recorded=True)
     done = complete_issue(
         hive,
-        hive.issue_id(issue_id, recorded=True),
+        issue_id,
+        bead=judging_bead(hive, issue_id)[0],
         env=env,
         reason=reason,
         unverified=unverified,

@@ -19,20 +19,21 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
-from queenbee.git.run import as_the_user, line
+from queenbee.git.run import as_the_user, git, line
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import BEADS
 from queenbee.store.settings import FILE_NAME
-from queenbee.store.whole_files import write_document
+from queenbee.store.whole_files import keep, recall, write_document
 
 if TYPE_CHECKING:
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
 
 _NOTE = "queenbee-made"
+_EMPTIED = "queenbee-emptied"
 _TIP = ("rev-parse", "--verify", "--quiet")
 _TRIES, _AGAIN_S = 10, 0.1
 
@@ -76,6 +77,28 @@ def branch_note(layout: Layout, branch: str) -> MadeNote | None:
     how = ("config", "--local", "--no-includes", "--get", f"branch.{branch}.{_NOTE}")
     said = line(*how, cwd=layout.tree, repository={})
     return _read(said.encode(errors="surrogateescape")) if said is not None else None
+
+
+def bead_branches(layout: Layout) -> dict[str, str]:
+    """Returns the branches that QueenBee made for sprint beads, each with its bead."""
+    how = ("config", "--local", "--no-includes", "-z", "--get-regexp", rf"^branch\..*\.{_NOTE}$")
+    try:
+        listed = git(*how, cwd=layout.tree, repository={})
+    except ExternalFailure:  # There is none.
+        return {}
+    notes = (_read(each.partition(b"\n")[2]) for each in listed.split(b"\0"))
+    return {each.branch: each.bead for each in notes if each is not None and each.bead}
+
+
+def note_emptied(git_dir: str, now_ms: int) -> None:
+    """Notes that a worktree has nothing that the main branch lacks. Never fails."""
+    keep(os.path.join(git_dir, _EMPTIED), now_ms)
+
+
+def emptied_ms(layout: Layout) -> int:
+    """Returns when this worktree is known to have had nothing that the main branch lacks."""
+    said = recall(os.path.join(layout.git_dir or layout.state_dir, _EMPTIED), 64)
+    return said if type(said) is int else 0
 
 
 def made_here(layout: Layout, branch: str) -> bool:

@@ -177,7 +177,7 @@ class TestAnAgentOutsideOfItsWorktree:
     def test_lands_none_without_its_environment_and_its_group(
         self, team: Team, precious: Path
     ) -> None:
-        text = f"cd {precious}; setsid -w env -i PATH=\"$PATH\" HOME=/ queen land -m steal\n"
+        text = f'cd {precious}; setsid -w env -i PATH="$PATH" HOME=/ queen land -m steal\n'
         assert "it lands nothing from" in self.tried(team, text)
         assert not (team.repo / "draft.txt").exists()
 

@@ -119,15 +119,17 @@ def _show_removed(removed: worktree_care.Removed) -> None:
 
 @command("remove", show=_show_removed, example="queen worktree remove ui")
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Whatever is in it; what is not committed is kept on a branch")
+@click.option(
+    "--force", is_flag=True, help="Whatever is in it; what is not committed is kept on a branch"
+)
 def remove(hive: Hive, name: str, force: bool) -> worktree_care.Removed:
     """Remove a worktree of which nothing would be lost
 
     NAME is that of its folder, branch or droid, or its path. It refuses if its droid has an issue
     there, if it has commits that are not on the main branch or that no branch has, files that are
-    not committed, or a repository in it with commits that no remote has. With --force, such files and
-    commits that no branch has are kept on a branch unfinished/NAME; that repository is lost. An
-    agent of queen start removes only what it has made.
+    not committed, or a repository in it with commits that no remote has. With --force, such files
+    and commits that no branch has are kept on a branch unfinished/NAME; that repository is lost.
+    An agent of queen start removes only what it has made.
     """
     return worktree_care.remove(hive, name, force=force)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, Unreadable
 from queenbee.git.landing.healing import Where, remove_locks
-from queenbee.git.ownership import note_branch, note_worktree, worktree_note
+from queenbee.git.ownership import note_branch, note_emptied, note_worktree, worktree_note
 from queenbee.git.run import as_the_user, git, line
 from queenbee.git.unfinished import (
     WorktreeKeeper,
@@ -107,6 +107,7 @@ class WorktreeMender:
             yield self._set_aside("no commit can have a repository of its own", nested)
         to, name = f"refs/heads/{target_branch(self._hive.layout)}", branch_part(name)
         kept = WorktreeKeeper(self._hive).put_back(place, branch=self._branch, name=name, to=to)
+        note_emptied(git_dir, self._hive.now_ms())
         if kept.branch is not None:
             yield kept.sentence()
 
