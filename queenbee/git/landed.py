@@ -50,15 +50,18 @@ def complete(
     from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
 
     issue_id = hive.issue_id(issue_id, recorded=True)
+    bead, differs = judging_bead(hive, issue_id)
     done = complete_issue(
         hive,
         issue_id,
-        bead=judging_bead(hive, issue_id)[0],
+        bead=bead,
         env=env,
         reason=reason,
         unverified=unverified,
         on_progress=on_progress,
     )
+    if differs:
+        done = done.with_note(f"the checks of {issue_id} on the main branch counted: they differ")
     left = unlanded(hive.layout) if done.completed else None
     if left is None:
         return done

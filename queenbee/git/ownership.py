@@ -81,6 +81,8 @@ def branch_note(layout: Layout, branch: str) -> MadeNote | None:
 
 def bead_branches(layout: Layout) -> dict[str, str]:
     """Returns the branches that QueenBee made for sprint beads, each with its bead."""
+    if layout.common_dir is None:
+        return {}
     how = ("config", "--local", "--no-includes", "-z", "--get-regexp", rf"^branch\..*\.{_NOTE}$")
     try:
         listed = git(*how, cwd=layout.tree, repository={})

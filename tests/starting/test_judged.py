@@ -168,6 +168,7 @@ class TestASprintBead:
     def test_is_none_any_more_and_is_given_back(self, sprints: Sprints, change: str) -> None:
         said = self.edited(sprints, change)
         assert "was begun as a sprint bead, and is none any more" in said
+        assert not [*sprints.team.bin.glob("agent..*")]  # It is no task of another kind.
         assert "a bug in queen" not in said
 
     def test_has_no_more_attempts_than_when_it_was_begun(self, sprints: Sprints) -> None:

@@ -23,7 +23,7 @@ from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, QueenError
 from queenbee.git.objects import Objects
 from queenbee.git.ownership import bead_branches
-from queenbee.git.run import git, names_in
+from queenbee.git.run import git, line, names_in
 from queenbee.store.git_files.worktrees import target_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.store.ledger.codec import Unusable, decode
@@ -75,7 +75,10 @@ def _on_main(hive: Hive, issue_id: str) -> BeadFile | None:
     here, target = git_tree(layout.tree), target_branch(layout)
     if here is None or here.main_tree is None or target is None:
         return None
-    top, commit = here.main_tree, f"refs/heads/{target}"
+    top, ref = here.main_tree, f"refs/heads/{target}"
+    commit = line("rev-parse", "--verify", "--quiet", ref, cwd=top, repository={})
+    if commit is None:  # Nothing is committed yet.
+        return None
     inside = [os.path.relpath(each, top) for each in (*bead_dirs(layout), layout.issues_path)]
     folders = [each for each in inside if not each.startswith(os.pardir)]
     with Objects(top) as objects:
