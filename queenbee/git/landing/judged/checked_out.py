@@ -57,18 +57,21 @@ class CheckedOut:
 
     def _differing(self) -> list[str]:
         """Returns the files of which a blob would not be that of the commit."""
-        found = []
-        is_sparse = line("config", "--bool", "core.sparseCheckout", cwd=self._tree, repository={})
+        found, missing = [], []
         for mode, blob, path in _listed(self._tree):
             where = os.path.join(self._tree, path)
             changed_ns = _changed_ns(where)
-            if changed_ns is not None:
-                self._changed_ns[path] = changed_ns
-            elif is_sparse == "true":
+            if changed_ns is None:
+                missing.append(path)
                 continue
+            self._changed_ns[path] = changed_ns
             if _blob_of(where, mode, len(blob)) != blob:
                 found.append(path)
-        return found
+        return found + ([] if not missing or self._is_sparse() else missing)
+
+    def _is_sparse(self) -> bool:
+        asked = ("config", "--type=bool", "core.sparseCheckout")
+        return line(*asked, cwd=self._tree, repository={}) == "true"
 
     def _converted(self, paths: Sequence[str]) -> list[str]:
         """Returns those that differ also after what git does to line ends, and have no filter."""
