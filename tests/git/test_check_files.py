@@ -225,6 +225,14 @@ class TestShown:
         done = landing(quick, tree, "--json")
         assert (done.json["landing"]["check_files"], len(told(quick))) == ([], 1)
 
+    def test_hooks_in_the_folder_that_git_knows_are_of_the_check(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        git(repo, "config", "core.hooksPath", "tools/hooks/")
+        commit_file(tree, "tools/hooks/post-merge", "#!/bin/sh\n")
+        done = landing(quick, tree, "--json")
+        assert done.json["landing"]["check_files"] == ["tools/hooks/post-merge"]
+
     def test_of_the_settings_only_those_of_landing_are(
         self, quick: QuickQueen, repo: Path, tree: Path
     ) -> None:

@@ -158,7 +158,7 @@ class _One:
             target=self.place.target,
             since=format_ms(store.now_ms()),
         )
-        self.commands = Commands(interrupts, self.step)
+        self.commands = Commands(interrupts, self.step, self.place.common_dir)
         self.place.commands = self.commands
         joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(self.place, rules, joins, work.subject())
