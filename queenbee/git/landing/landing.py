@@ -357,10 +357,10 @@ class _One:
         the files that differ.
         """
         place = self.place
+        place.refuse_hidden()  # A merge would overwrite them.
         head = self._join()
         self.step.end()
         place.refuse_unfinished()
-        place.refuse_hidden()
         contents = place.changed()
         changed = [*contents]
         place.refuse_without_hive(changed)
