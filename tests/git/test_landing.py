@@ -171,7 +171,7 @@ def test_work_in_the_main_worktree_is_not_overwritten(repo: Path, worktree: Work
     before, told = head(repo, "main"), list[str]()
     with pytest.raises(NotLanded, match="cannot be moved") as refused:
         landed(tree, tell=told.append)
-    assert refused.value.files == ["README.md"]
+    assert (refused.value.code, refused.value.files) == ("main_blocked", ["README.md"])
     way_out = f"git -C {repo} status; commit or stash README.md there, then queen land"
     assert refused.value.hint == way_out
     assert head(repo, "main") == before
@@ -351,6 +351,7 @@ class TestWhatLands:
         (tree / "new.txt").write_text("not added\n")
         with pytest.raises(NotLanded, match="nothing to land") as refusal:
             landed(tree)
+        assert refusal.value.code == "nothing_to_land"
         assert str(refusal.value.hint).endswith("queen complete ISSUE")
 
     def test_names_what_is_not_part_of_it(self, repo: Path, worktree: Worktree) -> None:

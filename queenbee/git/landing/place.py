@@ -14,7 +14,14 @@ from queenbee.git.contents.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import ACTION, RAW, contents, differing, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.judged.nested import lost_between
-from queenbee.git.landing.refusals import SHOWN, LeftByCheck, NotLanded, Unresolved
+from queenbee.git.landing.refusals import (
+    SHOWN,
+    LeftByCheck,
+    MainBlocked,
+    NothingToLand,
+    NotLanded,
+    Unresolved,
+)
 from queenbee.git.objects import Objects
 from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
@@ -209,14 +216,14 @@ class Place:
             )
 
     def changed(self) -> dict[str, list[str]]:
-        """Returns the files that differ from the target, as `contents` does. Raises `NotLanded` if
-        there are no commits to land, or they name one of another repository that is only here.
+        """Returns the files that differ from the target, as `contents` does. Raises `NothingToLand`
+        if none do, and `NotLanded` for a commit of another repository that is only here.
         """
         # A `.gitmodules` may ask git not to show that a submodule has moved.
         wanted = ("diff", *RAW, "--ignore-submodules=none", no_dash(self.target_ref), "HEAD", "--")
         changed = contents(git(*wanted, cwd=self.tree))
         if not changed and self.has(self.head()):
-            raise NotLanded(
+            raise NothingToLand(
                 f"nothing to land: {self.target} has all commits of this worktree",
                 hint="if you have not committed your work: queen land -m 'WHAT YOU DID'; "
                 "if there is nothing to commit: queen complete ISSUE",
@@ -289,14 +296,16 @@ class Place:
         asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.target_ref))
         return self.tip() == commit or user_git(*asked, cwd=self.tree)[0] == 0
 
-    def cannot_move(self, head: str, said: str) -> NotLanded:
+    def cannot_move(self, head: str, said: str) -> MainBlocked:
         """Returns the refusal for a commit that git does not check out in the main worktree."""
         tree = self.main_tree
         asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
         files = sorted(changed & set(differing(tree, self.target_ref, head)))
+        # The records change all the time, and are in the way of none but themselves.
+        files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
         them = f"; commit or stash {named(files, SHOWN)} there, then queen land" if files else ""
-        return NotLanded(
+        return MainBlocked(
             f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
             hint=f"git -C {shell_word(tree)} status{them}",
             files=files,
