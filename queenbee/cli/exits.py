@@ -20,6 +20,8 @@ UNREADABLE = 7
 EXTERNAL = 8
 BUG = 70
 INTERRUPTED = 130
+_BY_GIT = ("not_landed", "main_blocked")
+"""The codes of landings that a git may have ended."""
 _LEAST_BYTES = 2**16
 """With less room, git cannot write an index or a few objects."""
 
@@ -56,7 +58,7 @@ def on_a_full_disk(error: errors.QueenError) -> errors.QueenError:
     """Returns the refusal; of one that failed in a program such as git, which says why in words
     alone, whether it failed because a disk is full.
     """
-    if isinstance(error, errors.ExternalFailure) or error.code == "not_landed":
+    if isinstance(error, errors.ExternalFailure) or error.code in _BY_GIT:
         for folder in (os.curdir, os.environ.get("TMPDIR", os.curdir)):
             with suppress(OSError):
                 disk = os.statvfs(folder)

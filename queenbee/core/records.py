@@ -151,6 +151,8 @@ class Message(Record):
     importance = Text("importance", "normal")
     read = Flag("read")
     read_at = OptionalText("read_at")
+    by_hive = Flag("by_hive")
+    """Whether the hive wrote it itself, about what its sender did."""
     ack_by = OptionalText("ack_by")
     """The time by which the sender wants an acknowledgement; absent if none is wanted."""
     acked_at = OptionalText("acked_at")
@@ -214,6 +216,8 @@ class Assignment(Grant):
     worktree = OptionalText("worktree")
     reason = OptionalText("reason")
     previous_droid = OptionalText("previous_droid")
+    landed = OptionalText("landed")
+    """The commit on the main branch that has its work."""
     superseded_by = OptionalText("superseded_by")
     follows = Ids("follows")
     """Ended grants that this one was made after, although their end is dated later."""

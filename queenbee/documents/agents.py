@@ -41,19 +41,21 @@ def list_agents(folder: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def agent_finding(path: str, agents: Collection[str], where: str) -> Finding | None:
+def agent_finding(path: str, agents: Collection[str] | None, where: str) -> Finding | None:
     """Returns what is wrong with an agent's path, or None; `claude` needs no file.
 
-    `agents` is the result of `list_agents`. `.claude/agents/x` and `.claude/agents/x.md` both
-    name the file `x.md`; a path outside the folder never names an agent.
+    `agents` is the result of `list_agents`, or None if nobody knows which exist.
+    `.claude/agents/x` and `.claude/agents/x.md` both name the file `x.md`; a path outside the
+    folder never names an agent.
     """
     if path == DEFAULT_AGENT:
         return None
     normal = os.path.normpath(path)
     name = normal.removeprefix(AGENTS_DIR).removesuffix(".md")
-    if normal.startswith(AGENTS_DIR) and name in agents:
+    if normal.startswith(AGENTS_DIR) and (agents is None or name in agents):
         return None
-    message = f"Agent path '{path}' does not exist in {AGENTS_DIR}"
-    meant = nearest(os.path.basename(path).removesuffix(".md"), agents)
+    what = "is not in" if agents is None else "does not exist in"
+    message = f"Agent path '{path}' {what} {AGENTS_DIR}"
+    meant = nearest(os.path.basename(path).removesuffix(".md"), agents or ())
     hint = f"write the agent as {AGENTS_DIR}<name>.md, or name 'claude'"
     return Finding(where, message, hint=f"did you mean {AGENTS_DIR}{meant}?" if meant else hint)

@@ -160,7 +160,8 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     if layout.worktree and _head(layout.tree) == before:
         target = target_branch(layout)
         with suppress(ExternalFailure):
-            as_the_user("merge", "-q", "--ff-only", f"refs/heads/{target}", cwd=layout.tree)
+            how = ("merge", "-q", "--ff-only", "--no-overwrite-ignore", f"refs/heads/{target}")
+            as_the_user(*how, cwd=layout.tree)
     return _once(layout, waits)
 
 

@@ -206,7 +206,7 @@ def refuse_other_hive(layout: Layout) -> None:
         )
 
 
-def refuse_elsewhere(layout: Layout) -> None:
+def refuse_outside(layout: Layout) -> None:
     """Raises `Conflict` for an agent of a team outside of the worktree that it was given."""
     agent = roster.acting(layout)
     if agent is not None and not _is_at(agent, layout.tree):

@@ -363,14 +363,17 @@ def _add_work(hive: Services, begin: Begin) -> None:
 
 def _catch_up(hive: Services, begin: Begin) -> None:
     """Moves the branch of this worktree to the main branch, by fast-forward: what the issue builds
-    on is there. Git refuses where it has commits of its own, or changes in the same files.
+    on is there. Git refuses where it has commits of its own, changes in the same files, or files
+    without git, ignored or not, in their place.
     """
     from queenbee.git.ownership import may_move  # noqa: PLC0415 - start-up
+    from queenbee.git.trees.elsewhere import refuse_elsewhere  # noqa: PLC0415 - start-up
 
     if not may_move(hive.layout):
         return
+    refuse_elsewhere(hive.layout.tree)
     target = f"refs/heads/{target_branch(hive.layout)}"
-    merge = ("merge", "--ff-only", "--quiet", "--no-autostash", target)
+    merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", target)
     if user_git(*merge, cwd=hive.layout.tree)[0] == 0:
         begin.caught_up, begin.behind = begin.behind, 0
 

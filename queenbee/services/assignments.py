@@ -159,14 +159,16 @@ class Assignments:
         issue_id: str,
         *,
         reason: str | None = None,
+        landed: str | None = None,
         also: Callable[[Transaction], None] | None = None,
     ) -> Assignment:
         """Ends an assignment as done, with the leases made for it, and notifies whoever gave it.
 
-        `also` may add lines to the same transaction. No check of a bead runs
-        here: `queenbee.workflows.completing` does that. Raises `NotFound`, `NotYours`.
+        `landed` is the commit that has the work on the main branch. `also` may add lines to the
+        same transaction. No check of a bead runs here: `queenbee.workflows.completing` does that.
+        Raises `NotFound`, `NotYours`.
         """
-        return self._end(issue_id, "completed", reason, also=also)
+        return self._end(issue_id, "completed", reason, landed=landed, also=also)
 
     def check_ending(self, issue_id: str) -> Assignment:
         """Returns the assignment of an issue, which the actor may end.
@@ -380,6 +382,7 @@ class Assignments:
         status: str,
         reason: str | None,
         *,
+        landed: str | None = None,
         also: Callable[[Transaction], None] | None = None,
     ) -> Assignment:
         actor = self._store.actor
@@ -396,6 +399,8 @@ class Assignments:
             if status == "completed":
                 end_ms = max([end_ms, *self._changed_ms(issue_id, end_ms)])
             changes = self._ending(current, status, end_ms, by=actor, reason=reason)
+            if landed is not None:
+                changes["landed"] = landed
             ended = Assignment(tx.update(KIND, current.id, changes))
             for droid in dict.fromkeys((current.droid, current.assigned_by)):
                 # Notify whoever gave the work, and the holder if somebody else ended it.
@@ -522,10 +527,10 @@ def taken(current: Assignment, to: str | None = None) -> Taken:
 
 
 def _tell(tx: Transaction, actor: str, droid: str, issue_id: str, subject: str, body: str) -> None:
-    from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
+    from queenbee.services.messages import BY_HIVE, stage  # noqa: PLC0415 - start-up
 
     fields = {"subject": f"[{issue_id}] {subject}", "body": body, "issue_id": issue_id}
-    stage(tx, actor, [droid], {**fields, "importance": "normal"})
+    stage(tx, actor, [droid], {**fields, "importance": "normal", BY_HIVE: True})
 
 
 def _said(what: str, actor: str, reason: str | None) -> str:

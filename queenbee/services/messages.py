@@ -29,6 +29,8 @@ FRESH_MS = 24 * 3_600_000
 _ISSUE_THREAD = "issue:"
 LANDED = "landed"
 """The field of a message that says which commit the target got."""
+BY_HIVE = "by_hive"
+"""The field of a message that the hive has written itself."""
 CHECK_FILES = "check_files"
 """The field of a message to the person that lists what of the check is changed."""
 _SUBJECT_LENGTH = 100

@@ -15,15 +15,18 @@ from queenbee.git.ownership import bead_branches
 from queenbee.git.unfinished import Unfinished, WorktreeKeeper
 from queenbee.git.worktrees.bead_place import sprint_worktree
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
-from queenbee.starting.child import UNKNOWN, Child
+from queenbee.starting.clients import reported_cost
+from queenbee.starting.landing_result import message_of
+from queenbee.starting.processes.child import UNKNOWN, Child
 from queenbee.starting.sprint import Sprint, Step
-from queenbee.starting.worker import Worker, message_of
+from queenbee.starting.worker import Worker
 from queenbee.store.droids import agent_sessions, roster
 from queenbee.store.git_files.host_tokens import without_tokens
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.services.work import Begin
+    from queenbee.starting.obstacles import Obstacle
     from queenbee.store.layout import Layout
 
 _DEVELOPING, _JUDGING = roster.STEPS
@@ -63,6 +66,7 @@ class BeadWorker(Worker):
             super()._run(begin)
             return
         self._takes(begin)
+        self._is_unclear = False  # It has a worktree of its own.
         self.entry.team = issue.team or ""
         try:
             self._go_on(begin.assignment)
@@ -86,7 +90,7 @@ class BeadWorker(Worker):
         elif step.what == "finish":
             command = "land" if self._unlanded() else "complete"
             env = self._environment(held.issue_id)
-            argv = command_line("queen", command, values=[held.issue_id])
+            argv = command_line("queen", command, "--json", values=[held.issue_id])
             self._start(argv, "landing", env)
         else:
             self._start_step(sprint, step)
@@ -118,27 +122,27 @@ class BeadWorker(Worker):
         )
         path = ""
         if not self.client.loops:
-            path = self._written("briefing", printable(step.text, keep_newlines=True))
+            path = self._handover.written("briefing", printable(step.text, keep_newlines=True))
         self.tell(f"{self.name}: {step.agent_path} is to {step.what} {sprint.issue_id}")
         state = _DEVELOPING if step.what == "develop" else _JUDGING
         self._start(argv, state, env, said=path)
 
-    def _settle(self, ended: str) -> None:
+    def _settle(self, ended: str, *, is_own: bool) -> None:
         held, state = self.held(), self.entry.state
         if held is not None and state in roster.STEPS and held.issue_id == self.entry.issue_id:
             self.entry.process = ""
-            self.cost_usd += self._reported_cost()
+            self.cost_usd += reported_cost(self._output)
             if state == _DEVELOPING:
                 self._developed(self._on(held), ended)
             else:
                 self._has_judged(self._on(held), held)
             return
         before = self.entry.landed
-        super()._settle(ended)
-        if self._sprint is None:
+        super()._settle(ended, is_own=is_own)
+        if self._sprint is None or self.is_running:
             return
         if held is not None:
-            self._sprint.redo = self._why
+            self._sprint.redo = self._why  # Nothing, if it only waits to land.
         elif self.entry.landed > before:
             self._sprint.end()
             self._go_home()
@@ -154,7 +158,7 @@ class BeadWorker(Worker):
             self._lost = self._resumed
             self._again(f"its session could not be resumed, or {ended}")
             return
-        status = "timeout" if "silent" in ended else "failed" if ended else "completed"
+        status = "timeout" if self._silence.why else "failed" if ended else "completed"
         if not ended:
             try:
                 self._make_sprint_fit(sprint)
@@ -199,6 +203,23 @@ class BeadWorker(Worker):
         sprint.leave()
         self._go_home()
         return unfinished
+
+    def _may_leave(self, obstacle: Obstacle) -> bool:
+        """Returns False for a bead: if it had gone away, all would judge again."""
+        return self._sprint is None and super()._may_leave(obstacle)
+
+    def _land_again(self, obstacle: Obstacle) -> None:
+        held = self.held()
+        if self._sprint is None or held is None:
+            super()._land_again(obstacle)
+        else:
+            self._go_on(held)
+
+    def _drop(self, obstacle: Obstacle) -> None:
+        super()._drop(obstacle)
+        if self._sprint is not None and self._sprint.issue_id == obstacle.issue_id:
+            self._sprint.leave()
+            self._go_home()
 
     def _go_home(self) -> None:
         self._sprint, self.entry.path = None, self.hive.layout.tree

@@ -7,6 +7,7 @@ settings, unless the user says `yolo`.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SHELL_S = 5.0
+_DENIED = re.compile(rb'"permission_denials"\s*:\s*\[\s*\{')
+_COST = re.compile(rb'"total_cost_usd"\s*:\s*([0-9]+(?:\.[0-9]+)?)')
 
 
 @dataclass(frozen=True)
@@ -184,6 +187,17 @@ def client_of(command: str, env: Mapping[str, str]) -> Client:
             hint="install it, or name another client or program: queen start --agent COMMAND",
         )
     return known
+
+
+def reported_cost(output: bytes) -> float:
+    """Returns what a run has cost, in dollars, as its client says in the JSON that it prints."""
+    found = _COST.findall(output)
+    return float(found[-1]) if found else 0.0
+
+
+def was_denied(output: bytes) -> bool:
+    """Returns whether a client says there that it was refused a permission."""
+    return _DENIED.search(output) is not None
 
 
 def refuse_missing(client: Client, tree: str) -> None:

@@ -17,7 +17,7 @@ from queenbee.documents.issue_rows import close_row, metadata_of
 from queenbee.documents.ralph.verify import complete_bead, update_meta, verify_to_complete
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotYours
-from queenbee.services.messages import stage
+from queenbee.services.messages import BY_HIVE, stage
 from queenbee.store.droids import roster
 from queenbee.workflows import running
 from queenbee.workflows.document_answers import may_be_bead
@@ -80,6 +80,7 @@ def complete(  # noqa: PLR0913 - by name
     reason: str | None = None,
     unverified: bool = False,
     checked: VerificationRecord | None = None,
+    landed: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     bead: BeadFile | None = None,
 ) -> Completion:
@@ -87,7 +88,8 @@ def complete(  # noqa: PLR0913 - by name
     of its Ralph bead as it is given, or else in its file.
 
     With `unverified` no check runs, and the reason, which is then required, is recorded instead.
-    With `checked`, a record of `check` that passed, none runs either. If the actor has completed
+    With `checked`, a record of `check` that passed, none runs either. `landed` is the commit
+    that has the work on the main branch. If the actor has completed
     the issue already, nothing happens. Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict`
     for a Ralph bead that waits for something or lacks its evidence.
     """
@@ -115,7 +117,7 @@ def complete(  # noqa: PLR0913 - by name
         record = _verified(hive, issue_id, found, runner, completed, because)
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
-    return end(hive, issue_id, _reason(record, reason), record)
+    return end(hive, issue_id, _reason(record, reason), record, landed=landed)
 
 
 def _reason_against_checks(issue_id: str, reason: str | None) -> str:
@@ -152,7 +154,12 @@ def check(
 
 
 def end(
-    hive: Hive, issue_id: str, reason: str | None, record: VerificationRecord | None = None
+    hive: Hive,
+    issue_id: str,
+    reason: str | None,
+    record: VerificationRecord | None = None,
+    *,
+    landed: str | None = None,
 ) -> Completion:
     """Ends the work on an issue as completed: its assignment and leases, and the tracker's row.
 
@@ -167,9 +174,11 @@ def end(
             if each.holder not in (None, actor) and hive.assignments.active(each.issue.id):
                 subject = f"[{each.issue.id}] {issue_id}, which it waits for, is completed"
                 fields = {"subject": subject, "body": f"{subject}.", "issue_id": each.issue.id}
-                stage(tx, actor, [str(each.holder)], {**fields, "importance": "normal"})
+                stage(
+                    tx, actor, [str(each.holder)], {**fields, "importance": "normal", BY_HIVE: True}
+                )
 
-    ended = hive.assignments.complete(issue_id, reason=reason, also=also)
+    ended = hive.assignments.complete(issue_id, reason=reason, landed=landed, also=also)
     notes = _closed_by_owner(hive, issue_id, reason)
     now = hive.issues.standings_of(each.issue.id for each in behind)
     unblocked = [each.issue for each in now.values() if each.state == "ready"]

@@ -16,6 +16,7 @@ from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.ralph.bead_files import bead_in_row
 from queenbee.documents.ralph.ralph_bead import validate_bead
+from queenbee.documents.sprints.numbers import branch_fault
 from queenbee.documents.sprints.sprint_bead import MAX_BYTES, check_bead, is_sprint_bead, objects_in
 from queenbee.errors import NotFound, Unreadable
 from queenbee.store.files import split_lines
@@ -43,12 +44,14 @@ class Rules:
     """How to validate beads.
 
     `kind` None means that each bead's own fields decide; `agents` are the known agents, or None
-    to leave agent paths unchecked.
+    if only their folder is known.
     """
 
     kind: Kind | None = None
     strict: bool = False
     agents: Collection[str] | None = None
+    branch_conflict: Callable[[str], str | None] = lambda _: None
+    """Returns why this repository cannot have the branch of a bead, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +181,7 @@ def _validated(document: Any, source: str, rules: Rules) -> Validated:
     elif kind == "sprint":
         found = check_bead(document, agents=rules.agents, strict=rules.strict)
         found += _unchecked(document, rules)
+        found += _without_branch(document, rules)
         found += validate_bead(row.document) if row is not None else []
     else:
         text = "is neither a Ralph bead (intent, dod) nor a sprint bead (issue_type, metadata)"
@@ -186,7 +190,7 @@ def _validated(document: Any, source: str, rules: Rules) -> Validated:
 
 
 def _unchecked(document: object, rules: Rules) -> Iterator[Finding]:
-    """Yields a note if a bead names agents, and there is no folder to look for them in."""
+    """Yields a note if a bead names agents of a folder that is not there."""
     metadata = metadata_of(document) if isinstance(document, dict) else {}
     named = [metadata.get("dev_agent_path")]
     named += [agent.get("agent_path") for agent in objects_in(metadata.get("qa_agents"))]
@@ -194,8 +198,24 @@ def _unchecked(document: object, rules: Rules) -> Iterator[Finding]:
     if rules.agents is None and others:
         message = f"cannot be looked for, because there is no {AGENTS_DIR}: {', '.join(others)}"
         hint = "name the folder with --agents-dir"
-        severity: Literal["error", "warning"] = "error" if rules.strict else "warning"
-        yield Finding("metadata.dev_agent_path", message, severity, hint=hint)
+        yield Finding("metadata.dev_agent_path", message, _severity(rules), hint=hint)
+
+
+def _without_branch(document: object, rules: Rules) -> Iterator[Finding]:
+    """Yields a note if nobody can make the branch of an open bead here."""
+    is_open = isinstance(document, dict) and document.get("status") != "closed"
+    branch = metadata_of(document).get("branch") if isinstance(document, dict) and is_open else None
+    if not isinstance(branch, str) or branch_fault(branch) is not None:
+        return
+    if why := rules.branch_conflict(branch):
+        hint = "name another one: queen bead edit ID --set metadata.branch=NAME"
+        message = f"cannot be made in this repository: {why}"
+        yield Finding("metadata.branch", message, _severity(rules), hint=hint)
+
+
+def _severity(rules: Rules) -> Literal["error", "warning"]:
+    """Returns how much it counts what only the present place lacks."""
+    return "error" if rules.strict else "warning"
 
 
 def _is_row(document: object) -> bool:

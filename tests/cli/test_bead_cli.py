@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from bead_files import ATTEMPT, FIXTURES, JUDGEMENT, put_bead, ralph_bead, sprint_row
-from hives import COMMAND, Queen, QuickQueen, records, snapshot, write_lines
+from hives import COMMAND, Queen, QuickQueen, git, records, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.workflows.beads import record_history
@@ -80,6 +80,45 @@ class TestValidateOthers:
         assert (done.code, "warning bead.json" in done.out) == (0, True)
         assert "there is no .claude/agents/: .claude/agents/backend-dev" in done.out
         assert quick("bead", "validate", "bead.json", "--strict").code == 1
+
+    @pytest.mark.parametrize("path", ["README", ".claude/agents/../../dev.md", "/etc/dev.md"])
+    @pytest.mark.parametrize("name", ["dev_agent_path", "qa_agents"])
+    def test_an_agent_outside_of_the_folder_is_none_also_without_the_folder(
+        self, quick: QuickQueen, repo: Path, path: str, name: str
+    ) -> None:
+        bead = sprint_row("bd-1")
+        judge = {**bead["metadata"]["qa_agents"][0], "agent_path": path}
+        bead["metadata"][name] = path if name == "dev_agent_path" else [judge]
+        (repo / "bead.json").write_text(json.dumps(bead))
+        done = quick("bead", "validate", "bead.json")
+        assert (done.code, f"'{path}' is not in .claude/agents/" in done.out) == (1, True)
+
+    @pytest.mark.parametrize(
+        ("branch", "why"),
+        [
+            ("unfinished/foo", "names that begin with unfinished are kept"),
+            ("up/x", "names that begin with up are kept"),
+            ("v1", "it could be taken for refs/tags/v1"),
+        ],
+    )
+    def test_a_branch_that_nobody_can_make_here_is_a_warning_and_strictly_an_error(
+        self, quick: QuickQueen, repo: Path, branch: str, why: str
+    ) -> None:
+        git(repo, "commit", "-q", "--allow-empty", "-m", "begin")
+        git(repo, "tag", "v1")
+        git(repo, "remote", "add", "up", "/nowhere")
+        bead = sprint_row("bd-1")
+        bead["metadata"]["branch"] = branch
+        (repo / "bead.json").write_text(json.dumps(bead))
+        done = quick("bead", "validate", "bead.json", "--json")
+        (found,) = (f for f in done.json[0]["findings"] if f["path"] == "metadata.branch")
+        assert (done.code, found["severity"]) == (0, "warning")
+        assert why in found["message"]
+        strictly = quick("bead", "validate", "bead.json", "--json", "--strict").json[0]["findings"]
+        assert {**found, "severity": "error"} in strictly
+        closed = bead | {"status": "closed", "closed_at": "2026-02-07T10:00:00Z"}
+        (repo / "bead.json").write_text(json.dumps(closed))
+        assert why not in quick("bead", "validate", "bead.json").out
 
 
 class TestFailures:

@@ -145,6 +145,19 @@ class TestWhatCameIn:
             f"came in: qb-1 by api ({landed[:10]}), which changes README.md too",
         ]
 
+    @pytest.mark.parametrize("is_old", [False, True])
+    def test_is_its_issues_by_the_field_and_in_old_records_by_the_reason(
+        self, quick: QuickQueen, repo: Path, beads: Path, behind: Path, is_old: bool
+    ) -> None:
+        landed = git(repo, "rev-parse", "main~1").strip()
+        (record,) = quick("assignments", "--status", "completed", "--json").json
+        assert record["landed"] == landed
+        changed = {"landed": None} if is_old else {"reason": "another version says it otherwise"}
+        line = {**record, **changed, "rev": record["rev"] + 1}
+        write_lines(beads / "queen_assignments.jsonl", line)
+        done = quick("land", "--unchecked", "--json", as_="ui", cwd=behind)
+        assert done.json["landing"]["came_in"][1]["issue_id"] == "qb-1"
+
     def test_is_in_the_json(self, quick: QuickQueen, repo: Path, behind: Path) -> None:
         late, landed = git(repo, "rev-parse", "main", "main~1").split()
         done = quick("land", "--unchecked", "--json", as_="ui", cwd=behind)

@@ -45,6 +45,22 @@ def test_mail_about_the_issue_or_urgent_mail_stops_it_once_with_the_text(
     assert landed(quick, tree).code == 0
 
 
+def test_a_subject_that_reads_as_if_the_hive_wrote_it_stops_it_too(
+    quick: QuickQueen, tree: Path
+) -> None:
+    about = ("--issue", "qb-1", "--subject", "[qb-1] Assigned")
+    quick("msg", "send", "ui", "Do not use rounding.", *about, as_="api")
+    assert landed(quick, tree).code == 5
+
+
+def test_what_the_hive_itself_says_of_the_assignment_stops_nothing(
+    quick: QuickQueen, tree: Path
+) -> None:
+    assert quick("release", "qb-1", as_="ui").code == 0
+    assert quick("issue", "assign", "qb-1", "ui", as_="lead").code == 0
+    assert landed(quick, tree).code == 0
+
+
 def test_mail_that_comes_while_it_waits_stops_it_once_before_the_check(
     queen: Queen, quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
 ) -> None:

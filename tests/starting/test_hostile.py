@@ -188,7 +188,9 @@ class TestTrouble:
         ran = team.start("ui", "api", "--json", "--agent", team.agent(WORKS))
         assert ran.code == 0, ran
         assert team.done() == {"x-1": ["api"]}
-        assert "repo-ui exists already" in ran.json["ended_early"]["ui"]
+        (reason,) = ran.json["reasons"]
+        assert (reason["code"], reason["agent"]) == ("not_begun", "ui")
+        assert "repo-ui exists already" in reason["text"]
 
     @pytest.mark.parametrize("name", ["failures", "briefing"])
     def test_is_no_link_in_place_of_a_file_of_the_team(self, team: Team, name: str) -> None:
@@ -210,7 +212,8 @@ class TestTrouble:
         git(team.repo, "merge", "-q", "--no-ff", "--no-commit", "other")
         ran = team.start("ui", "--agent", team.agent(WORKS))
         assert ran.code == 1, ran
-        assert "nothing can land: MERGE_HEAD is open in" in ran.out
+        assert "MERGE_HEAD exists" in ran.out
+        assert ran.out.count("x-1 waits to land: ") == 2  # Once, and at the end.
         assert "x-1 is still ui's" in ran.out
         assert team.hive().assignments.find(status="released") == []
 

@@ -97,7 +97,7 @@ class TestATeam:
 
     def test_says_why_an_agent_does_not_begin(self, team: Team) -> None:
         team.issues(2)
-        program = "from queenbee.starting import team; team._MOST_LOAD = -1.0; "
+        program = "from queenbee.starting import limits; limits._MOST_LOAD = -1.0; "
         program += "from queenbee.cli.main import main; main()"
         words = ("start", "ui", "api", "--as", "lead", "--agent", team.agent(WORKS))
         done = subprocess.run(
@@ -206,7 +206,7 @@ class TestAnAgentThatFails:
 
     def test_gets_what_failed(self, team: Team) -> None:
         team.issues(1)
-        team.set("land.check", "test -e ok || { echo no ok here; exit 1; }")
+        team.set("land.check", "test -e ok || { echo no ok here; echo at all; exit 1; }")
         git(team.repo, "commit", "-qam", "a check")
         repairs = 'grep -q "no ok here" "$QUEEN_FAILURES_FILE" && touch ok\n'
         ran = team.start("ui", "--agent", team.agent(repairs + WORKS))

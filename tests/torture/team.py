@@ -19,7 +19,7 @@ from tests.torture.places import ENVIRONMENT, errors_of, make_repository, must, 
 LIBRARIES = ("click", "markdown_it")
 AT_WORK_AGAIN_S = 60
 _TICK_S = 0.1
-_TEAM = (*QUEEN[:2], f"from queenbee.starting import team; team._MOST_LOAD = 1e9; {QUEEN[2]}")
+_TEAM = (*QUEEN[:2], f"from queenbee.starting import limits; limits._MOST_LOAD = 1e9; {QUEEN[2]}")
 """Whatever else runs here must not hold the agents up."""
 _SETTINGS = """
 quiet_after = "3s"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +26,7 @@ from queenbee.cli.rendering import (
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shortened
 from queenbee.errors import QueenError
+from queenbee.store import layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,7 +83,8 @@ def validate(
         validate_target,
     )
 
-    rules = Rules(kind, strict, agents_for(os.getcwd(), agents_dir))
+    agents = agents_for(os.getcwd(), agents_dir)
+    rules = Rules(kind, strict, agents, partial(_branch_conflict, call))
     found: list[Validated] = []
     worst = NO
     for target in targets:
@@ -92,6 +96,17 @@ def validate(
             worst = max(worst, exit_code(error))
             found.append(unreadable(target, error))
     return Answer(found, yes=all(each.valid for each in found), no=worst)
+
+
+def _branch_conflict(call: Invocation, branch: str) -> str | None:
+    """Returns why this repository cannot have the branch of a bead; None if that cannot be told."""
+    from queenbee.git.worktrees.bead_place import branch_conflict  # noqa: PLC0415 - start-up
+
+    with suppress(QueenError):
+        cwd = layout.working_directory()
+        here = layout.discover(cwd, os.environ, beads_dir=call.beads_dir, must_exist=False)
+        return branch_conflict(here, branch)
+    return None
 
 
 @command("schema", show=show_json, example="queen bead schema ralph", opens_hive=False)

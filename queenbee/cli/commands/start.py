@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TextIO
 
-    from queenbee.starting.team import Ended, Team, Wanted
+    from queenbee.starting.crew import Crew, Wanted
+    from queenbee.starting.ending import Ended
+    from queenbee.starting.team import Team
     from queenbee.workflows.hive import Hive
 
 _SHOW_EVERY_S = 30.0
@@ -45,9 +47,7 @@ _PART_CHARS = 2**16
 def _show(ended: Ended | None) -> None:
     if ended is None:
         return
-    from queenbee.starting.team import sentences  # noqa: PLC0415 - start-up
-
-    for number, each in enumerate(sentences(ended)):
+    for number, each in enumerate(ended.sentences()):
         paragraph(printable(each), bold=number == 0)
 
 
@@ -113,7 +113,7 @@ def start(  # noqa: PLR0913 - the options of a command
 
     Exit 0: everything is done. Exit 1: something is left, and the output says why.
     """
-    from queenbee.starting.team import Limits, Wanted  # noqa: PLC0415 - start-up
+    from queenbee.starting import crew, limits  # noqa: PLC0415 - start-up
 
     hive = _hive(call)
     if logs is not None:
@@ -121,7 +121,7 @@ def start(  # noqa: PLR0913 - the options of a command
         return Answer(None, yes=True)
     for each in adopt:
         ownership.adopt(hive.layout, each)
-    wanted = Wanted(
+    wanted = crew.Wanted(
         names=names,
         size=size or 0,
         agent=agent or "",
@@ -129,7 +129,7 @@ def start(  # noqa: PLR0913 - the options of a command
         until_done=until_done,
         args=_args(hive, args),
         yolo=yolo,
-        limits=Limits(
+        limits=limits.Limits(
             minutes=max_minutes, issues=max_issues, failures=max_failures, cost_usd=max_cost
         ),
     )
@@ -137,25 +137,26 @@ def start(  # noqa: PLR0913 - the options of a command
 
 
 def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
+    from queenbee.starting.crew import Crew  # noqa: PLC0415 - start-up
     from queenbee.starting.team import Team  # noqa: PLC0415 - start-up
 
     _settle_check(hive)
-    team = Team(hive, wanted, env=os.environ, tell=_said)
+    crew = Crew(hive, wanted, env=os.environ, tell=_said)
     if opens:
-        team.open()
+        crew.open()
         return Answer(None, yes=True)
-    if _lets_do_all(hive, team, wanted):
-        team = Team(hive, replace(wanted, yolo=True), env=os.environ, tell=_said)
-    ended = team.run(_Screen())
-    return Answer(ended, yes=not ended.why and not ended.left)
+    if _lets_do_all(hive, crew, wanted):
+        wanted = replace(wanted, yolo=True)
+    ended = Team(hive, wanted, env=os.environ, tell=_said).run(_Screen())
+    return Answer(ended, yes=ended.is_done)
 
 
-def _lets_do_all(hive: Hive, team: Team, wanted: Wanted) -> bool:
+def _lets_do_all(hive: Hive, crew: Crew, wanted: Wanted) -> bool:
     """Tells what the clients will ignore here, and asks a person at a terminal whether they may do
     everything, if they could else do nothing.
     """
     place = place_of(hive.layout.tree, os.environ, user=False)
-    names = sorted({each.name for each in team.clients().values() if each.name in AGENTS})
+    names = sorted({each.name for each in crew.clients().values() if each.name in AGENTS})
     found = [each for name in names for each in ignored(AGENTS[name], place)]
     for each in found:
         if each.stake == CONNECTION or not wanted.yolo:
@@ -309,12 +310,14 @@ def _opened(path: str) -> TextIO:
 
 
 def _readable(line: str) -> list[str]:
-    """Returns what an agent says and calls, of an event that Claude Code prints; any other line as
-    it is.
+    """Returns what an agent says and calls, of an event that Claude Code prints, and what a landing
+    says; any other line as it is.
     """
     event = None
     with suppress(ValueError, RecursionError):
         event = json.loads(line)
+    if isinstance(event, dict) and {"landing", "error", "notices"} & {*event}:
+        return _landing_words(event) or [line]
     if not isinstance(event, dict) or "type" not in event:
         return [line]
     message = event.get("message") if event["type"] == "assistant" else None
@@ -326,4 +329,18 @@ def _readable(line: str) -> list[str]:
             found.append(f"{part.get('name')}: {next(iter(given.values()), '')}")
         elif isinstance(part, dict) and part.get("text"):
             found.append(str(part["text"]))
+    return found
+
+
+def _landing_words(document: dict[str, object]) -> list[str]:
+    """Returns what a landing that `queen start` has run says in JSON, in words."""
+    landing, error, notices = (document.get(name) for name in ("landing", "error", "notices"))
+    found = [str(each) for each in notices] if isinstance(notices, list) else []
+    if isinstance(landing, dict) and landing.get("landed"):
+        found.append(f"landed on {landing.get('target')} as {str(landing.get('commit'))[:10]}")
+    elif isinstance(landing, dict):
+        found += [*str(landing.get("output")).splitlines(), "the check failed; nothing was landed"]
+    if isinstance(error, dict):
+        found += [f"queen: {error.get('message')}"]
+        found += [f"  try: {error['hint']}"] if error.get("hint") else []
     return found

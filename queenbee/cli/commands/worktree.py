@@ -11,7 +11,7 @@ from queenbee.cli.app import command, group, tell
 from queenbee.cli.options import adopts
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable, suggested
+from queenbee.core.text import named, printable, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.git.ownership import adopt
 from queenbee.git.worktrees import worktree_care, worktree_making
@@ -113,6 +113,8 @@ def _show_removed(removed: worktree_care.Removed) -> None:
         say(f"its branch {printable(str(removed.place.branch))} has more and was kept")
     if removed.kept is not None:
         say(f"what was on no branch is kept: {suggested('git show', removed.kept)}")
+    if removed.ignored:
+        say(f"gone with it, ignored by git: {named(removed.ignored, 5)}")
     for pattern in removed.released:
         say(f"released {printable(pattern)}")
 

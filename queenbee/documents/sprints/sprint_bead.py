@@ -240,8 +240,8 @@ def check_bead(
 ) -> list[Finding]:
     """Returns everything that is wrong with a sprint bead.
 
-    `agents` are the known agents (`list_agents`); None leaves agents' paths unchecked. With
-    `strict`, a missing `team_name` or `agent_type` is an error and not a warning.
+    `agents` are the known agents (`list_agents`); with None, agents need only be in their folder.
+    With `strict`, a missing `team_name` or `agent_type` is an error and not a warning.
     """
     found = field_findings(bead)
     if not isinstance(bead, dict):
@@ -255,8 +255,7 @@ def check_bead(
             if isinstance(agent.get("output_schema"), dict):
                 found += schema_rules(agent["output_schema"], f"{path}.output_schema")
         found += _history_rules(metadata)
-        if agents is not None:
-            found += _agent_rules(metadata, agents)
+        found += _agent_rules(metadata, agents)
         found += _left_out(metadata, strict=strict)
     return found
 
@@ -303,7 +302,7 @@ def _history_rules(metadata: dict[str, Any]) -> Iterator[Finding]:
                 yield Finding(f"{path}.completed_at", "is before started_at", "warning")
 
 
-def _agent_rules(metadata: dict[str, Any], agents: Collection[str]) -> Iterator[Finding]:
+def _agent_rules(metadata: dict[str, Any], agents: Collection[str] | None) -> Iterator[Finding]:
     named: list[tuple[str, object]] = [("metadata.dev_agent_path", metadata.get("dev_agent_path"))]
     for path, agent in _objects(metadata, "qa_agents"):
         named.append((f"{path}.agent_path", agent.get("agent_path")))

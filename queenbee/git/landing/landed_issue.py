@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 _SHORT = 10
 """So many characters of a commit are in the reason of a completion."""
-_LANDED = re.compile(r"(?:^landed as |\()([0-9a-f]{10})\)?$")
-"""How such a reason ends: written by `landed`, below."""
+_OLD_REASON = re.compile(r"(?:^landed as |\()([0-9a-f]{10})\)?$")
+"""How the reason of a completion ends that does not name its commit in a field."""
 _MAIL_CHARS = 1_000
 _LOOK_S = 1.0
 """What looking for others' unmerged work may take, while those who wait to land wait for it."""
@@ -364,12 +364,11 @@ class _IssueWork(Work):
         return self._records.get(offer.entry)
 
     def whose(self, commits: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-        """Returns the issues and their droids of the commits that reasons of completions name."""
-        full = {each[:_SHORT]: each for each in commits}
+        """Returns the issues and their droids of the commits that completions name."""
+        known = {name: each for each in commits for name in (each, each[:_SHORT])}
         found: dict[str, list[tuple[str, str]]] = {}
-        for each in self.hive.assignments.find(status="completed") if full else ():
-            said = _LANDED.search(each.reason or "")
-            commit = full.get(said[1]) if said is not None else None
+        for each in self.hive.assignments.find(status="completed") if known else ():
+            commit = known.get(each.landed or _commit_in(each.reason or ""))
             if commit is not None:
                 found.setdefault(commit, []).append((each.issue_id, each.droid))
         return found
@@ -382,7 +381,7 @@ class _IssueWork(Work):
         mine = active is not None and (active.droid == self.hive.actor or issue_id == self.issue_id)
         reason = self.asked.reason
         why = f"{reason} ({short})" if reason else f"landed as {short}"
-        done = partial(complete, self.hive, env=self.env, reason=why)
+        done = partial(complete, self.hive, env=self.env, reason=why, landed=landing.commit)
         if issue_id is not None and mine:
             self.completion = done(issue_id, checked=self.record)
         # After a kill, whoever goes on may have named only what was left, or nothing.
@@ -446,6 +445,12 @@ class _IssueWork(Work):
                 }
                 stage(tx, self.hive.actor, [droid], fields)
         return sorted(files)
+
+
+def _commit_in(reason: str) -> str:
+    """Returns the short commit that the reason of an old completion names, or ""."""
+    found = _OLD_REASON.search(reason)
+    return found[1] if found is not None else ""
 
 
 def _is_unverified(record: VerificationRecord) -> bool:
@@ -521,7 +526,5 @@ def read_first(hive: Hive, issues: Sequence[str | None]) -> None:
 
 def stops_landing(message: Message, issue_id: str | None) -> bool:
     """Returns whether a message has to be read before an issue lands."""
-    told = message.subject.startswith(f"[{issue_id}] ")  # By the hive itself.
-    return message.importance == "urgent" or (
-        issue_id is not None and message.issue_id == issue_id and not told
-    )
+    is_about = issue_id is not None and message.issue_id == issue_id
+    return message.importance == "urgent" or (is_about and not message.by_hive)

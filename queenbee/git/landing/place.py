@@ -14,9 +14,19 @@ from queenbee.git.contents.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import ACTION, RAW, contents, differing, git, is_commit, line
 from queenbee.git.landing.healing import Where, go_back, merge_in_memory
 from queenbee.git.landing.judged.nested import lost_between
-from queenbee.git.landing.refusals import SHOWN, LeftByCheck, NotLanded, Unresolved
+from queenbee.git.landing.refusals import (
+    SHOWN,
+    LeftByCheck,
+    MainBlocked,
+    NothingToLand,
+    NotLanded,
+    Unresolved,
+)
 from queenbee.git.objects import Objects
 from queenbee.git.run import names_in, user_git
+from queenbee.git.trees.elsewhere import refuse_elsewhere
+from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
+from queenbee.git.trees.in_the_way import in_the_way
 from queenbee.services.waiting import landing_steps
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store.git_files.worktrees import branch_head, current_branch
@@ -49,6 +59,7 @@ class Place:
                 else "this is not a linked worktree: there is nothing to land",
                 hint="git push" if bare else "queen worktree add NAME, and work there",
             )
+        refuse_elsewhere(here.tree)
         self.commands: Commands
         self.objects = Objects(here.tree)
         """Reads commits and files of commits; to be closed."""
@@ -161,26 +172,16 @@ class Place:
         listed = names_in(git("ls-files", "-v", *others, "-z", cwd=self.tree))
         untracked = (each[2:] for each in listed if each[0] == "?")
         self.untracked = [each for each in untracked if not each.startswith(f"{_HIVE}/")][:SHOWN]
-        self._flagged = [each[2:] for each in listed if each[0] == "S" or each[0].islower()]
+        self._flagged = hidden_in(listed)
 
     def refuse_hidden(self) -> None:
         """Raises `NotLanded` if a file that git was told not to look at has changed."""
-        here = [each for each in self._flagged if os.path.lexists(os.path.join(self.tree, each))]
-        if not here:
-            return
-        stored = git("--literal-pathspecs", "ls-files", "-s", "-z", "--", *here, cwd=self.tree)
-        names = {os.fsdecode(each.split(b"\t", 1)[-1]): each for each in stored.split(b"\0")}
-        changed = [
-            each
-            for each in here
-            if (line("hash-object", "--", each, cwd=self.tree) or "?").encode() not in names[each]
-        ]
+        changed = changed_of(self.tree, self._flagged)
         if changed:
             raise NotLanded(
                 f"git was told not to look at these files, which have changed: "
                 f"{named(changed, SHOWN)}",
-                hint="git update-index --no-skip-worktree FILE, git update-index "
-                "--no-assume-unchanged FILE, then commit it or take it back",
+                hint=f"{way_to_show(self.tree, changed[0])}, then commit it or take it back",
                 files=changed,
             )
 
@@ -208,9 +209,7 @@ class Place:
             commits = git("rev-list", no_dash(f"{target}..HEAD"), "--", cwd=self.tree)
             files = ("diff-tree", "--stdin", "--no-commit-id", "-r", "-m", "-z", "--name-only")
             new.update(names_in(git(*files, "--no-renames", cwd=self.tree, stdin=commits)))
-        there = {path: way for path in new if (way := _in_the_way(self.tree, path)) is not None}
-        known = set(names_in(git("ls-files", "-z", "--", cwd=self.tree))) if there else set()
-        lost = sorted({way for path, way in there.items() if not {path, way} & known})
+        lost = in_the_way(self.tree, new)
         if lost:
             raise NotLanded(
                 f"{named([self.target])} has files that are here without git: {named(lost, SHOWN)}",
@@ -219,14 +218,14 @@ class Place:
             )
 
     def changed(self) -> dict[str, list[str]]:
-        """Returns the files that differ from the target, as `contents` does. Raises `NotLanded` if
-        there are no commits to land, or they name one of another repository that is only here.
+        """Returns the files that differ from the target, as `contents` does. Raises `NothingToLand`
+        if none do, and `NotLanded` for a commit of another repository that is only here.
         """
         # A `.gitmodules` may ask git not to show that a submodule has moved.
         wanted = ("diff", *RAW, "--ignore-submodules=none", no_dash(self.target_ref), "HEAD", "--")
         changed = contents(git(*wanted, cwd=self.tree))
         if not changed and self.has(self.head()):
-            raise NotLanded(
+            raise NothingToLand(
                 f"nothing to land: {self.target} has all commits of this worktree",
                 hint="if you have not committed your work: queen land -m 'WHAT YOU DID'; "
                 "if there is nothing to commit: queen complete ISSUE",
@@ -299,14 +298,16 @@ class Place:
         asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.target_ref))
         return self.tip() == commit or user_git(*asked, cwd=self.tree)[0] == 0
 
-    def cannot_move(self, head: str, said: str) -> NotLanded:
+    def cannot_move(self, head: str, said: str) -> MainBlocked:
         """Returns the refusal for a commit that git does not check out in the main worktree."""
         tree = self.main_tree
         asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         changed = {each[3:] for each in names_in(git(*asked, cwd=tree))}
         files = sorted(changed & set(differing(tree, self.target_ref, head)))
+        # The records change all the time, and are in the way of none but themselves.
+        files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
         them = f"; commit or stash {named(files, SHOWN)} there, then queen land" if files else ""
-        return NotLanded(
+        return MainBlocked(
             f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
             hint=f"git -C {shell_word(tree)} status{them}",
             files=files,
@@ -355,21 +356,6 @@ def _way_to_a_branch(tree: str, common_dir: str, *, back: bool, but: str | None)
     names = (f"{os.path.basename(tree)}{end}" for end in ("", *(f"-{n}" for n in range(2, 100))))
     free = next((each for each in names if not branch_head(common_dir, each)), "NAME")
     return f"git -C {shell_word(tree)} switch -c {shell_word(free)}"
-
-
-def _in_the_way(tree: str, path: str) -> str | None:
-    """Returns what git would have to remove to write a file: what has its name, or a file or link
-    that has the name of one of its folders. None if nothing is there.
-    """
-    end = path.find("/")
-    while end >= 0:
-        folder = os.path.join(tree, path[:end])
-        if not os.path.lexists(folder):
-            return None
-        if os.path.islink(folder) or not os.path.isdir(folder):
-            return path[:end]
-        end = path.find("/", end + 1)
-    return path if os.path.lexists(os.path.join(tree, path)) else None
 
 
 def but_records(entries: Sequence[str]) -> list[str]:

@@ -35,6 +35,20 @@ class Unresolved(NotLanded):
     """
 
 
+class NothingToLand(NotLanded):
+    """A landing of a worktree that has nothing which the target lacks."""
+
+    code = "nothing_to_land"
+
+
+class MainBlocked(NotLanded):
+    """A landing that git does not check out in the main worktree; `files` lists those that have
+    changed there, or are there without git.
+    """
+
+    code = "main_blocked"
+
+
 class LeftByCheck(NotLanded):
     """A landing whose check left other files than it was given."""
 

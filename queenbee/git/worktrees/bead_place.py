@@ -73,7 +73,7 @@ def bead_place(hive: Services, issue: Issue, path: str | None = None) -> BeadPla
         raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")
     top, said_of = here.main_tree or here.common_dir, metadata_of(row)
     branch = _branch(str(said_of["branch"]), top)
-    _refuse_ambiguous(hive.layout, branch, top, issue.id)
+    _refuse_ambiguous(hive.layout, branch, issue.id)
     base = _ref(source, top)
     if base is None:
         raise NotFound(
@@ -138,25 +138,35 @@ def _refuse_unowned(hive: Services, name: str, ref: str, top: str) -> None:
     )
 
 
-def _refuse_ambiguous(layout: Layout, branch: str, top: str, bead_id: str) -> None:
-    """Raises `Conflict` for a branch whose name is kept for something else, or that git could take
-    for another ref, also where a file system ignores case.
+def branch_conflict(layout: Layout, written: str) -> str | None:
+    """Returns why a bead cannot have a branch here, as its row names it, or None: its name is kept
+    for something else, or git could take it for another ref, also where a file system ignores case.
     """
+    here = git_tree(layout.tree)
+    if here is None:
+        return None
+    top = here.main_tree or here.common_dir
+    branch = _branch(written, top)
     name, settings = branch.casefold(), layout.settings
     remotes = (line("config", "--get-regexp", "^remote[.]", cwd=top, repository={}) or "").split()
     kept = {*_KEPT, settings.sync_branch.split("/")[0], settings.sync_remote}
     kept |= {each.split(".")[1] for each in remotes if each.startswith("remote.")}
-    first, why = name.split("/")[0], None
+    first = name.split("/")[0]
     if first in {each.casefold() for each in kept} or first.endswith("head"):
-        why = f"names that begin with {first} are kept for something else"
+        return f"names that begin with {first} are kept for something else"
     listed = git("for-each-ref", "--format=%(refname)", cwd=top, repository={})
-    for ref in () if why else os.fsdecode(listed).splitlines():
+    for ref in os.fsdecode(listed).splitlines():
         heads = ref.startswith("refs/heads/")
         short = ref.split("/", 2 if heads or ref.startswith("refs/tags/") else 1)[-1].casefold()
         above = heads and (name.startswith(f"{short}/") or short.startswith(f"{name}/"))
         if ref != f"refs/heads/{branch}" and (short == name or above):
-            why = f"it could be taken for {ref}"
-    if why is not None:
+            return f"it could be taken for {ref}"
+    return None
+
+
+def _refuse_ambiguous(layout: Layout, branch: str, bead_id: str) -> None:
+    """Raises `Conflict` for a branch that a bead cannot have here."""
+    if why := branch_conflict(layout, branch):
         raise Conflict(
             f"{bead_id} cannot have the branch {mentioned(branch)}: {why}",
             hint=suggested("queen bead edit", bead_id, set="metadata.branch=NAME"),

@@ -125,7 +125,8 @@ class TestExamples:
         assert check_bead(bead, strict=True) == []
 
     def test_the_output_schema_of_the_qa_agent_template_is_valid(self) -> None:
-        agent = jsonc("qa-agent.jsonc") | {"model": "haiku", "agent_type": "qa"}
+        agent = jsonc("qa-agent.jsonc")
+        agent |= {"agent_path": "claude", "model": "haiku", "agent_type": "qa"}
 
         assert check_bead(changed("metadata.qa_agents", [agent])) == []
 

@@ -14,7 +14,7 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict
 from queenbee.git.contents.judging_bead import judging_bead
-from queenbee.git.ownership import bead_branches, emptied_ms, refuse_elsewhere, refuse_other_hive
+from queenbee.git.ownership import bead_branches, emptied_ms, refuse_other_hive, refuse_outside
 from queenbee.git.run import git, line
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import branch_head, target_branch
@@ -32,7 +32,7 @@ def refuse_unjudged(hive: Hive, issues: Sequence[str | None]) -> None:
     an issue with checks that is neither completed nor one of those that land.
     """
     refuse_other_hive(hive.layout)
-    refuse_elsewhere(hive.layout)
+    refuse_outside(hive.layout)
     entry = roster.of_tree(hive.layout)
     if entry is None:
         return

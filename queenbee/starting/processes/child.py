@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import CommandLine, command_line
 from queenbee.errors import QueenError
-from queenbee.starting import minder
+from queenbee.starting.processes import minder
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import PROC, described, is_running
 
@@ -85,6 +85,11 @@ class Child:
     def pid(self) -> int:
         """The id of the minder, and of its group."""
         return int(self.process.split(" ")[1])
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this run has started it, and not an earlier one."""
+        return self._popen is not None
 
     def printed(self) -> bytes:
         """Returns the end of what it printed, once it has ended, and nothing that another process

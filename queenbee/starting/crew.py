@@ -1,0 +1,216 @@
+"""Who is in a team: the agents, what runs each of them, and their worktrees."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from queenbee.errors import Conflict, InvalidInput, QueenError
+from queenbee.git.ownership import is_foreign, worktree_note
+from queenbee.git.worktrees.worktree_care import remove
+from queenbee.git.worktrees.worktree_making import add
+from queenbee.git.worktrees.worktree_mending import WorktreeMender, broken_place
+from queenbee.starting.bead_worker import BeadWorker
+from queenbee.starting.clients import (
+    CLIENTS,
+    LOOP,
+    client_of,
+    installed,
+    path_of,
+    refuse_missing,
+    shell_options,
+)
+from queenbee.starting.ending import Reason
+from queenbee.starting.interactive import open_clients
+from queenbee.starting.landing_result import abort_landing
+from queenbee.starting.limits import Limits, no_room
+from queenbee.starting.processes.child import Child
+from queenbee.store.droids import roster
+from queenbee.store.droids.liveness import described
+from queenbee.store.git_files.host_tokens import without_tokens
+from queenbee.store.git_files.worktrees import worktrees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.git.worktrees.worktree_making import Made
+    from queenbee.starting.clients import Client
+    from queenbee.store.layout import Layout
+    from queenbee.workflows.hive import Hive
+
+_NAMES = ("amber", "birch", "cedar", "dahlia", "elm", "fern", "ginger", "hazel")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is started: who, with which agents, for what."""
+
+    names: Sequence[str] = ()
+    size: int = 0
+    agent: str = ""
+    """Instead of what the settings say."""
+    only: Sequence[str] | None = None
+    """The issues to do; all if None."""
+    until_done: bool = False
+    """Whether to wait for what others do, or what is blocked."""
+    args: Sequence[str] = ()
+    """Options for the clients."""
+    yolo: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+class Crew:
+    """The agents of a team, before they begin."""
+
+    def __init__(
+        self, hive: Hive, wanted: Wanted, *, env: Mapping[str, str], tell: Callable[[str], None]
+    ) -> None:
+        self._hive = hive
+        self._wanted = wanted
+        self._env = env
+        self._tell = tell
+        self.not_begun: list[Reason] = []
+        """Why agents did not begin."""
+        self._workers: list[BeadWorker] = []
+
+    def assemble(self) -> Sequence[BeadWorker]:
+        """Returns the agents. Raises what making a worktree raises if there would be none."""
+        errors = list[Exception]()
+        for name, client in self.clients().items():
+            try:
+                self._workers.append(self._worker(name, client))
+            except InvalidInput:  # What was asked for is wrong, for all of them.
+                raise
+            except (QueenError, OSError) as error:
+                errors.append(error)
+                hint = error.hint if isinstance(error, QueenError) else ""
+                text = f"{name} does not begin: {error}" + (f"; try: {hint}" if hint else "")
+                self.not_begun.append(Reason("not_begun", text, agent=name))
+                self._tell(text)
+        if not self._workers:
+            raise errors[0]
+        return self._workers
+
+    def open(self) -> None:
+        """Opens the clients for a person: in this terminal, or in windows of tmux."""
+        most = None if self._wanted.names or self._wanted.size else 1
+        opened = {}
+        for name, client in list(self.clients().items())[:most]:
+            made = self._made(name, client)
+            prompt = LOOP.format(name=name, alone="")
+            opened[name] = (made.path, client.opened(prompt, self._options(client)))
+        env = without_tokens(self._env, self._hive.layout.common_dir)
+        open_clients(opened, env, path_of(env))
+
+    def clients(self) -> dict[str, Client]:
+        """Returns what runs each agent: those that are given take turns. Raises `InvalidInput`."""
+        given = [self._wanted.agent]
+        if set(self._wanted.agent.split(",")) <= set(CLIENTS):
+            given = self._wanted.agent.split(",")
+        turns = zip(self._names(), cycle(given), strict=False)
+        agents = {name: agent_of(self._hive.layout, name, each, self._env) for name, each in turns}
+        return {name: client_of(each, self._env) for name, each in agents.items()}
+
+    def _options(self, client: Client) -> list[str]:
+        yolo = client.yolo if self._wanted.yolo else ()
+        return [*self._wanted.args, *yolo, *shell_options(client, self._env)]
+
+    def _names(self) -> list[str]:
+        """Returns the agents: those named, or what a killed run left and as many as wanted."""
+        if self._wanted.names:
+            return list(dict.fromkeys(self._wanted.names))
+        settings = self._hive.layout.settings
+        layout = self._hive.layout
+        left = [each.name for each in roster.everybody(layout)]
+        notes = [note for each in worktrees(layout) if (note := worktree_note(each))]
+        adopted = [each.droid for each in notes if each.adopted and each.droid in _NAMES]
+        free = [each for each in _NAMES if each in left or not is_foreign(layout, each)]
+        own = {each.droid for each in notes}
+        names = dict.fromkeys([*adopted, *left, *(each for each in free if each in own), *free])
+        return [*names][: self._wanted.size or len(left) or settings.team_size]
+
+    def _made(self, name: str, client: Client) -> Made:
+        """Returns an agent's worktree, put right. Raises `InvalidInput`, and makes none, if its
+        program would not be there.
+        """
+        known = _path_of(self._hive, name)
+        entry = roster.read(self._hive.layout, name)
+        if known is not None and (entry is None or not entry.is_alive):
+            log = roster.log_path(self._hive.layout, name)
+            abort = partial(abort_landing, known, self._env, log)
+            add_again = partial(add, self._hive, name, path=known)
+            mender = WorktreeMender(self._hive, known, name, add_again)
+            for said in mender.mend(f"work-{name}", keeps_merge=True, abort=abort):
+                self._tell(f"{name}: {said}")
+        made = add(self._hive, name, path=known)
+        try:
+            refuse_missing(client, made.path)
+        except InvalidInput:
+            if known is None:
+                with suppress(QueenError):
+                    remove(self._hive, made.path)
+            raise
+        return made
+
+    def _worker(self, name: str, client: Client) -> BeadWorker:
+        layout = self._hive.layout
+        made = self._made(name, client)
+        before = roster.read(layout, name)
+        goes_on = before is not None and (before.is_alive or before.state == "working")
+        if not goes_on:  # What a run that was killed left ends, even what it had not noted.
+            Child(before.process if before else "", log=roster.log_path(layout, name)).end()
+        entry = roster.Entry(name, before.to_dict() if before and goes_on else None)
+        entry.client, entry.is_ending = client.name, False
+        entry.path = entry.path if entry.is_alive else made.path
+        entry.supervisor = described(os.getpid())
+        entry.only = list(self._wanted.only) if self._wanted.only is not None else None
+        roster.write(layout, entry)
+        return BeadWorker(
+            type(self._hive).open(made.path, droid=name, env=self._env),
+            self._hive,
+            made,
+            client,
+            self._options(client) if client.loops else (),
+            self._env,
+            self._tell,
+            entry,
+            # One agent is always at work, whatever else this machine does.
+            no_room=lambda: no_room() if any(each.is_running for each in self._workers) else "",
+        )
+
+
+def agent_of(layout: Layout, name: str, given: str, env: Mapping[str, str]) -> str:
+    """Returns what runs an agent: as given, as the settings say, or the only client that is
+    installed. Raises `InvalidInput` if nothing says so.
+    """
+    of_names = dict(each.split("=", 1) for each in layout.settings.team_agents if "=" in each)
+    found = given or of_names.get(name) or layout.settings.team_agent
+    if found and found != given and found not in CLIENTS:
+        # A clone may have set it: it names a client, and no program of its own.
+        raise InvalidInput(
+            f"team.agents names {found!r} for {name}, which is no client",
+            hint=f"the clients are {', '.join(CLIENTS)}; a program: queen start --agent COMMAND",
+        )
+    if found:
+        return found
+    here = installed(env)
+    if len(here) != 1:
+        raise InvalidInput(
+            f"which client is to run is not set; installed are: {', '.join(here) or 'none'}",
+            hint=f"queen start --agent {','.join(here) or 'COMMAND, a client or a program'}; "
+            "for everybody: queen config set team.agent NAME",
+        )
+    return here[0]
+
+
+def _path_of(hive: Hive, name: str) -> str | None:
+    """Returns the worktree that was made for a droid, or None. Raises `Conflict` for two."""
+    notes = [(each, worktree_note(each)) for each in worktrees(hive.layout) if each.linked]
+    own = [each.path for each, note in notes if note is not None and note.is_for(name, None)]
+    if len(own) > 1:
+        raise Conflict(f"{name} has two worktrees: {', '.join(own)}", hint="queen worktree list")
+    return own[0] if own else broken_place(hive.layout, name)

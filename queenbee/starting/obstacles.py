@@ -1,0 +1,99 @@
+"""What keeps work from landing without being its fault: something in the main worktree, or what
+waits for a person. Such work is put off, and lands once that is out of the way.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import shell_word, suggested
+from queenbee.errors import QueenError
+from queenbee.git.run import git, line
+
+if TYPE_CHECKING:
+    from queenbee.starting.landing_result import LandingResult
+    from queenbee.store.layout import Layout
+
+_IN_THE_WAY = {
+    "main_blocked",
+    "untrusted",
+    "check_guarded",
+    "busy",
+    "unreachable",
+    "unwritable",
+}
+_TRY_AGAIN_S = 30.0
+_HIVE = ".beads/"
+
+
+@dataclass
+class Obstacle:
+    """Why the work on an issue has not landed, and where it is meanwhile."""
+
+    issue_id: str
+    result: LandingResult
+    path: str
+    """The worktree in which it was met."""
+    after: int
+    """How many issues its agent had taken when it was met last."""
+    branch: str = ""
+    """Where the work was put; empty while it is in its worktree."""
+    met_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def sentence(self) -> str:
+        """What waits for what, with the next command."""
+        hint = self.result.hint
+        if self.result.code == "check_guarded":  # Its own words are for whoever is there.
+            hint = f"look at it: cd {shell_word(self.path)} && queen land --accept-check"
+        kept = f"its work is on {self.branch}: {suggested('git merge', self.branch)}"
+        parts = (f"try: {hint}" if hint else "", kept if self.branch else "")
+        said = f"{self.issue_id} waits to land: {self.result.message}"
+        return "; ".join(filter(None, (said, *parts)))
+
+    @property
+    def is_of_issue(self) -> bool:
+        """Whether other issues can land meanwhile, and this one needs no worktree to wait in.
+
+        A person accepts a change of the check in the very worktree that has it.
+        """
+        if self.result.code == "untrusted":
+            return not self.result.of_settings
+        return self.result.code == "main_blocked" and bool(self._files)
+
+    def is_due(self, taken: int, layout: Layout) -> bool:
+        """Returns whether to try again: its agent has taken another issue since, or some time has
+        passed, and nothing shows that it would be in vain.
+        """
+        if self.result.code == "check_guarded":  # The person lands it.
+            return False
+        waited = taken > self.after or time.monotonic() >= self.met_s + _TRY_AGAIN_S
+        return waited and not self._is_there(layout)
+
+    def is_lost(self, layout: Layout) -> bool:
+        """Returns whether the branch with the work is gone: somebody has dealt with it."""
+        ref = ("rev-parse", "--verify", "--quiet", f"refs/heads/{self.branch}")
+        return bool(self.branch) and line(*ref, cwd=layout.tree, repository={}) is None
+
+    @property
+    def _files(self) -> list[str]:
+        """What is in the way; the records change all the time."""
+        return [each for each in self.result.files if not each.startswith(_HIVE)]
+
+    def _is_there(self, layout: Layout) -> bool:
+        if self.result.code != "main_blocked" or not self._files or layout.common_dir is None:
+            return False
+        asked = ("status", "--porcelain=v1", "--untracked-files=all", "--", *self._files)
+        main = os.path.dirname(layout.common_dir)
+        with suppress(QueenError):
+            return bool(git("--literal-pathspecs", *asked, cwd=main, repository={}))
+        return False
+
+
+def is_in_the_way(result: LandingResult) -> bool:
+    """Returns whether a landing failed for something else than its work."""
+    return result.code in _IN_THE_WAY

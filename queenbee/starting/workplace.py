@@ -1,0 +1,107 @@
+"""The worktree of an agent: put right, cleared for an issue, or brought to work put off."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from queenbee.errors import NotFound, QueenError
+from queenbee.git.run import line
+from queenbee.git.unfinished import WorktreeKeeper
+from queenbee.git.worktrees.worktree_making import add
+from queenbee.git.worktrees.worktree_mending import WorktreeMender
+from queenbee.starting.agent_process import AgentProcess
+from queenbee.starting.handover import Handover
+from queenbee.starting.landing_result import abort_landing
+from queenbee.store.droids import roster
+from queenbee.store.git_files.worktrees import target_branch, worktrees
+
+if TYPE_CHECKING:
+    from queenbee.core.records import Assignment
+    from queenbee.git.unfinished import Unfinished
+
+
+@dataclass
+class PlacedAgent(AgentProcess):
+    """An agent in its worktree, and what its next process is told."""
+
+    _is_unclear: bool = False
+    """Whether its worktree has still to be cleared for the issue that it has taken."""
+    _ends: int = 0
+    """How many processes have ended too early on this issue, since the last commit."""
+    _why: str = ""
+    """Why the last one was not enough."""
+    _failures: str = ""
+    """The end of what that printed, or what its landing said."""
+
+    def __post_init__(self) -> None:
+        self._handover = Handover(self.home.layout, self.name, self.env, loops=self.client.loops)
+        super().__post_init__()
+
+    def held(self) -> Assignment | None:
+        """Returns its unfinished issue, or None."""
+        found = self.hive.assignments.find(droid=self.name)
+        issues = self.hive.issues.some(each.issue_id for each in found)
+        open_ = (
+            one for one in found if one.issue_id not in issues or not issues[one.issue_id].done
+        )
+        return next(open_, None)
+
+    def _make_fit(self) -> None:
+        """Puts its worktree right, whatever its last process did to it: the work is kept."""
+        if self._mended(self._mender()):
+            # The folder may be another one by now.
+            self.hive = type(self.hive).open(self.made.path, droid=self.name, env=self.env)
+
+    def _mender(self) -> WorktreeMender:
+        path = self.made.path
+        add_again = partial(add, self.home, self.name, path=path)
+        return WorktreeMender(self.home, path, self.made.branch, add_again)
+
+    def _mended(self, mender: WorktreeMender) -> bool:
+        """Has a worktree be put right, tells what was wrong, and returns whether anything was."""
+        held = self.held()
+        name = f"{held.issue_id if held is not None else self.entry.issue_id}-{self.name}"
+        abort = partial(self._abort_landing, self.entry.issue_id)
+        said = []
+        for each in mender.mend(name, keeps_merge=held is not None, abort=abort):
+            said.append(each)
+            self.tell(f"{self.name}: {each}")
+        if self._why and said:  # What its next process reads.
+            self._why = "; ".join([self._why, *said])
+        return bool(said)
+
+    def _clear(self) -> None:
+        """Keeps what is in its worktree, of another issue or a person, before an issue begins."""
+        for said in self._mender().clear(f"{self.entry.issue_id or 'work'}-{self.name}"):
+            self.tell(f"{self.name}: {said}")
+        self._is_unclear = False
+
+    def _take_up(self, branch: str) -> None:
+        """Brings its worktree, which is cleared, to the work that was put on a branch."""
+        every = worktrees(self.home.layout)
+        here = next((each for each in every if each.path == self.made.path), None)
+        if here is None:
+            raise NotFound(f"{self.made.path} is no worktree any more", hint="queen worktree list")
+        to, name = f"refs/heads/{branch}", f"work-{self.name}"
+        WorktreeKeeper(self.home).put_back(here, branch=self.made.branch, name=name, to=to)
+
+    def _put_away(self, held: Assignment) -> Unfinished | None:
+        return WorktreeKeeper(self.home).set_aside(held)
+
+    def _abort_landing(self, issue_id: str) -> None:
+        with suppress(OSError, QueenError):
+            env, log = self._environment(issue_id), roster.log_path(self.hive.layout, self.name)
+            abort_landing(self.entry.path, env, log)
+
+    def _environment(self, issue_id: str) -> dict[str, str]:
+        failures = self._failures if self._ends else ""
+        return self._handover.environment(issue_id, self._ends, failures)
+
+    def _unlanded(self) -> int:
+        """Returns how many commits of its branch are not on the main branch."""
+        commits = f"refs/heads/{target_branch(self.home.layout)}..HEAD"
+        count = line("rev-list", "--count", commits, "--", cwd=self.entry.path, repository={})
+        return int(count or 0)

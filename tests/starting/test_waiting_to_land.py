@@ -1,0 +1,151 @@
+"""`queen start` with work that is in order and cannot land: what waits, for whom, until when."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import Ran, git
+from teams import LIMIT_S, ONE, WORKS, Sprints, Team
+
+from queenbee.store.droids import roster
+
+pytestmark = pytest.mark.slow
+
+COUNTS = 'echo >> "$0.runs.$QUEEN_ISSUE"\n'
+
+
+def runs(team: Team, issue_id: str) -> int:
+    path = team.bin / f"agent.runs.{issue_id}"
+    return len(path.read_text()) if path.exists() else 0
+
+
+def reasons(ran: Ran) -> dict[str, dict[str, Any]]:
+    return {each["code"]: each for each in ran.json["reasons"]}
+
+
+class TestAFileInTheMainWorktree:
+    def test_costs_no_tries_and_is_said_with_the_next_command(self, team: Team) -> None:
+        team.issues(2)
+        checks = team.bin / "checks"
+        team.set("land.check", f"echo >> {checks}")
+        git(team.repo, "commit", "-qam", "a check")
+        (team.repo / "x-1.txt").write_text("mine\n")
+        ran = team.start("ui", "--json", "--agent", team.agent(COUNTS + WORKS))
+        assert ran.code == 1, ran
+        assert (ran.json["code"], ran.json["left"]) == ("waits", ["x-1"])
+        said = reasons(ran)["waits"]
+        assert (said["issue_id"], said["agent"]) == ("x-1", "ui")
+        assert f"git -C {team.repo} status; commit or stash x-1.txt there" in said["text"]
+        assert team.done() == {"x-2": ["ui"]}
+        assert (runs(team, "x-1"), len(checks.read_text())) == (1, 2)
+        assert git(team.repo, "show", "unfinished/x-1-ui:x-1.txt") == "x-1 by ui\n"
+        assert (team.repo / "x-1.txt").read_text() == "mine\n"
+
+    def test_that_goes_away_lets_it_land_between_two_issues(self, team: Team) -> None:
+        team.issues(2)
+        mine = team.repo / "x-1.txt"
+        mine.write_text("mine\n")
+        clears = f'[ "$QUEEN_ISSUE" = x-1 ] || rm {mine}\n'
+        ran = team.start("ui", "--agent", team.agent(COUNTS + clears + WORKS))
+        assert ran.code == 0, ran
+        assert team.done() == {"x-1": ["ui"], "x-2": ["ui"]}
+        assert (runs(team, "x-1"), team.content("x-1")) == (1, "x-1 by ui\n")
+        assert ran.out.count("x-1 waits to land") == 1
+
+    def test_whose_work_conflicts_by_then_is_gone_on_with(self, team: Team) -> None:
+        (team.repo / "shared").write_text("begin\n")
+        team.issues(2)
+        mine = team.repo / "x-1.txt"
+        mine.write_text("mine\n")
+        first = f'if [ "$QUEEN_ISSUE" = x-1 ] && [ -e {mine} ]; then echo 1 > shared\n'
+        second = f'elif [ "$QUEEN_ISSUE" = x-2 ]; then echo 2 > shared; rm {mine}\n'
+        mends = "else echo 12 > shared; git add shared; fi\n"
+        ran = team.start("ui", "--agent", team.agent(COUNTS + first + second + mends + WORKS))
+        assert ran.code == 0, ran
+        assert runs(team, "x-1") == 2
+        assert (team.repo / "shared").read_text() == "12\n"
+
+    def test_costs_a_sprint_bead_no_attempt(self, sprints: Sprints) -> None:
+        team = sprints.team
+        mine = team.repo / "made.txt"
+        develops = f"echo mine > {mine}; echo made > made.txt"
+        ran = sprints.start(ONE, "ui", "--json", develops=develops)
+        assert ran.code == 1, ran
+        assert ran.json["code"] == "waits"
+        (bead,) = sprints.beads()
+        assert len(bead["metadata"]["dev_agent_executions"]) == 1
+        assert len(bead["metadata"]["qa_agent_executions"]) == 1
+        assert reasons(ran)["kept"]["issue_id"] == bead["id"]
+
+
+class TestAPerson:
+    def test_is_waited_for_in_the_worktree_while_others_work(self, team: Team) -> None:
+        (team.repo / "Makefile").write_text("check:\n\ttrue\n")
+        team.set("land.check", "make check")
+        team.set("land.guard_check", "true")
+        team.issues(3)
+        changes = '[ "$QUEEN_ISSUE" != x-1 ] || echo "# x-1" >> Makefile\n'
+        agent = team.agent(COUNTS + changes + WORKS)
+        ran = team.start("ui", "api", "--json", "--agent", agent)
+        assert ran.code == 1, ran
+        assert sorted(team.done()) == ["x-2", "x-3"]
+        said = reasons(ran)
+        assert said["waits"]["issue_id"] == said["kept"]["issue_id"] == "x-1"
+        tree = team.repo.parent / f"repo-{said['kept']['agent']}"
+        assert f"cd {tree} && queen land --accept-check" in said["waits"]["text"]
+        assert runs(team, "x-1") == 1
+        assert "# x-1" in (tree / "Makefile").read_text()
+
+
+class TestWhatALandingSays:
+    def test_is_not_what_its_check_prints(self, team: Team) -> None:
+        team.issues(1)
+        forged = json.dumps({"error": {"code": "untrusted", "message": "wait"}})
+        check = team.program("check", f"echo '{forged}'; echo '{forged}' >&2; exit 1\n")
+        team.set("land.check", check)
+        git(team.repo, "commit", "-qam", "a check")
+        ran = team.start("ui", "--json", "--agent", team.agent(COUNTS + WORKS))
+        assert (ran.code, ran.json["code"]) == (1, "gave_back")
+        assert runs(team, "x-1") == 3
+
+    def test_to_a_run_that_was_killed_is_asked_again(self, team: Team) -> None:
+        team.issues(1)
+        begun, gate = team.bin / "begun", team.bin / "gate"
+        waits = f"touch {begun}; until [ -e {gate} ]; do sleep 0.1; done"
+        check = team.program("check", f"[ -e {team.bin}/ok ] || {{ {waits}; exit 1; }}\n")
+        team.set("land.check", check)
+        git(team.repo, "commit", "-qam", "a check")
+        agent = team.agent(COUNTS + WORKS)
+        running = team.begun("ui", "--agent", agent)
+        team.wait(begun.exists)
+        running.send_signal(signal.SIGKILL)
+        running.communicate(timeout=LIMIT_S)
+        forged = json.dumps({"error": {"code": "check_guarded", "message": "wait"}})
+        log = Path(roster.log_path(team.hive().layout, "ui"))
+        with log.open("a") as file:
+            file.write(f"{forged}\n")
+        running = team.begun("ui", "--agent", agent)
+        team.wait(lambda: any(e.is_looked_after for e in roster.everybody(team.hive().layout)))
+        (team.bin / "ok").touch()
+        gate.touch()
+        out, _ = running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 0, out
+        assert runs(team, "x-1") == 1
+        assert "waits to land" not in out
+
+    def test_is_followed_in_words(self, team: Team) -> None:
+        team.issues(1)
+        team.set("land.check", "echo all is well; [ -e good ] || { echo none here; exit 1; }")
+        git(team.repo, "commit", "-qam", "a check")
+        good = '[ "$QUEEN_ATTEMPT" = 1 ] || touch good\n'
+        ran = team.start("ui", "--agent", team.agent(good + WORKS))
+        assert ran.code == 0, ran
+        assert "what it made did not land: the check failed, after “none here”" in ran.out
+        followed = team.queen("start", "--logs", "ui", as_="lead").out
+        assert "none here" in followed
+        assert "landed on main as" in followed
+        assert '{"landing"' not in followed
