@@ -217,6 +217,14 @@ def refuse_outside(layout: Layout) -> None:
         )
 
 
+def refuse_stranger(layout: Layout) -> None:
+    """Raises `Conflict` for whom the branch of this worktree is nothing to land: another hive, and
+    an agent of a team outside of its worktree.
+    """
+    refuse_other_hive(layout)
+    refuse_outside(layout)
+
+
 def refuse_removing(layout: Layout, place: Worktree) -> None:
     """Raises `Conflict` for a worktree that an agent of a team did not make."""
     agent = roster.acting(layout)

@@ -23,6 +23,7 @@ from queenbee.git.landing.landing import land
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
 from queenbee.git.landing.work import Rules, Work
+from queenbee.git.ownership import refuse_stranger
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import CHECK_FILES, LANDED, stage
@@ -88,14 +89,13 @@ def land_issue(
     said that none is needed; `Taken` if another machine's droid has the issue, and `Unreachable`:
     nothing is landed then; `Conflict` in the worktree of a team for what its agent may not land.
     """
+    refuse_stranger(hive.layout)
     let_ask(hive)
     rules = Rules.of(hive, asked.check)
     refuse_unchecked(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
     issue_id, *others = dict.fromkeys(_issue(hive, each) for each in (asked.issue_id, *asked.also))
-    also = [*map(str, others)]
-    refuse_unjudged(hive, [issue_id, *also])
-    if also:
+    if also := [*map(str, others)]:
         asked = replace(asked, issue_id=issue_id, also=also)
     work = _IssueWork(
         hive=hive,
@@ -108,6 +108,7 @@ def land_issue(
         is_unchecked=rules.check is None and not asked.unchecked,
         asked=asked,
     )
+    refuse_unjudged(hive, work.issues)
     _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
     _refuse_unseen(hive, rules, work.issues)

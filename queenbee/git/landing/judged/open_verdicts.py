@@ -14,7 +14,7 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict
 from queenbee.git.contents.judging_bead import judging_bead
-from queenbee.git.ownership import bead_branches, emptied_ms, refuse_other_hive, refuse_outside
+from queenbee.git.ownership import bead_branches, emptied_ms
 from queenbee.git.run import git, line
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import branch_head, target_branch
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 
 
 def refuse_unjudged(hive: Hive, issues: Sequence[str | None]) -> None:
-    """Raises `Conflict` for a hive of another repository; and for an agent that `queen start` looks
-    after: outside of its worktree, in a step of a sprint bead, under another name, and for work on
-    an issue with checks that is neither completed nor one of those that land.
+    """Raises `Conflict` in the worktree of an agent that `queen start` looks after: in a step of a
+    sprint bead, under another name, and for work on an issue with checks that is neither completed
+    nor one of those that land.
     """
-    refuse_other_hive(hive.layout)
-    refuse_outside(hive.layout)
     entry = roster.of_tree(hive.layout)
     if entry is None:
         return
