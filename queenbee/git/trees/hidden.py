@@ -14,8 +14,6 @@ from queenbee.git.run import as_the_user, git, line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_FLAGS = ("--no-assume-unchanged", "--no-skip-worktree")
-
 
 def hidden_in(listed: Iterable[str]) -> list[str]:
     """Returns the files with such a flag in what `git ls-files -v -z` lists."""
@@ -42,14 +40,16 @@ def changed_of(tree: str, hidden: Sequence[str]) -> list[str]:
 def show_hidden(tree: str) -> None:
     """Has git look at them again. Raises `ExternalFailure`."""
     here = hidden_files(tree)
-    for flag in _FLAGS if here else ():  # One flag at a time.
-        as_the_user("update-index", flag, "--", *here, cwd=tree)
+    if here:  # One flag at a time.
+        as_the_user("update-index", "--no-assume-unchanged", "--", *here, cwd=tree)
+        as_the_user("update-index", "--no-skip-worktree", "--", *here, cwd=tree)
 
 
 def way_to_show(tree: str, path: str) -> str:
     """Returns the commands that have git look at a file again."""
-    command = f"{suggested('git -C', tree)} update-index"
-    return " && ".join(f"{command} {flag} {shell_word(path)}" for flag in _FLAGS)
+    update = f"{suggested('git -C', tree)} update-index"
+    path = shell_word(path)
+    return f"{update} --no-skip-worktree {path} && {update} --no-assume-unchanged {path}"
 
 
 def _there(tree: str, paths: Iterable[str]) -> list[str]:
