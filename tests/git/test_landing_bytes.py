@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from bead_files import put_bead, ralph_bead
 from hives import QuickQueen, Ran, commit_file, git
 
 SETTINGS = ".beads/queen.toml"
@@ -65,6 +66,23 @@ class TestReplaced:
         done = landing(quick, tree)
         assert "not what the commit has" in done.err
         assert (done.code, code_on_main(repo)) == (5, "good\n")
+
+    def test_the_checks_of_an_issue_read_what_lands(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        commit_file(repo, SETTINGS, "")
+        git(tree, "merge", "-q", "main")
+        put_bead(repo, ralph_bead("gt-1", IS_GOOD))
+        assert quick("claim", "gt-1", as_="ui", cwd=tree).code == 0
+        good = name(tree, "HEAD:code.txt")
+        commit_file(tree, "code.txt", "bad\n")
+        git(tree, "replace", name(tree, "HEAD:code.txt"), good)
+        (tree / "code.txt").unlink()
+        git(tree, "checkout", "-q", "-f", "HEAD", "--", "code.txt")
+        index = Path(git(tree, "rev-parse", "--absolute-git-dir").strip(), "index")
+        os.utime(index, (time.time() + 5, time.time() + 5))
+        done = landing(quick, tree)
+        assert (done.code, "not what the commit has" in done.err) == (5, True), done
 
     def test_no_older_settings_stand_for_those_of_main(
         self, quick: QuickQueen, repo: Path, tree: Path

@@ -172,6 +172,8 @@ class Trial:
             self.check_s, self.check_said = ran.seconds, ran.said
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
+        elif self._work.issue_id is not None:
+            CheckedOut(self._place.tree)  # The checks of the issue read them, too.
         return self._work.verify()
 
     def _is_at(self, commit: str) -> bool:
