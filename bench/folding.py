@@ -16,6 +16,7 @@ from bench.results import Row
 from bench.stores import message_line
 from queenbee.store.layout import discover
 from queenbee.store.memory.files_memory import FilesMemory
+from queenbee.store.memory.recorded import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ def _first_read_s(folder: str, lines: int) -> float:
     layout = discover(folder, {})
     begun = time.process_time()
     memory = FilesMemory(layout)
-    state = memory.state("messages")
+    state = Recorded("messages", memory)
     state.refresh()
     took = time.process_time() - begun
     assert len(state.everything()) == lines

@@ -16,6 +16,7 @@ from queenbee.store.layout import discover
 from queenbee.store.memory import rotation
 from queenbee.store.memory.archive import Archive
 from queenbee.store.memory.files_memory import FilesMemory
+from queenbee.store.memory.recorded import Recorded
 from queenbee.store.memory.rotation import Rotation
 
 KIND = "messages"
@@ -112,6 +113,6 @@ class Place:
 
 def state_of(memory: FilesMemory, kind: str = KIND) -> dict[str, Fields]:
     """Returns every record that a process sees, by id."""
-    state = memory.state(kind)
+    state = Recorded(kind, memory)
     state.refresh()
     return {str(fields["id"]): fields for fields in state.everything()}

@@ -46,16 +46,22 @@ def complete(
 
     In a linked worktree, a note says what is not landed yet.
     """
+    from queenbee.git.contents.judging_bead import judging_bead  # noqa: PLC0415 - start-up
     from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
 
+    issue_id = hive.issue_id(issue_id, recorded=True)
+    bead, differs = judging_bead(hive, issue_id)
     done = complete_issue(
         hive,
-        hive.issue_id(issue_id, recorded=True),
+        issue_id,
+        bead=bead,
         env=env,
         reason=reason,
         unverified=unverified,
         on_progress=on_progress,
     )
+    if differs:
+        done = done.with_note(f"the checks of {issue_id} on the main branch counted: they differ")
     left = unlanded(hive.layout) if done.completed else None
     if left is None:
         return done
@@ -154,7 +160,8 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     if layout.worktree and _head(layout.tree) == before:
         target = target_branch(layout)
         with suppress(ExternalFailure):
-            as_the_user("merge", "-q", "--ff-only", f"refs/heads/{target}", cwd=layout.tree)
+            how = ("merge", "-q", "--ff-only", "--no-overwrite-ignore", f"refs/heads/{target}")
+            as_the_user(*how, cwd=layout.tree)
     return _once(layout, waits)
 
 

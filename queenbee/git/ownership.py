@@ -1,4 +1,5 @@
-"""What QueenBee has made in a repository: its notes on worktrees and branches.
+"""What QueenBee has made in a repository: its notes on worktrees and branches. And who may move a
+branch or remove a worktree: the hive of the repository, and an agent of a team where it was put.
 
 A name is no proof: a row, another agent or a person may give anything the name of a droid. So what
 QueenBee makes gets a note in the git folder, where nothing arrives from elsewhere. The note of a
@@ -18,16 +19,21 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
-from queenbee.git.run import as_the_user, line
+from queenbee.git.run import as_the_user, git, line
 from queenbee.store import safe_open
+from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
-from queenbee.store.whole_files import write_document
+from queenbee.store.git_trees import git_tree
+from queenbee.store.layout import BEADS
+from queenbee.store.settings import FILE_NAME
+from queenbee.store.whole_files import keep, recall, write_document
 
 if TYPE_CHECKING:
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
 
 _NOTE = "queenbee-made"
+_EMPTIED = "queenbee-emptied"
 _TIP = ("rev-parse", "--verify", "--quiet")
 _TRIES, _AGAIN_S = 10, 0.1
 
@@ -47,6 +53,8 @@ class MadeNote:
     """Whether a person has handed over what was there, and nobody has begun with it yet."""
     keeps_work: bool = False
     """Whether the next issue of its droid begins with what is there, because a person said so."""
+    by: str = ""
+    """The agent of a team that made it; empty if a person or `queen start` did."""
 
     def is_for(self, droid: str, bead: str | None) -> bool:
         """Returns whether it was made for a sprint bead, or else for a droid."""
@@ -69,6 +77,30 @@ def branch_note(layout: Layout, branch: str) -> MadeNote | None:
     how = ("config", "--local", "--no-includes", "--get", f"branch.{branch}.{_NOTE}")
     said = line(*how, cwd=layout.tree, repository={})
     return _read(said.encode(errors="surrogateescape")) if said is not None else None
+
+
+def bead_branches(layout: Layout) -> dict[str, str]:
+    """Returns the branches that QueenBee made for sprint beads, each with its bead."""
+    if layout.common_dir is None:
+        return {}
+    how = ("config", "--local", "--no-includes", "-z", "--get-regexp", rf"^branch\..*\.{_NOTE}$")
+    try:
+        listed = git(*how, cwd=layout.tree, repository={})
+    except ExternalFailure:  # There is none.
+        return {}
+    notes = (_read(each.partition(b"\n")[2]) for each in listed.split(b"\0"))
+    return {each.branch: each.bead for each in notes if each is not None and each.bead}
+
+
+def note_emptied(git_dir: str, now_ms: int) -> None:
+    """Notes that a worktree has nothing that the main branch lacks. Never fails."""
+    keep(os.path.join(git_dir, _EMPTIED), now_ms)
+
+
+def emptied_ms(layout: Layout) -> int:
+    """Returns when this worktree is known to have had nothing that the main branch lacks."""
+    said = recall(os.path.join(layout.git_dir or layout.state_dir, _EMPTIED), 64)
+    return said if type(said) is int else 0
 
 
 def made_here(layout: Layout, branch: str) -> bool:
@@ -160,6 +192,77 @@ def refuse_foreign(
     )
 
 
+def refuse_other_hive(layout: Layout) -> None:
+    """Raises `Conflict` if the repository here has a hive of its own, and this is another one: its
+    check, its leases and its issues say nothing of this repository.
+    """
+    own = _other_hive(layout)
+    if own is not None:
+        raise Conflict(
+            f"{mentioned(layout.beads_dir)} is not the hive of this repository, "
+            f"{mentioned(own)}: it changes no branch and no worktree here",
+            hint=f"{suggested('cd', layout.tree)}, and the same without --beads-dir and BEADS_DIR",
+            beads_dir=layout.beads_dir,
+        )
+
+
+def refuse_outside(layout: Layout) -> None:
+    """Raises `Conflict` for an agent of a team outside of the worktree that it was given."""
+    agent = roster.acting(layout)
+    if agent is not None and not _is_at(agent, layout.tree):
+        raise Conflict(
+            f"{agent.name} works for queen start in {mentioned(agent.path)}: it lands nothing from "
+            f"{mentioned(layout.tree)}",
+            hint=suggested("cd", agent.path),
+        )
+
+
+def refuse_stranger(layout: Layout) -> None:
+    """Raises `Conflict` for whom the branch of this worktree is nothing to land: another hive, and
+    an agent of a team outside of its worktree.
+    """
+    refuse_other_hive(layout)
+    refuse_outside(layout)
+
+
+def refuse_removing(layout: Layout, place: Worktree) -> None:
+    """Raises `Conflict` for a worktree that an agent of a team did not make."""
+    agent = roster.acting(layout)
+    note = worktree_note(place)
+    if agent is not None and (note is None or note.by != agent.name):
+        raise Conflict(
+            f"{agent.name}, whom queen start looks after, did not make {mentioned(place.path)}",
+            hint="a person removes it, or whoever made it",
+        )
+
+
+def may_move(layout: Layout) -> bool:
+    """Returns whether QueenBee may bring the branch that is checked out here up to date."""
+    agent = roster.acting(layout)
+    return _other_hive(layout) is None and (agent is None or _is_at(agent, layout.tree))
+
+
+def _is_at(agent: roster.Entry, tree: str) -> bool:
+    return os.path.realpath(agent.path) == os.path.realpath(tree)
+
+
+def _other_hive(layout: Layout) -> str | None:
+    """Returns the hive at the top of the repository here, if that is not this one."""
+    here = git_tree(layout.tree)
+    if here is None or here.main_tree is None:
+        return None
+    own = os.path.join(safe_open.real_path(here.main_tree), BEADS)
+    if layout.beads_dir == own:
+        return None
+    names = safe_open.names_in(own)
+    if any(each in (FILE_NAME, "issues.jsonl") or each.startswith("queen_") for each in names):
+        return own
+    # Whatever is in the folder now: what has landed counts.
+    landed = f"refs/heads/{target_branch(layout)}:{BEADS}/{FILE_NAME}"
+    asked = ("rev-parse", "--verify", "--quiet", landed)
+    return own if line(*asked, cwd=here.main_tree, repository={}) is not None else None
+
+
 def _commits(count: str | None) -> str:
     if count in (None, "0", "1"):
         return {None: "an unknown number of commits", "0": "nothing", "1": "one commit"}[count]
@@ -176,6 +279,7 @@ def _read(said: bytes) -> MadeNote | None:
             bead=str(bead) if bead is not None else None,
             adopted=parts.get("adopted") is True,
             keeps_work=parts.get("keeps_work") is True,
+            by=str(parts.get("by") or ""),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

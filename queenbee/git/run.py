@@ -7,6 +7,8 @@ config with it: git is called so that it runs none of them. In a hook, `GIT_DIR`
 
 `as_the_user` and `user_git` run git as the user would: with their hooks, filters and settings.
 
+In no way does git take one object for another: what it shows here is what every clone gets.
+
 Each git has a session of its own, without a terminal to ask at, and what it started ends with it.
 None is started with Python's `subprocess`: importing that takes longer than most calls.
 """
@@ -39,7 +41,15 @@ QUIET = (
     *("-c", "diff.external="),
     *("-c", "status.submoduleSummary=false"),
 )
+_AS_IT_IS = {
+    # Whoever uses `git replace` sees other files than what is in the commit, and so would a check.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    # There is no such file: of one that is empty, git says that it is deprecated.
+    "GIT_GRAFT_FILE": os.path.join(os.devnull, "none"),
+}
+"""Has git read each object, and not what stands in its place in this clone."""
 _ENVIRONMENT = {
+    **_AS_IT_IS,
     # A partial clone fetches what it lacks, by any command that its config names.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
@@ -54,6 +64,7 @@ _OF_A_CALLER = frozenset({
     "GIT_CONFIG",
     "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE",
     "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
+    "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE",
     "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 })  # fmt: skip
 """What a hook or an alias says of its own repository."""
@@ -210,7 +221,8 @@ def as_the_user(*arguments: str, cwd: str, repository: Mapping[str, str] | None 
 
 def environment_of_user() -> dict[str, str]:
     """Returns the environment without what a calling hook or alias says of its own repository."""
-    return {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+    env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+    return {**env, **_AS_IT_IS}
 
 
 _TEXT_MERGE = "git merge-file -q %A %O %B"

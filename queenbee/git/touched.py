@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from queenbee._light import cached_property
+from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.glob.pattern import matches
 from queenbee.core.records import Reservation
@@ -21,6 +22,7 @@ from queenbee.git.unmerged import ADDED, CHANGED, DELETED, Neighbours
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
+from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import are_several, target_branch
 
 TYPE_CHECKING = False
@@ -306,6 +308,7 @@ def take_next(
     """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others;
     or, if everything is done, the records that are not committed.
     """
+    _note_empty(hive)
     taken = loop.take_next(
         hive,
         patterns=patterns,
@@ -320,6 +323,20 @@ def take_next(
 
         taken.uncommitted_records = uncommitted_records(hive.layout)
     return taken
+
+
+def _note_empty(hive: Services) -> None:
+    """Notes of the worktree of an agent of a team that nothing is left there of its last issue."""
+    if roster.of_tree(hive.layout) is None or hive.assignments.find(droid=hive.own_actor):
+        return
+    from queenbee.git.ownership import note_emptied  # noqa: PLC0415 - start-up
+
+    commits = no_dash(f"refs/heads/{target_branch(hive.layout)}..HEAD")
+    ahead = user_git("rev-list", "--max-count=1", commits, "--", cwd=hive.layout.tree)
+    asked = ("status", "--porcelain", "--untracked-files=normal", "--", ":(exclude).beads")
+    dirty = user_git(*asked, cwd=hive.layout.tree)
+    if ahead[:2] == dirty[:2] == (0, b"") and hive.layout.git_dir is not None:
+        note_emptied(hive.layout.git_dir, hive.now_ms())
 
 
 def _add_work(hive: Services, begin: Begin) -> None:
@@ -346,10 +363,17 @@ def _add_work(hive: Services, begin: Begin) -> None:
 
 def _catch_up(hive: Services, begin: Begin) -> None:
     """Moves the branch of this worktree to the main branch, by fast-forward: what the issue builds
-    on is there. Git refuses where it has commits of its own, or changes in the same files.
+    on is there. Git refuses where it has commits of its own, changes in the same files, or files
+    without git, ignored or not, in their place.
     """
+    from queenbee.git.ownership import may_move  # noqa: PLC0415 - start-up
+    from queenbee.git.trees.elsewhere import refuse_elsewhere  # noqa: PLC0415 - start-up
+
+    if not may_move(hive.layout):
+        return
+    refuse_elsewhere(hive.layout.tree)
     target = f"refs/heads/{target_branch(hive.layout)}"
-    merge = ("merge", "--ff-only", "--quiet", "--no-autostash", target)
+    merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", target)
     if user_git(*merge, cwd=hive.layout.tree)[0] == 0:
         begin.caught_up, begin.behind = begin.behind, 0
 

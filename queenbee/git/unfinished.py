@@ -8,8 +8,10 @@ landed, kept on a branch.
    `unfinished/`: what was staged, and then what the files have.
 2. What git has open there, such as a merge, is quit; the files stay.
 3. `HEAD` leaves its branch for that commit. The worktree is clean now, and git knows its files.
-4. Git checks the branch out, without force. It refuses if a file has changed since step 1, or if
-   an ignored file is in the way: nothing is overwritten.
+4. Git checks the branch out, without force. It refuses if a file has changed since step 1: nothing
+   is overwritten.
+
+What git ignores stays where it is. Only where the commit has a file of that name, it is kept, too.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, QueenError
 from queenbee.git.ownership import worktree_note
 from queenbee.git.run import git, line, user_git, without_programs
+from queenbee.git.trees.elsewhere import refuse_elsewhere
+from queenbee.git.trees.hidden import show_hidden
+from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.droids import presence
@@ -187,10 +192,11 @@ def put_back(
     is not there is on a branch `unfinished/NAME`; changes nothing if nothing differs. Files that
     git does not track may stay where they are.
 
-    Raises `Conflict` if another worktree has the branch, and `ExternalFailure` if git refuses,
-    as for a file that somebody changes meanwhile. Then nothing is lost, and the same call can
-    be repeated.
+    Raises `Conflict` if another worktree has the branch, a repository is in the way, or git's
+    settings lead to another folder; and `ExternalFailure` if git refuses, as for a file that
+    somebody changes meanwhile. Then nothing is lost, and the same call can be repeated.
     """
+    refuse_elsewhere(place.path)
     other = _other_with(layout, place, branch)
     if other is not None:
         raise Conflict(
@@ -258,10 +264,12 @@ def _mtime_ms(path: str) -> int:
 
 def keep_worktree(place: Worktree, *, with_files: bool) -> str | None:
     """Returns the branch that keeps what is lost with a worktree: commits of a `HEAD` that is on no
-    branch, and the files that are not committed; None if there is nothing. Changes nothing there.
-    Raises `ExternalFailure` and `OSError`.
+    branch, and the files that are not committed; None if there is nothing. Changes nothing there,
+    but that git looks at all files again. Raises `ExternalFailure` and `OSError`.
     """
     name = branch_part(os.path.basename(place.path))
+    if with_files:
+        show_hidden(place.path)
     if with_files and _all_changed(place):
         about = f"{name}: what was not committed"
         return _commit(place, place.droid or "queen", name, about)
@@ -342,13 +350,14 @@ class _PuttingBack:
         if to is None:
             raise ExternalFailure(f"{wanted or self._branch} is not there", program="git")
         status = status_of(place)
-        said = Status(status)
-        changed = sorted({*said.changed} - (said.untracked if self._tracked_only else set()))
+        said, ways = Status(status), self._ways(to)
+        but = said.untracked if self._tracked_only else set()
+        changed = sorted({*said.changed} - but | {*ways})
         open_ = open_operations(place.git_dir)
         found = Unfinished(place, _not_exempt(self._layout, changed), 0)
         if (place.branch, self._head, changed, open_) == (self._branch, to, [], []):
             return found
-        kept, made = self._kept(nested_in(status)) if changed else (self._head, 0)
+        kept, made = self._kept(nested_in(status), ways) if changed else (self._head, 0)
         # Other branches keep what they have; this one is about to move.
         lacking = ("--not", to, f"--exclude={self._branch}", "--branches")
         left = self._independent([each for each in (kept, tip) if each], lacking)
@@ -370,7 +379,21 @@ class _PuttingBack:
             raise ExternalFailure(f"{error.message}{where}", program="git") from error
         return found
 
-    def _kept(self, nested: list[str]) -> tuple[str | None, int]:
+    def _ways(self, to: str) -> list[str]:
+        """Returns what git does not track and is in the way of a commit's files. Raises `Conflict`
+        if a repository is.
+        """
+        ways = between(self._place.path, self._head or to, to)
+        nested = [each for each in ways if has_repository(os.path.join(self._place.path, each))]
+        if nested:
+            path = os.path.join(self._place.path, nested[0])
+            raise Conflict(
+                f"the repository {mentioned(path)} is where {self._branch} has files",
+                hint=suggested("mv", path, f"{self._place.path}.other"),
+            )
+        return ways
+
+    def _kept(self, nested: list[str], ways: list[str]) -> tuple[str | None, int]:
         """Returns a commit with everything that the worktree has, and how many it made for that: a
         second one if another content was staged.
         """
@@ -378,6 +401,8 @@ class _PuttingBack:
         but = [f":(top,exclude,literal){each.rstrip('/')}" for each in nested]
         which = "--update" if self._tracked_only else "--all"
         self._as_the_user("add", which, "--", ":/", *but)
+        if ways:
+            self._as_the_user("add", "--force", "--", *(f":(top,literal){way}" for way in ways))
         kept, made = self._head, 0
         for tree in (staged, self._git("write-tree").decode().strip()):
             if tree is not None and (

@@ -17,6 +17,7 @@ from queenbee.store import codec
 from queenbee.store.droids import identity, presence, session_names
 from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
+from queenbee.store.memory.recorded import Recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ class Store:
         self.layout.refuse_if_moved()
         state = self._states.get(kind)
         if state is None:
-            state = self._states.setdefault(kind, self.engine.memory.state(kind))
+            state = self._states.setdefault(kind, Recorded(kind, self.engine.memory))
         self.engine.memory.progress = self.progress
         state.refresh()
         return state

@@ -11,6 +11,7 @@ from queenbee.core.command_lines import command_line
 from queenbee.core.text import printable
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.landing.committing import commit_all
+from queenbee.git.ownership import bead_branches
 from queenbee.git.unfinished import Unfinished, WorktreeKeeper
 from queenbee.git.worktrees.bead_place import sprint_worktree
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
@@ -55,13 +56,18 @@ class BeadWorker(Worker):
 
     def _run(self, begin: Begin) -> None:
         issue = begin.issue
-        if issue is None or issue.team is None:
+        begun = bead_branches(self.home.layout).values()
+        # A row that says by now that it is no bead is not worked on as something else.
+        if issue is None or (issue.team is None and issue.id not in begun):
+            if self._sprint is not None:
+                self._sprint.leave()
+                self._go_home()
             self.entry.team = ""
             super()._run(begin)
             return
         self._takes(begin)
         self._is_unclear = False  # It has a worktree of its own.
-        self.entry.team = issue.team
+        self.entry.team = issue.team or ""
         try:
             self._go_on(begin.assignment)
         except (Conflict, ExternalFailure, InvalidInput, NotFound) as error:

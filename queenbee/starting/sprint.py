@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import shell_word, suggested
 from queenbee.core.timestamps import format_ms
+from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.sprints.executions import attempts_left, feedback, next_step
 from queenbee.documents.sprints.reports import QA_STATUSES
-from queenbee.documents.sprints.sprint_bead import SprintBead
+from queenbee.documents.sprints.sprint_bead import SprintBead, check_bead, is_sprint_bead
 from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.ownership import branch_note
 from queenbee.git.run import git, line, names_in
@@ -112,7 +113,8 @@ class Sprint:
         self._judged = self.head()
         self._passed: set[str] = set()
         """The QA agents whose pass of the last attempt this process has recorded."""
-        self._qa_agents = SprintBead(self.row).qa_agents
+        read = SprintBead(self.row)
+        self._qa_agents, self._max_attempts = read.qa_agents, read.max_attempts
 
     def reopen(self) -> None:
         """Opens its hive again, since its folder may be another one by now."""
@@ -120,10 +122,17 @@ class Sprint:
 
     @property
     def row(self) -> Fields:
-        """The bead as it is now."""
+        """The bead as it is now. Raises `NotFound`, and `Conflict` for what is no valid bead."""
         found = self.hive.issues.exact_row(self.issue_id, ended=True)
         if found is None:
             raise NotFound(f"{self.issue_id} is gone", hint="queen bead list")
+        errors = errors_in(check_bead(found))
+        if errors or not is_sprint_bead(found):
+            said = in_short(errors) if errors else f"its type is {found.get('issue_type')}"
+            raise Conflict(
+                f"{self.issue_id} was begun as a sprint bead, and is none any more: {said}",
+                hint=suggested("queen bead validate", self.issue_id),
+            )
         return found
 
     @property
@@ -153,6 +162,8 @@ class Sprint:
         """
         row = self.row
         read, what = SprintBead(row), next_step(row)
+        if read.max_attempts != self._max_attempts:
+            raise self._changed("max_retry_attempts")
         if self.redo and what == "finish":
             what = "develop" if attempts_left(row) else "give up"
         if what == "give up":
@@ -160,14 +171,17 @@ class Sprint:
         if what == "develop":
             return self._develop(read, why)
         if read.qa_agents != self._qa_agents:
-            raise Conflict(
-                f"the QA agents of {self.issue_id} have changed since it was begun",
-                hint=f"look at them: {suggested('queen bead show', self.issue_id)}",
-            )
+            raise self._changed("the QA agents")
         counts = self._passed & {*read.judgements()}
         agents = (each for each in read.qa_agents if str(each["agent_path"]) not in counts)
         agent = next(agents, None)
         return Step(what="finish") if agent is None else self._judge(read, agent, why)
+
+    def _changed(self, what: str) -> Conflict:
+        return Conflict(
+            f"{what} of {self.issue_id} changed since it was begun",
+            hint=f"look at it: {suggested('queen bead show', self.issue_id)}",
+        )
 
     def note_session(self, session: str) -> None:
         """Notes the session of the bead's team, unless it has one."""

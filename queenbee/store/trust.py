@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from queenbee.errors import NotFound, QueenError, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.git_trees import config_value, owners_environment
-from queenbee.store.whole_files import read_own
+from queenbee.store.whole_files import create_document, read_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 ALL = "all"
 SECTION, NAME = "queenbee", "trust"
 """`git config queenbee.trust all`: the owner of this machine wants no questions."""
+_MARK = "queenbee-clone"
+"""The file in git's own folder, which no clone delivers, that tells this clone from any other."""
 CHECK, VERIFIER, GATE, OPTIONS = "check", "verifier", "gate rule", "options"
 """The kinds of commands: of `land.check`, of a bead, of a gate, and those of `team.args`."""
 
@@ -69,10 +72,11 @@ class Trust:
 
     def __init__(self, layout: Layout) -> None:
         self.repository = safe_open.real_path(layout.common_dir or layout.root)
-        """Another clone of the same repository asks for itself."""
+        """Another clone of the same repository asks for itself, also one in the same place."""
+        self._mark = os.path.join(layout.common_dir or layout.state_dir, _MARK)
         self._config = layout.common_dir and os.path.join(layout.common_dir, "config")
         self._layout = layout
-        self._folder: str | None = None
+        self._base: str | None = None
 
     @property
     def asks_nothing(self) -> bool:
@@ -143,19 +147,26 @@ class Trust:
         """Where it is kept. Raises `Unwritable` if the user has no folder for that, or has it in
         a worktree of this very repository, where a pull could write.
         """
-        if self._folder is None:
+        if self._base is None:
             base = _state_home()
             layout = self._layout
             tops = (layout.root, layout.tree, *(each.path for each in worktrees(layout)))
             trees = {safe_open.real_path(each) for each in tops}
             if any(os.path.commonpath([base, each]) == each for each in trees):
                 raise _unwritable(base, "it is in this repository")
-            name = _hash(os.fsencode(self.repository))[:32]
-            self._folder = os.path.join(base, "queenbee", "trusted", name)
-        return self._folder
+            self._base = os.path.join(base, "queenbee", "trusted")
+        mark = b""
+        with suppress(OSError, QueenError):
+            mark = safe_open.read(self._mark, 64)
+        # Without a mark, nothing was ever kept under this name.
+        name = _hash(os.fsencode(self.repository) + b"\0" + mark)
+        return os.path.join(self._base, name[:32])
 
     def _made(self) -> str:
-        """Makes the folder, for this user alone. Raises `OSError`, `Unwritable`."""
+        """Makes the folder, for this user alone, and the mark of this clone. Raises `OSError`,
+        `Unwritable`.
+        """
+        create_document(self._mark, f"{secrets.token_hex(16)}\n".encode())
         trusted = os.path.dirname(self.folder)
         os.makedirs(os.path.dirname(os.path.dirname(trusted)), 0o700, exist_ok=True)
         for path in (os.path.dirname(trusted), trusted, self.folder):

@@ -15,9 +15,9 @@ from queenbee.documents.sprints.executions import (
     record_scrum_result,
 )
 from queenbee.documents.sprints.sprint_bead import group_by_team, team_of
-from queenbee.errors import Conflict, InvalidInput, Unreadable
-from queenbee.store.droids import roster
+from queenbee.errors import InvalidInput, Unreadable
 from queenbee.workflows.bead_view import BeadView, kind_of
+from queenbee.workflows.locks import refuse_in_hand
 from queenbee.workflows.tracking.owner import Owner
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def set_metadata(hive: Hive, bead_id: str, settings: Sequence[str]) -> Row:
 
 def _rewritten(hive: Hive, bead_id: str, change: Callable[[Row, int], Row]) -> Row:
     row = _row(hive, bead_id)
-    _refuse_in_hand(hive, bead_id)
+    refuse_in_hand(hive, bead_id)
     # Before the lock: loading the models takes longer than everything under it, and matching the
     # patterns of an `output_schema`, which anyone may write, can take forever.
     changed = change(row, hive.now_ms())
@@ -133,25 +133,6 @@ def _rewritten(hive: Hive, bead_id: str, change: Callable[[Row, int], Row]) -> R
         if changed != current:
             hive.issues.put(tx, changed)
     return changed
-
-
-def _refuse_in_hand(hive: Hive, bead_id: str) -> None:
-    """Raises `Conflict` for a bead that a team works on, whoever asks: only the `queen start` that
-    looks after it records what was made and judged.
-    """
-    entries = [
-        each
-        for each in roster.of_issue(hive.layout, bead_id)
-        if each.team and not each.is_looked_after_here
-    ]
-    if not entries:
-        return
-    held = hive.assignments.active(bead_id)
-    if any(each.is_judged or (held is not None and held.droid == each.name) for each in entries):
-        raise Conflict(
-            f"{bead_id} is in the hands of queen start, which alone records its history",
-            hint=f"wait until it has ended: {suggested('queen bead show', bead_id)}",
-        )
 
 
 def _changed(row: Row, what: What, entry: dict[str, Any], now_ms: int) -> Row:

@@ -82,8 +82,10 @@ def complete(  # noqa: PLR0913 - by name
     checked: VerificationRecord | None = None,
     landed: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    bead: BeadFile | None = None,
 ) -> Completion:
-    """Runs the checks of an issue that the actor may complete, and completes it if they pass.
+    """Runs the checks of an issue that the actor may complete, and completes it if they pass; those
+    of its Ralph bead as it is given, or else in its file.
 
     With `unverified` no check runs, and the reason, which is then required, is recorded instead.
     With `checked`, a record of `check` that passed, none runs either. `landed` is the commit
@@ -93,21 +95,26 @@ def complete(  # noqa: PLR0913 - by name
     """
     hive.look({"issue_id": issue_id, "reason": reason})  # Before the checks, which take minutes.
     because = _reason_against_checks(issue_id, reason) if unverified else None
+    if unverified and (roster.acting(hive.layout) or roster.of_tree(hive.layout)):
+        raise NotYours(
+            f"no agent that queen start looks after completes {issue_id} without its checks",
+            hint=f"make them pass, or give it back: {suggested('queen release', issue_id)}",
+        )
     done = hive.issues.completion(issue_id)
     if done is not None and done.droid == hive.actor and hive.assignments.active(issue_id) is None:
         return Completion(done)
     assignment = hive.assignments.check_ending(issue_id)
     if checked is not None and checked["verdict"] in GOOD:
-        if bead := _open_bead(hive, assignment):
-            update_meta(bead, running.bead_folders(hive), status="completed")
+        if found := _open_bead(hive, assignment):
+            update_meta(found, running.bead_folders(hive), status="completed")
         record: VerificationRecord | None = checked
     else:
         completed = partial(
             complete_bead, waits_for=running.waits_for(hive), unverified_because=because
         )
         runner = running.check_runner(hive, env, on_progress=on_progress)
-        bead = _open_bead(hive, assignment)
-        record = _verified(hive, issue_id, bead, runner, completed, because)
+        found = _open_bead(hive, assignment, bead)
+        record = _verified(hive, issue_id, found, runner, completed, because)
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
     return end(hive, issue_id, _reason(record, reason), record, landed=landed)
@@ -130,8 +137,10 @@ def check(
     env: Mapping[str, str],
     on_progress: Callable[[Progress], None] | None = None,
     of: str | None = None,
+    bead: BeadFile | None,
 ) -> VerificationRecord | None:
-    """Returns the record of the checks of an issue that is to be completed; None if it has none.
+    """Returns the record of the checks of an issue that is to be completed, and of its Ralph bead
+    as it is given; None if it has none.
 
     Completes nothing: `complete` does, with this record. The issue is one that the actor may end,
     or that the droid `of` has. Raises as `complete` does.
@@ -141,7 +150,7 @@ def check(
         raise NotYours(f"{issue_id} is not assigned to {of}", hint="queen issue assignments")
     checked = partial(verify_to_complete, waits_for=running.waits_for(hive))
     runner = running.check_runner(hive, env, on_progress=on_progress)
-    return _verified(hive, issue_id, hive.documents.find_bead(issue_id), runner, checked)
+    return _verified(hive, issue_id, bead, runner, checked)
 
 
 def end(
@@ -241,9 +250,11 @@ def judged_first(issue_id: str) -> Conflict:
     )
 
 
-def _open_bead(hive: Hive, assignment: Assignment) -> BeadFile | None:
+def _open_bead(
+    hive: Hive, assignment: Assignment, given: BeadFile | None = None
+) -> BeadFile | None:
     """Returns the Ralph bead of an issue, if it has one that is not completed yet."""
-    bead = hive.documents.find_bead(assignment.issue_id)
+    bead = given or hive.documents.find_bead(assignment.issue_id)
     return None if bead is None or _was_completed(hive, bead, assignment) else bead
 
 

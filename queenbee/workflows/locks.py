@@ -1,4 +1,5 @@
-"""Locks of a hive that documents need: one to rewrite them, and one for each loop over a bead.
+"""Who keeps others from the documents of a hive: a lock to rewrite them, one for each loop over a
+bead, and a `queen start` that has a bead in hand.
 
 A gate may run several times at once; its lock is shared, and only says that a run goes on.
 """
@@ -12,9 +13,11 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.checks.verification import slug
+from queenbee.core.text import suggested
 from queenbee.documents.folders import lock_path, run_lock_path
-from queenbee.errors import Busy, Unwritable
+from queenbee.errors import Busy, Conflict, Unwritable
 from queenbee.store import creating, safe_open
+from queenbee.store.droids import roster
 from queenbee.store.lock import LongLock, is_held
 
 if TYPE_CHECKING:
@@ -90,6 +93,25 @@ def gate_runs(hive: Services, workflow_id: str, phase_id: str) -> Iterator[None]
 def gate_is_running(hive: Services, workflow_id: str, phase_id: str) -> bool:
     """Returns whether a run of a gate goes on, as far as this machine can tell; writes nothing."""
     return is_held(_run_lock(hive, f"{workflow_id}/{phase_id}"))
+
+
+def refuse_in_hand(hive: Services, bead_id: str) -> None:
+    """Raises `Conflict` for a bead that a team works on, whoever asks: only the `queen start` that
+    looks after it records what was made and judged.
+    """
+    entries = [
+        each
+        for each in roster.of_issue(hive.layout, bead_id)
+        if each.team and not each.is_looked_after_here
+    ]
+    if not entries:
+        return
+    held = hive.assignments.active(bead_id)
+    if any(each.is_judged or (held is not None and held.droid == each.name) for each in entries):
+        raise Conflict(
+            f"{bead_id} is in the hands of queen start, which alone records its history",
+            hint=f"wait until it has ended: {suggested('queen bead show', bead_id)}",
+        )
 
 
 def _run_lock(hive: Services, name: str) -> str:

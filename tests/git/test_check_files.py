@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hives import COMMAND, QuickQueen, Ran, commit_file, git
+from hives import COMMAND, Queen, QuickQueen, Ran, commit_file, git
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +33,22 @@ GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"
         ("npm test", "package.json"),
         ("echo 'not closed; ./a.sh", "a.sh"),
         ("true # ./a.sh", "a.sh"),
+        ("make -C sub test", "sub/Makefile"),
+        ("cd ./sub && make", "sub/Makefile"),
+        ("./t/run", "t"),
+        ("for each in checks/*.sh; do sh $each; done", "checks/a.sh"),
+        ("python3 -m chk", "chk.py"),
+        ("python3 -m chk", "chk/__main__.py"),
+        ("python3 -m chk.all", "chk/__init__.py"),
+        ("python3 -mpytest", "pytest.py"),
+        ("pytest", "pyproject.toml"),
+        ("pytest tests", "tests/conftest.py"),
+        ("cargo test", ".cargo/config.toml"),
+        ("go test ./...", "go.work"),
+        ("uv run pytest", "uv.toml"),
+        ("", "sub/.gitattributes"),
+        ("", ".husky/pre-commit"),
+        ("", ".mcp.json"),
         ("", ".github/workflows/ci.yml"),
         ("", ".gitlab-ci.yml"),
         ("", ".claude/agents/qa.md"),
@@ -47,6 +63,19 @@ def test_a_file_that_the_check_runs_and_a_workflow_are_of_the_check(
 @pytest.mark.parametrize("command", ["pytest tests", "make test", "cat ../run-tests /run-tests"])
 def test_a_test_is_not(command: str) -> None:
     assert check_files([command], ["tests/test_x.py", "docs/Makefile", "run-tests"]) == []
+
+
+def test_what_a_link_leads_to_is_of_the_check_too(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "t").symlink_to("there")
+    (tmp_path / "run").symlink_to("t/run")
+    (tmp_path / "loop").symlink_to("loop")
+    files = ["t", "t/run", "there/run", "run"]
+    assert check_files(["./run ./loop/x"], files, str(tmp_path)) == sorted(files)
+
+
+def test_a_pattern_names_no_file_in_another_folder() -> None:
+    assert check_files(["sh checks/*.sh"], ["x/checks/a.sh", "checks/x/a.sh", "a.sh"]) == []
 
 
 @given(st.text(), st.lists(st.text()))
@@ -96,6 +125,89 @@ def told(quick: QuickQueen) -> list[list[str]]:
     return [each["check_files"] for each in mail if "check_files" in each]
 
 
+class TestWhatGitDoesNotHave:
+    """A file that only one worktree has takes no check away, nor that of others."""
+
+    def begin(self, repo: Path, tree: Path, check: str, **files: str) -> None:
+        commit_file(repo, SETTINGS, f"[land]\ncheck = '{check}'\n")
+        for path, text in files.items():
+            commit_file(repo, path.replace("_", "."), text)
+        git(tree, "merge", "-q", "main")
+
+    def ignored(self, tree: Path, path: str, text: str) -> None:
+        """Makes a file of which `git status` says nothing."""
+        exclude = Path(git(tree, "rev-parse", "--git-path", "info/exclude").strip())
+        exclude.parent.mkdir(exist_ok=True)
+        with (tree / exclude).open("a") as file:
+            file.write(f"/{path}\n")
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text)
+
+    @pytest.mark.parametrize(
+        ("check", "path"),
+        [
+            ("make -s test", "GNUmakefile"),
+            ("cd . && make -s test", "makefile"),
+            ("python3 -m chk", "chk/__init__.py"),
+            ("python3 -m chk", "chk/__main__.py"),
+            ("python3 -m unittest chk", "chk/__init__.py"),
+            ("python3 -m unittest chk", "unittest/__main__.py"),
+            ("pytest", "conftest.py"),
+            ("tox", "pyproject.toml"),
+        ],
+    )
+    def test_is_not_read_in_place_of_what_it_has(
+        self, quick: QuickQueen, repo: Path, tree: Path, check: str, path: str
+    ) -> None:
+        self.begin(repo, tree, check, Makefile="test:\n\tfalse\n", chk_py="1 / 0\n", tox_ini="")
+        self.ignored(tree, path, "test:\n\ttrue\n" if "make" in path.lower() else "")
+        commit_file(tree, "code.txt", "bad\n")
+        assert git(tree, "status", "--porcelain") == ""
+        done = landing(quick, tree)
+        assert (done.code, f"what git does not have: {path}" in done.err) == (5, True)
+
+    def test_nor_what_the_branch_only_stopped_tracking(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        git(tree, "merge", "-q", "main")
+        git(tree, "rm", "-q", "--cached", "run-tests")
+        git(tree, "commit", "-qm", "not tracked")
+        done = landing(quick, tree)
+        assert (done.code, "what git does not have: run-tests" in done.err) == (5, True)
+
+    @pytest.mark.parametrize(
+        ("check", "path"),
+        [
+            ("make -s test", "makefile.local"),
+            ("sh ./local", "local"),
+            (".venv/bin/check", ".venv/bin/check"),
+            ("npm -v >/dev/null 2>&1; true", ".npmrc"),
+        ],
+    )
+    def test_is_read_where_there_is_nothing_else(
+        self, quick: QuickQueen, repo: Path, tree: Path, check: str, path: str
+    ) -> None:
+        self.begin(repo, tree, check, Makefile="test:\n\t@true\n", package_json="{}")
+        self.ignored(tree, path, "#!/bin/sh\n")
+        (tree / path).chmod(0o755)
+        commit_file(tree, "code.txt", "good\n")
+        assert landing(quick, tree).code == 0
+
+    def test_judges_no_branch_of_another(
+        self, quick: QuickQueen, queen: Queen, repo: Path, tree: Path, tmp_path: Path
+    ) -> None:
+        self.begin(repo, tree, "sleep 2; make -s test", Makefile="test:\n\ttest ! -e bad.txt\n")
+        other = tmp_path / "api"
+        git(repo, "worktree", "add", "-q", str(other), "-b", "api")
+        self.ignored(tree, "GNUmakefile", "test:\n\ttrue\n")
+        commit_file(tree, "code.txt", "x\n")
+        commit_file(other, "bad.txt", "x\n")
+        first = queen.start("land", as_="ui", cwd=tree)
+        assert quick("land", as_="api", cwd=other).code == 1
+        first.communicate(timeout=60)
+        assert first.returncode == 5
+
+
 class TestShown:
     @pytest.mark.parametrize("path", ["run-tests", ".github/workflows/ci.yml"])
     def test_it_is_named_and_the_person_is_told_once(
@@ -112,6 +224,14 @@ class TestShown:
         commit_file(tree, "more.txt", "x\n")
         done = landing(quick, tree, "--json")
         assert (done.json["landing"]["check_files"], len(told(quick))) == ([], 1)
+
+    def test_hooks_in_the_folder_that_git_knows_are_of_the_check(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        git(repo, "config", "core.hooksPath", "tools/hooks/")
+        commit_file(tree, "tools/hooks/post-merge", "#!/bin/sh\n")
+        done = landing(quick, tree, "--json")
+        assert done.json["landing"]["check_files"] == ["tools/hooks/post-merge"]
 
     def test_of_the_settings_only_those_of_landing_are(
         self, quick: QuickQueen, repo: Path, tree: Path

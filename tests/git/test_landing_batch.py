@@ -573,3 +573,47 @@ class TestThePace:
         assert not self.pace(tmp_path).gives_way(25.0, 1, 8)
         pace = self.pace(tmp_path)
         assert [pace.gives_way(15.0, 1, 1) for _ in range(2)] == [True, False]
+
+
+class TestHooks:
+    """Hooks that git tracks, and what they run, are of whichever branch is checked out."""
+
+    @pytest.fixture(autouse=True)
+    def _tracked(self, team: Team, repo: Path, trees: list[Path]) -> None:
+        commit_file(repo, ".githooks/post-merge", "#!/bin/sh\n. ./on-merge\n")
+        (repo / ".githooks" / "post-merge").chmod(0o755)
+        commit_file(repo, "on-merge", ":\n")
+        git(repo, "commit", "-qam", "hooks")
+        for tree in trees:
+            git(tree, "merge", "-q", "main")
+        git(repo, "config", "core.hooksPath", ".githooks")
+        team.queen.env |= {"GH_TOKEN": "secret", "SSH_AUTH_SOCK": "secret"}
+
+    def ran_in(self, tree: Path, log: Path) -> list[str]:
+        """Returns what a hook said that ran in a worktree."""
+        said = log.read_text().splitlines() if log.exists() else []
+        return [each for each in said if each.startswith(f"{tree} ")]
+
+    def says(self, log: Path) -> str:
+        return f'echo "$PWD ${{GH_TOKEN-}}${{SSH_AUTH_SOCK-}}" >> {log}\n'
+
+    def test_of_another_branch_get_no_tokens(
+        self, team: Team, repo: Path, trees: list[Path], tmp_path: Path
+    ) -> None:
+        log = tmp_path / "hooks"
+        commit_file(trees[2], "on-merge", self.says(log))
+        done = team.finish(team.start(trees[:3]))
+        assert [code for code, _ in done] == [0, 0, 0], done
+        assert self.ran_in(trees[1], log) == [f"{trees[1]} "]
+        assert self.ran_in(repo, log) == [f"{repo} secretsecret"]
+
+    def test_that_a_branch_changes_land_in_a_step_of_their_own(
+        self, team: Team, repo: Path, trees: list[Path], tmp_path: Path
+    ) -> None:
+        log = tmp_path / "hooks"
+        commit_file(trees[2], ".githooks/post-merge", f"#!/bin/sh\n{self.says(log)}")
+        done = team.finish(team.start(trees[:3]))
+        assert [code for code, _ in done] == [0, 0, 0], done
+        assert "secret" not in "".join(self.ran_in(trees[1], log))
+        assert "together with" not in done[2][1]
+        assert "changes the check: .githooks/post-merge" in done[2][1]

@@ -356,3 +356,25 @@ def test_when_all_is_done_it_says_so_and_succeeds(
         0,
         True,
     )
+
+
+@pytest.mark.parametrize("strategy", ["merge", "squash"])
+def test_a_title_or_a_branch_with_a_secret_is_in_no_message(
+    quick: QuickQueen, repo: Path, tmp_path: Path, strategy: str
+) -> None:
+    row = {"id": "q-9", "title": f"use {KEY}", "status": "open"}
+    write_lines(repo / ".beads" / "issues.jsonl", row)
+    quick("config", "set", "land.strategy", strategy)
+    tree = tmp_path / "tree"
+    git(repo, "worktree", "add", "-q", "-b", f"{KEY}-0", str(tree))
+    assert quick("claim", "q-9", as_="api", cwd=tree).code == 0
+    for number in range(2):
+        for name in "ab":
+            commit_file(tree, f"{name}{number}.txt", "x\n")
+        commit_file(repo, f"late{number}.txt", "x\n")
+        landed = quick("land", "--unchecked", as_="api", cwd=tree)
+        assert landed.code == 0, landed
+        git(tree, "checkout", "-q", "-b", f"{KEY}-{number + 1}")
+    said = git(repo, "log", "--format=%B", "main")
+    assert KEY not in said
+    assert "q-9: (left out: it looks like a secret)" in said

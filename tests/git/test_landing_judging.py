@@ -159,3 +159,60 @@ def test_the_check_of_this_machine_counts_in_place_of_all(
     git(repo, "config", "queenbee.check", named(log, "machine"))
     assert landing(quick, tree).code == 0
     assert log.read_text() == "machine\n"
+
+
+class TestAnotherHive:
+    """It moves no branch and no worktree of a repository that has a hive of its own."""
+
+    @pytest.fixture
+    def other(self, repo: Path, quick: QuickQueen, tmp_path: Path) -> Path:
+        quick("config", "set", "land.check", "false")
+        git(repo, "add", "-A")
+        git(repo, "commit", "-qm", "a hive")
+        beads = tmp_path / "other" / ".beads"
+        beads.mkdir(parents=True)
+        return beads
+
+    @pytest.mark.parametrize("how", ["option", "variable", "nested", "link"])
+    def test_lands_nothing(
+        self, repo: Path, queen: Queen, tmp_path: Path, other: Path, how: str
+    ) -> None:
+        tree, more = begin(repo, tmp_path), list[str]()
+        env = {"QUEEN_ALLOW_OUTSIDE": "1"}
+        if how == "option":
+            more = ["--beads-dir", str(other)]
+        elif how == "variable":
+            env["BEADS_DIR"] = str(other)
+        elif how == "nested":
+            (repo / "sub" / ".beads").mkdir(parents=True)
+            more = ["--beads-dir", str(repo / "sub" / ".beads")]
+        else:
+            (repo / ".beads").rename(repo / "moved")
+            (repo / ".beads").symlink_to(other)
+        before = git(repo, "rev-parse", "main")
+        refused = queen(*more, "land", "--unchecked", as_="one", cwd=tree, env=env)
+        assert (refused.code, "is not the hive of this repository" in refused.err) == (5, True)
+        assert git(repo, "rev-parse", "main") == before
+
+    def test_makes_removes_and_moves_no_worktree(
+        self, repo: Path, queen: Queen, tmp_path: Path, other: Path
+    ) -> None:
+        tree, more = begin(repo, tmp_path), ("--beads-dir", str(other), "--as", "two")
+        for command in (["add", "two"], ["remove", "one", "--force"]):
+            refused = queen(*more, "worktree", *command, cwd=repo)
+            assert (refused.code, "is not the hive" in refused.err) == (5, True), refused
+        git(tree, "reset", "-q", "--hard", "main")
+        commit_file(repo, "late.txt", "x\n")
+        (other / "issues.jsonl").write_text('{"id": "x-1", "title": "x", "status": "open"}\n')
+        assert queen(*more, "next", cwd=tree).code == 0
+        assert not (tree / "late.txt").exists()
+
+    def test_lands_what_has_no_hive_of_its_own(
+        self, repo: Path, queen: Queen, tmp_path: Path
+    ) -> None:
+        git(repo, "rm", "-q", "-r", "--cached", "--ignore-unmatch", ".beads")
+        (repo / ".beads").rename(tmp_path / ".beads")
+        tree = begin(repo, tmp_path)
+        more = ("--beads-dir", str(tmp_path / ".beads"))
+        landed = queen(*more, "land", "--unchecked", as_="one", cwd=tree)
+        assert landed.code == 0, landed

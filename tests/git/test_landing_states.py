@@ -544,6 +544,18 @@ class TestWhatTheCheckSaw:
         with pytest.raises(NotLanded, match=r"have changed: README\.md"):
             landed(trees.one, check="grep -q good README.md")
 
+    @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+    def test_such_a_change_is_not_overwritten_by_what_the_target_has(
+        self, repo: Path, tmp_path: Path, flag: str
+    ) -> None:
+        trees = Trees(repo, tmp_path)
+        git(trees.one, "update-index", flag, "README.md")
+        (trees.one / "README.md").write_text("mine\n")
+        commit_file(repo, "README.md", "theirs\n")
+        with pytest.raises(NotLanded):
+            landed(trees.one)
+        assert (trees.one / "README.md").read_text() == "mine\n"
+
     def test_is_the_submodule_that_lands(self, repo: Path, tmp_path: Path) -> None:
         sub = tmp_path / "sub"
         git(tmp_path, "init", "-q", str(sub))

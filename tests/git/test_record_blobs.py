@@ -15,6 +15,7 @@ from queenbee.git.landed import commit_records
 from queenbee.workflows.running import bead_folders
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+ESCAPED = TOKEN.replace("g", "\\u0067")
 
 
 @pytest.fixture
@@ -63,6 +64,13 @@ def test_only_records_are_committed_and_their_bytes(hive: Hive, repo: Path) -> N
         ({"id": "q-2", "title": f"use {TOKEN}"}, "line 2: the title seems to hold a secret"),
         (b"<<<<<<< HEAD", "line 2 is no record"),
         ('{"id": "q-2", "title": "half', "line 2 is no record"),
+        (f'{{"id": "q-2", "title": "{ESCAPED}"}}', "line 2: the title seems to hold a secret"),
+        ({"id": "q-2", "x": {TOKEN: 1}}, "line 2: the row seems to hold a secret"),
+        (f'{{"id": "q-2", "x": {{"{ESCAPED}": 1}}}}', "line 2: the row seems to hold a secret"),
+        ({"id": "q-2", "seen_at": TOKEN}, "line 2: the row seems to hold a secret"),
+        ({"id": "q-2", "metadata": {"password": "hunter2Zq9x"}}, "line 2: the row seems to hold"),
+        (f'{{"id": "q-2", "title": "{TOKEN}", "title": "x"}}', "line 2 is no record: a field is"),
+        (f'{{"id": "q-2", "x": {{"a": "{ESCAPED}", "a": ""}}}}', "line 2 is no record: a field is"),
     ],
 )
 def test_a_line_that_is_not_a_record_or_holds_a_secret_keeps_its_file_out(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hives import commit_file, git
+from hives import QuickQueen, commit_file, git
 
 from queenbee import Hive
 from queenbee.errors import Conflict, ExternalFailure
@@ -140,15 +140,51 @@ def test_what_is_typed_in_between_is_refused_and_not_overwritten(
     assert kept(tree, "a.txt", "unfinished/work-2") == "second, while it was kept\n"
 
 
-def test_an_ignored_file_in_the_way_is_not_overwritten(hive: Hive, tree: Path) -> None:
-    git(tree, "rm", "-q", "a.txt")
-    (tree / ".gitignore").write_text("a.txt\n")
-    git(tree, "add", ".gitignore")
-    git(tree, "commit", "-qm", "ignore it")
-    (tree / "a.txt").write_text("a secret of mine\n")
-    with pytest.raises(ExternalFailure, match=r"a\.txt"):
+class TestWhatGitIgnores:
+    """It is kept where the commit has a file in its place."""
+
+    @pytest.fixture(autouse=True)
+    def _ignoring(self, hive: Hive, tree: Path) -> None:
+        git(tree, "rm", "-q", "a.txt")
+        (tree / ".gitignore").write_text("a.txt\n")
+        git(tree, "add", ".gitignore")
+        git(tree, "commit", "-qm", "ignore it")
+
+    def test_a_file_is_kept(self, hive: Hive, tree: Path) -> None:
+        (tree / "a.txt").write_text("a secret of mine\n")
+        found = put_back(hive, tree, "refs/heads/main")
+        assert (found.branch, found.files) == ("unfinished/work", ["a.txt"])
+        assert_back(tree, "main")
+        assert kept(tree, "a.txt") == "a secret of mine\n"
+
+    def test_a_folder_is_kept(self, hive: Hive, tree: Path) -> None:
+        (tree / "a.txt").mkdir()
+        for name in ("one", "two"):
+            (tree / "a.txt" / name).write_text(f"{name}\n")
         put_back(hive, tree, "refs/heads/main")
-    assert (tree / "a.txt").read_text() == "a secret of mine\n"
+        assert_back(tree, "main")
+        assert (kept(tree, "a.txt/one"), kept(tree, "a.txt/two")) == ("one\n", "two\n")
+
+    def test_nothing_of_it_is_overwritten_by_the_next_issue(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        git(tree, "checkout", "-q", "-B", "ui", "main~1")
+        (tree / "a.txt").write_text("mine\n")
+        git(repo, "config", "core.excludesFile", str(repo / ".git" / "ignored"))
+        (repo / ".git" / "ignored").write_text("a.txt\n")
+        quick("issue", "new", "do it", as_="lead")
+        assert git(tree, "status", "--porcelain", "--", "a.txt") == ""
+        assert quick("next", as_="ui", cwd=tree).code == 0
+        assert (tree / "a.txt").read_text() == "mine\n"
+        (tree / "a.txt").unlink()
+        assert quick("next", as_="ui", cwd=tree).code == 0
+
+    def test_a_repository_is_in_the_way(self, hive: Hive, tree: Path) -> None:
+        git(tree, "init", "-q", "a.txt")
+        commit_file(tree / "a.txt", "x.txt", "x\n")
+        with pytest.raises(Conflict, match="is where ui has files"):
+            put_back(hive, tree, "refs/heads/main")
+        assert (tree / "a.txt" / "x.txt").exists()
 
 
 def test_a_repository_in_it_stays(hive: Hive, tree: Path) -> None:

@@ -337,8 +337,10 @@ def test_it_refuses_what_would_be_lost_and_force_keeps_the_branch(tree: Path) ->
     with pytest.raises(Conflict, match=r"draft\.txt"):
         remove(opened(tree), "ui")
     assert (path / "draft.txt").exists()
-    assert remove(opened(tree), "ui", force=True).keeps_branch
-    assert branches(tree) == ["main", "ui"]
+    removed = remove(opened(tree), "ui", force=True)
+    assert (removed.keeps_branch, removed.kept) == (True, "unfinished/repo-ui")
+    assert branches(tree) == ["main", "ui", "unfinished/repo-ui"]
+    assert git(tree, "show", "unfinished/repo-ui:draft.txt") == "x"
 
 
 def test_it_refuses_commits_on_no_branch_and_force_keeps_them(tree: Path) -> None:
@@ -368,6 +370,52 @@ def test_it_refuses_a_repository_in_it_with_commits_of_its_own(tree: Path) -> No
     git(own, "fetch", "-q", "origin")
     remove(opened(tree), "ui")
     assert not path.exists()
+
+
+def test_it_refuses_a_repository_in_it_with_what_is_not_committed(tree: Path) -> None:
+    commit_file(tree, ".gitignore", "vendor/\n")
+    path = Path(add(opened(tree), "ui").path)
+    own = path / "vendor" / "x"
+    git(tree, "clone", "-q", str(tree), str(own))
+    (own / "typed.txt").write_text("typed\n")
+    for leave in (lambda: remove(opened(tree), "ui"), lambda: abandon(opened(tree), str(path))):
+        with pytest.raises(Conflict, match=r"what is not committed: .*vendor/x"):
+            leave()
+    (own / "typed.txt").unlink()
+    remove(opened(tree), "ui")
+    assert not path.exists()
+
+
+def test_it_refuses_a_bare_repository_with_commits_of_its_own(tree: Path) -> None:
+    commit_file(tree, ".gitignore", "vendor/\n")
+    path = Path(add(opened(tree), "ui").path)
+    git(tree, "init", "-q", "--bare", str(path / "vendor" / "x.git"))
+    git(tree, "push", "-q", str(path / "vendor" / "x.git"), "main")
+    with pytest.raises(Conflict, match=r"commits that no remote has: .*vendor/x\.git"):
+        remove(opened(tree), "ui")
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_it_refuses_changes_that_git_was_told_not_to_see(tree: Path, flag: str) -> None:
+    commit_file(tree, "local.cfg", "theirs\n")
+    path = Path(add(opened(tree), "ui").path)
+    git(path, "update-index", flag, "local.cfg")
+    (path / "local.cfg").write_text("mine\n")
+    with pytest.raises(Conflict, match=r"told not to look at changes in .*local\.cfg") as refusal:
+        remove(opened(tree), "ui")
+    assert "update-index --no-skip-worktree local.cfg" in str(refusal.value.hint)
+    assert abandon(opened(tree), str(path)).kept == "unfinished/repo-ui"
+    assert git(tree, "show", "unfinished/repo-ui:local.cfg") == "mine\n"
+
+
+def test_it_names_what_git_ignored_there(quick: QuickQueen, tree: Path) -> None:
+    commit_file(tree, ".gitignore", ".env\nbuild/\n")
+    path = Path(add(opened(tree), "ui").path)
+    (path / "build").mkdir()
+    (path / "build" / "x").write_text("x\n")
+    (path / ".env").write_text("x\n")
+    said = quick("worktree", "remove", "ui", cwd=tree).out
+    assert "gone with it, ignored by git: .env, build/" in said
 
 
 def test_it_refuses_a_git_command_that_is_under_way(tree: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bead_files import put_bead, ralph_bead
-from hives import QuickQueen, commit_file, git
+from hives import Queen, QuickQueen, commit_file, git
 from teams import WORKS, Team
 
 from queenbee.store.git_files.host_tokens import NAMES, RUNNERS, for_a_landing, without_tokens
@@ -75,7 +75,35 @@ class TestTheCheckOfALanding:
         assert quick("land", "--check", "make test", as_="ui", cwd=tree).code == 0
 
 
-@pytest.mark.parametrize("name", [*sorted(RUNNERS), "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"])
+ALIKE = (
+    "GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS", "npm_config_script_shell", "NPM_CONFIG_PREFIX",
+    "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER", "BASH_FUNC_test%%",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "check"),
+    [
+        ("CDPATH", "/tmp/nowhere/..", "cd {sub} && sh t.sh"),
+        ("SHELLOPTS", "noexec", "bash {sub}/t.sh"),
+    ],
+)
+def test_no_option_of_a_shell_lets_a_check_pass(
+    queen: Queen, repo: Path, tmp_path: Path, name: str, value: str, check: str
+) -> None:
+    commit_file(repo, f"{tmp_path.name}/t.sh", "exit 1\n")
+    other = tmp_path / "other" / tmp_path.name
+    other.mkdir(parents=True)
+    (other / "t.sh").write_text("exit 0\n")
+    git(repo, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+    commit_file(tmp_path / "ui", "x.txt", "x\n")
+    value = str(other.parent) if name == "CDPATH" else value
+    command = check.format(sub=tmp_path.name)
+    done = queen("land", "--check", command, as_="ui", cwd=tmp_path / "ui", env={name: value})
+    assert done.code == 1, done
+
+
+@pytest.mark.parametrize("name", [*sorted(RUNNERS), *ALIKE])
 def test_no_option_of_a_runner_reaches_the_check_of_a_landing(tmp_path: Path, name: str) -> None:
     env = {name: "x", "PATH": "/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
     assert for_a_landing(env, str(tmp_path)).keys() == {"PATH", "HOME"}

@@ -152,6 +152,17 @@ class TestAnAgent:
         assert ran.code == 0, ran
         assert mine.read_text() == "mine\n"
 
+    def test_that_puts_a_link_in_place_of_the_folder_of_logs_writes_nothing_there(
+        self, team: Team
+    ) -> None:
+        team.issues(1)
+        mine = team.bin / "mine"
+        mine.mkdir()
+        folder = roster.folder(team.hive().layout)
+        swaps = f"[ -L {folder} ] || {{ mv {folder} {folder}.old; ln -s {mine} {folder}; }}\n"
+        team.start("ui", "--agent", team.agent(f"{swaps}{WORKS}"))
+        assert os.listdir(mine) == []
+
     def test_that_ignores_signals_holds_nobody_up(self, team: Team) -> None:
         team.issues(4)
         impatient(team)

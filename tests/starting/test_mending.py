@@ -118,6 +118,51 @@ def test_a_git_at_work_keeps_its_lock(team: Team) -> None:
     assert "git is at work in" in ran.out + ran.err
 
 
+class TestAnotherFolder:
+    """What git's settings of a worktree name in its place is nobody's to write to."""
+
+    LEADS = "git config extensions.worktreeConfig true; git config --worktree core.worktree "
+
+    @pytest.fixture
+    def precious(self, tmp_path: Path) -> Path:
+        folder = tmp_path / "precious"
+        folder.mkdir()
+        (folder / "README.md").write_text("precious\n")
+        (folder / "other.txt").write_text("precious\n")
+        return folder
+
+    def assert_precious(self, precious: Path) -> None:
+        found = {each.name: each.read_text() for each in precious.iterdir()}
+        assert found == {"README.md": "precious\n", "other.txt": "precious\n"}
+
+    @pytest.mark.parametrize("status", [0, 1])
+    def test_an_agents_worktree_is_brought_home(
+        self, team: Team, precious: Path, status: int
+    ) -> None:
+        team.issues(2)
+        leads = f"[ $QUEEN_ISSUE = x-2 ] || {{ {self.LEADS}{precious}; exit {status}; }}"
+        ran = team.start("ui", "--agent", team.agent(f"{WORKS}{leads}\n"))
+        assert "core.worktree in git's settings of" in ran.out
+        assert "x-2" in team.done()
+        self.assert_precious(precious)
+
+    def test_a_persons_commands_refuse_it(self, team: Team, precious: Path) -> None:
+        team.issues(1)
+        assert team.queen("worktree", "add", "ui").code == 0
+        tree = team.repo.parent / "repo-ui"
+        (tree / "new.txt").write_text("new\n")
+        git(tree, "config", "extensions.worktreeConfig", "true")
+        git(tree, "config", "--worktree", "core.worktree", str(precious))
+        for words in (("land", "-m", "all"), ("land",)):
+            done = team.queen(*words, cwd=tree)
+            assert (done.code, "alone say core.worktree" in done.err) == (5, True), done
+        for force in ((), ("--force",)):
+            done = team.queen("worktree", "remove", "ui", *force)
+            assert (done.code, "alone say core.worktree" in done.err) == (5, True), done
+        assert (tree / "new.txt").exists()
+        self.assert_precious(precious)
+
+
 class TestBeforeAnIssue:
     """What is in the worktree and is not on the main branch lands with no other issue."""
 
@@ -185,3 +230,23 @@ class TestBeforeAnIssue:
             assert "was set aside as" in ran.out
         else:
             assert git(team.repo, "show", "unfinished/x-1-ui:a.txt") == "b\n"
+
+    def test_what_git_ignores_is_kept_where_main_has_a_file_now(self, team: Team) -> None:
+        (team.repo / ".gitignore").write_text("*.ign\n")
+        team.issues(1)
+        assert team.start("ui", "--agent", team.agent(WORKS)).code == 0
+        tree = team.repo.parent / "repo-ui"
+        (tree / "a.ign").write_text("mine\n")
+        git(tree, "init", "-q", "b.ign")
+        (tree / "b.ign" / "x").write_text("x\n")
+        for name in ("a.ign", "b.ign"):
+            (team.repo / name).write_text("tracked\n")
+            git(team.repo, "add", "-f", name)
+        assert team.queen("issue", "new", "more", "--id", "x-2", as_="lead").code == 0
+        git(team.repo, "commit", "-qam", "track them")
+        ran = team.start("ui", "--agent", team.agent(WORKS))
+        assert (ran.code, team.done()) == (0, {"x-1": ["ui"], "x-2": ["ui"]}), ran
+        (kept,) = git(team.repo, "branch", "--list", "unfinished/*", "--format=%(refname)").split()
+        assert git(team.repo, "show", f"{kept}:a.ign") == "mine\n"
+        assert (tree.parent / "repo-ui.set-aside-1" / "x").exists()
+        assert (tree / "a.ign").read_text() == "tracked\n"

@@ -151,3 +151,68 @@ def test_another_name_is_taken_where_a_person_has_a_branch_of_that_name(team: Te
     git(team.repo, "branch", "amber")
     ran = team.start("--agent", team.agent(WORKS), "--size", "1")
     assert (ran.code, team.done()) == (0, {"x-1": ["birch"]}), ran
+
+
+FAILS = '{"status": "fail", "message": "no"}'
+
+
+class TestAnAgentOutsideOfItsWorktree:
+    """Its environment, its name and its folder may say anything: its process tells."""
+
+    def tried(self, team: Team, text: str) -> str:
+        """Returns what an agent printed that tries something in place of its issue."""
+        team.issues(1)
+        ran = team.start("amber", "--agent", team.agent(f'exec > "$0.tried" 2>&1\n{text}exit 1\n'))
+        assert ran.code == 1, ran
+        return (team.bin / "agent.tried").read_text()
+
+    @pytest.mark.parametrize("who", ["", "unset QUEEN_DROID\n", "QUEEN_DROID=ann\n"])
+    def test_lands_no_work_of_a_person(self, team: Team, precious: Path, who: str) -> None:
+        tried = self.tried(team, f"cd {precious}\n{who}queen land -m steal\n")
+        assert f"it lands nothing from {precious}" in tried
+        assert not (team.repo / "draft.txt").exists()
+        assert git(precious, "status", "--porcelain") == "?? typed.txt\n"
+
+    @pytest.mark.linux
+    def test_lands_none_without_its_environment_and_its_group(
+        self, team: Team, precious: Path
+    ) -> None:
+        text = f'cd {precious}; setsid -w env -i PATH="$PATH" HOME=/ queen land -m steal\n'
+        assert "it lands nothing from" in self.tried(team, text)
+        assert not (team.repo / "draft.txt").exists()
+
+    def test_lands_no_bead_by_a_worktree_that_it_made(self, sprints: Sprints) -> None:
+        helper = f"{sprints.team.repo}-helper"
+        develops = (
+            'exec > "$0.tried" 2>&1; echo evil > evil.txt; git add -A; git commit -qm evil\n'
+            "H=$(git rev-parse HEAD); unset QUEEN_DROID; queen worktree add helper\n"
+            f"cd {helper}; git merge -q $H; queen land; queen land --as helper -m evil"
+        )
+        sprints.start(ONE, "--size", "1", develops=develops, judges=f"echo '{FAILS}'")
+        tried = (sprints.team.bin / "agent.tried").read_text()
+        assert tried.count("it lands nothing from") == 2
+        assert "evil.txt" not in git(sprints.team.repo, "ls-tree", "--name-only", "main")
+
+    def test_removes_no_worktree_but_its_own(self, team: Team, precious: Path) -> None:
+        team.queen("worktree", "add", "ui", as_="lead")
+        ui = Path(f"{team.repo}-ui")
+        (ui / "typed.txt").write_text("typed\n")
+        text = f"cd {team.repo}; unset QUEEN_DROID; for each in precious ui amber; do\n"
+        text += "queen worktree remove $each --force; done\n"
+        text += "queen worktree add helper && queen worktree remove helper\n"
+        tried = self.tried(team, text)
+        assert tried.count("whom queen start looks after, did not make") == 2
+        assert (precious / "typed.txt").exists()
+        assert (ui / "typed.txt").exists()
+        assert "removed " in tried
+        assert not Path(f"{team.repo}-helper").exists()
+
+    def test_moves_no_worktree_but_its_own(self, team: Team) -> None:
+        team.issues(2)
+        tree = Path(f"{team.repo}-mine")
+        git(team.repo, "worktree", "add", "-q", "-b", "mine", str(tree))
+        before = git(tree, "rev-parse", "HEAD")
+        commit_file(team.repo, "late.txt", "x\n")
+        agent = team.agent(f"cd {tree}; queen next --as other; exit 1\n")
+        team.start("amber", "--agent", agent, "--issues", "x-1")
+        assert git(tree, "rev-parse", "HEAD") == before

@@ -43,6 +43,7 @@ ELSEWHERE = {
     ("git/landing/joining.py", "open"): "a message in a temporary folder",
     ("git/landing/place.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/conflicts.py", "open"): "writes into a temporary folder",
+    ("git/landing/judged/checked_out.py", "os.open"): "reads files of the tree, and no links",
     ("git/landing/together/checked.py", "open"): "in a temporary folder",
     ("git/landing/together/checked.py", "os.makedirs"): "in a temporary folder",
     ("git/remote/branch.py", "os.unlink"): "git's lock of a ref, in the git directory",

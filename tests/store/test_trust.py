@@ -75,8 +75,21 @@ def test_a_worktree_shares_what_was_seen_and_another_clone_does_not(
     git(repo, "worktree", "add", "-q", str(tmp_path / "tree"))
     git(tmp_path, "clone", "-q", str(repo), str(tmp_path / "clone"))
     (tmp_path / "clone" / ".beads").mkdir(exist_ok=True)
+    shutil.copytree(repo, tmp_path / "copy")
     assert is_seen(tmp_path / "tree")
     assert not is_seen(tmp_path / "clone")
+    assert not is_seen(tmp_path / "copy")
+
+
+def test_another_clone_at_the_same_place_asks_again(repo: Path, tmp_path: Path) -> None:
+    at = tmp_path / "clone"
+    for _ in range(2):
+        git(tmp_path, "clone", "-q", str(repo), str(at))
+        (at / ".beads").mkdir(exist_ok=True)
+        assert not is_seen(at)
+        trust(at).add([TEST])
+        assert is_seen(at)
+        shutil.rmtree(at)
 
 
 def test_what_is_forgotten_asks_again(repo: Path) -> None:

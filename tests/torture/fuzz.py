@@ -28,6 +28,7 @@ from queenbee.store.codec import Unusable, encode
 from queenbee.store.files import split_lines
 from queenbee.store.layout import discover
 from queenbee.store.memory.files_memory import FilesMemory
+from queenbee.store.memory.recorded import Recorded
 from tests.torture.places import require
 
 NOW_MS = 1_734_172_200_000
@@ -151,7 +152,7 @@ def execute_on_disk(folder: str, data: bytes, later: bytes) -> None:
     with open(path, "wb") as file:
         file.write(data)
     memory = FilesMemory(layout)
-    state = memory.state("reservations")
+    state = Recorded("reservations", memory)
     state.refresh()
     with open(path, "ab") as file:
         file.write(later)

@@ -11,7 +11,7 @@ from queenbee.cli.app import command, group, tell
 from queenbee.cli.options import adopts
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable, suggested
+from queenbee.core.text import named, printable, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.git.ownership import adopt
 from queenbee.git.worktrees import worktree_care, worktree_making
@@ -113,20 +113,25 @@ def _show_removed(removed: worktree_care.Removed) -> None:
         say(f"its branch {printable(str(removed.place.branch))} has more and was kept")
     if removed.kept is not None:
         say(f"what was on no branch is kept: {suggested('git show', removed.kept)}")
+    if removed.ignored:
+        say(f"gone with it, ignored by git: {named(removed.ignored, 5)}")
     for pattern in removed.released:
         say(f"released {printable(pattern)}")
 
 
 @command("remove", show=_show_removed, example="queen worktree remove ui")
 @click.argument("name")
-@click.option("--force", is_flag=True, help="Lose what is not committed; the branch stays")
+@click.option(
+    "--force", is_flag=True, help="Whatever is in it; what is not committed is kept on a branch"
+)
 def remove(hive: Hive, name: str, force: bool) -> worktree_care.Removed:
     """Remove a worktree of which nothing would be lost
 
     NAME is that of its folder, branch or droid, or its path. It refuses if its droid has an issue
     there, if it has commits that are not on the main branch or that no branch has, files that are
-    not committed, or a repository in it with commits that no remote has. With --force, commits that
-    no branch has are kept on a branch unfinished/NAME; that repository is lost.
+    not committed, or a repository in it with commits that no remote has. With --force, such files
+    and commits that no branch has are kept on a branch unfinished/NAME; that repository is lost.
+    An agent of queen start removes only what it has made.
     """
     return worktree_care.remove(hive, name, force=force)
 

@@ -77,7 +77,7 @@ def greater_number(conflict: Conflict) -> Lines | None:
     main_is_greater = set()
     for number, lines in enumerate(zip(main, branch, strict=True)):
         texts = [*lines, *base[number : number + 1]]
-        if len({_VERSION.sub(b"\0", each.rstrip()) for each in texts}) > 1:
+        if len({_VERSION.sub(b"\0", each.rstrip()) for each in texts}) > 1 or _excludes(lines):
             return None
         for one, other, *before in zip(*map(_versions, texts), strict=True):
             if one[0] != other[0] or any(min(one[1], other[1]) < each[1] for each in before):
@@ -294,6 +294,11 @@ def _names(main: Sequence[bytes], branch: Sequence[bytes]) -> Lines:
     """Returns the names of two lists, each once; sorted if both are."""
     both = dict.fromkeys((*main, *branch))
     return sorted(both) if _is_sorted(main) and _is_sorted(branch) else list(both)
+
+
+def _excludes(lines: Sequence[bytes]) -> bool:
+    """Returns whether lines differ in a version that is not to be used: both are not."""
+    return len({*_bare(lines)}) > 1 and any(b"!=" in each for each in lines)
 
 
 def _versions(text: bytes) -> list[tuple[bytes, list[int]]]:

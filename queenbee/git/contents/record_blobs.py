@@ -3,12 +3,14 @@ that were read and understood.
 
 Anybody may write below `.beads/`: an `.env`, a dump, a draft, a line by hand. So a file is read
 once. Every line of a ledger, a segment or the tracker must be one, of a kind that this version
-knows, and no new line may hold a secret. A bead must have the bytes that QueenBee wrote last.
+knows, and no new line may hold a secret, or a field twice. A bead must have the bytes that QueenBee
+wrote last.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -16,6 +18,7 @@ import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from queenbee.core import plain_json
 from queenbee.core.command_lines import no_dash
 from queenbee.core.kinds import KINDS
 from queenbee.core.text import mentioned
@@ -159,11 +162,26 @@ def _fault(path: str, data: bytes, before: bytes) -> str:
             continue
         try:
             refuse_secrets(decode(text))
+            # Also the names of fields, and what stands under a name like `password`.
+            refuse_secrets({"row": json.dumps(_read(text), ensure_ascii=False)})
         except Unusable as error:
             return f"line {number} is no record: {error}"
         except LooksLikeSecret as error:
             return f"line {number}: {error.message.partition(';')[0]}"
     return ""
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Returns an object. Raises `Unusable` if a name is in it twice: readers see one value alone,
+    and git has both.
+    """
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise Unusable("a field is in it twice")
+    return fields
+
+
+_read = plain_json.reader(object_pairs_hook=_once)
 
 
 def _content(path: str) -> bytes | None:

@@ -17,6 +17,7 @@ from queenbee.checks.processes import Program, run_process
 from queenbee.core.command_lines import git_line, no_dash, shell_line
 from queenbee.git import run
 from queenbee.git.run import environment_of_user
+from queenbee.store.git_files.host_tokens import without_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,9 @@ _SETTINGS = (
     *("-c", "rebase.backend=merge"),  # The other one keeps its state elsewhere.
     *("-c", "core.commentChar=\x1f"),  # An issue may be named `#12`.
 )
+OFF_BRANCH = ("try", "return")
+"""The steps in which a worktree has left its branch for one with others."""
+_WITHOUT_HOOKS = ("commit-tree",)
 _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
 _PATIENCE_S = 10.0
@@ -85,13 +89,17 @@ class Done:
 class Commands:
     """Runs git for one landing."""
 
-    def __init__(self, interrupts: Interrupts, step: Step) -> None:
+    def __init__(self, interrupts: Interrupts, step: Step, common_dir: str) -> None:
         self.interrupts = interrupts
         self.step = step
         """What is under way in the worktree of the actor."""
         self.token = ""
         """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
         self.env = environment_of_user()
+        self._with_others = without_tokens(self.env, common_dir)
+        """Without tokens: while the branches of others are tried here, the hooks that git tracks,
+        and what hooks run, are code that nobody has checked yet.
+        """
 
     def stop_if_asked(self) -> None:
         """Raises `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
@@ -116,16 +124,19 @@ class Commands:
         to_the_end: bool = False,
         env: Mapping[str, str] | None = None,
     ) -> Done:
-        """Runs git; where another process of git has a lock, again, for some seconds.
+        """Runs git; where another process of git has a lock, again, for some seconds. Among the
+        branches of others it has no tokens, but to sign.
 
         A request to end stops it, unless it has to come `to_the_end`.
         """
+        step = step or self.step
+        is_among_others = step.name in OFF_BRANCH and arguments[0] not in _WITHOUT_HOOKS
         program = Program(
             shell_line('exec "$@" 2>&1', "git", *git_line(cwd, (*_SETTINGS, *arguments))),
             cwd,
             # English, whatever the user reads: `is_locked` reads it. It changes no encoding.
             {
-                **self.env,
+                **(self._with_others if is_among_others else self.env),
                 "LANGUAGE": "en",
                 "GIT_EDITOR": "true",
                 "GIT_REFLOG_ACTION": ACTION,
@@ -133,7 +144,7 @@ class Commands:
                 **(env or {}),
             },
             _LONGEST_S,
-            pass_fds=((step or self.step).fd,),
+            pass_fds=(step.fd,),
         )
         until_s = time.monotonic() + _PATIENCE_S
         while True:

@@ -15,6 +15,7 @@ from queenbee.git.landing.commands import ACTION, git, line
 from queenbee.git.landing.judged.nested import lost, unregistered
 from queenbee.git.landing.refusals import NotLanded, ignoring
 from queenbee.git.run import as_the_user, names_in, user_git
+from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.services.writing.secrets import OVERRIDE, refuse_secrets
 from queenbee.store import safe_open
 
@@ -40,6 +41,7 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[
     that is allowed, other repositories, and a hook that refuses; then nothing is committed. Raises
     `LooksLikeSecret` for the message.
     """
+    refuse_elsewhere(tree)
     wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     everything = (".", *(f":(exclude,glob){each}" for each in _RECORDS))
     entries = names_in(git("status", *wanted, "--", *everything, cwd=tree))

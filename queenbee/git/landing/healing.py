@@ -18,7 +18,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
-from queenbee.git.landing.commands import ACTION, git, is_commit
+from queenbee.git.landing.commands import ACTION, OFF_BRANCH, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files
 from queenbee.git.run import names_in, user_git
@@ -44,7 +44,6 @@ STEPS = ("", "merge", "rebase", "advance", "try", "return", "conflict")
 """What may be under way in a worktree: nothing; git brings the target here, or moves the target;
 others' branches are tried here, without a branch, or left again; a conflict was left to the droid.
 """
-_OFF_BRANCH = ("try", "return")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
         is_merge = step.name in ("merge", "try")
         after = (_merged(after, where.tree) if is_merge else None) or after
         _restore(commands, where.tree, before, after, tell, carried)
-    if step.name in _OFF_BRANCH:
+    if step.name in OFF_BRANCH:
         go_back(commands, step, where)
     elif is_unfinished(step, where):
         step.write("conflict")

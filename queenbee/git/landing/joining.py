@@ -20,6 +20,7 @@ from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.landing.work import REBASE, SQUASH
 from queenbee.git.run import user_git
+from queenbee.services.writing.secrets import redacted
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ class Joining:
 
     def _merge(self, target: str, message: str, stage: int = _MERGE_TARGET) -> None:
         place, step = self._place, self._commands.step
+        message = self._fit(message)
         ours = stage == _MERGE_TARGET
         place.refuse_overwriting(target)
         self._commands.wait_for_index(place.git_dir)
@@ -272,6 +274,12 @@ class Joining:
         subject = subject or f"Squash branch '{self._place.branch}'"
         return f"{subject}\n\n{subjects.decode(errors='replace')}{_paragraph(joined)}"
 
+    def _fit(self, message: str) -> str:
+        """Returns a message that is to be in git for good: a row or a branch may be named by a
+        secret.
+        """
+        return message if self._place.allows_secrets else redacted(message)
+
     def _by_hook(self, message: str) -> str:
         """Returns a message as the repository's hook leaves it. Raises `NotLanded` if that refuses
         it.
@@ -279,7 +287,7 @@ class Joining:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "MESSAGE")
             with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(message.rstrip("\n") + "\n")
+                file.write(self._fit(message).rstrip("\n") + "\n")
             done = self._commands(
                 *("hook", "run", "--ignore-missing", "commit-msg", "--", path),
                 cwd=self._place.tree,
@@ -306,6 +314,7 @@ class Joining:
     ) -> str:
         """Makes a commit with the files of another one, or of a tree; returns it."""
         tree = self._place.tree
+        message = message if author else self._fit(message)  # Else it is somebody's own.
         options = [f"-p{parent}" for parent in parents]
         if self._signs:
             options.append("-S")

@@ -16,18 +16,21 @@ from queenbee.core.text import mentioned, named, quotation, shell_word, some, su
 from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
+from queenbee.git.contents.judging_bead import judging_bead
 from queenbee.git.landed import commit_records, end_landed
+from queenbee.git.landing.judged.open_verdicts import refuse_unjudged
 from queenbee.git.landing.landing import land
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
 from queenbee.git.landing.work import Rules, Work
+from queenbee.git.ownership import refuse_stranger
 from queenbee.git.remote.terms import Terms
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import CHECK_FILES, LANDED, stage
 from queenbee.services.telling.notices import ended_by
-from queenbee.store.droids import roster
+from queenbee.services.writing.secrets import redacted
 from queenbee.store.trust import of_setting
-from queenbee.workflows.completing import GOOD, Completion, check, complete, judged_first
+from queenbee.workflows.completing import GOOD, Completion, check, complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -86,14 +89,13 @@ def land_issue(
     said that none is needed; `Taken` if another machine's droid has the issue, and `Unreachable`:
     nothing is landed then; `Conflict` in the worktree of a team for what its agent may not land.
     """
+    refuse_stranger(hive.layout)
     let_ask(hive)
     rules = Rules.of(hive, asked.check)
     refuse_unchecked(rules.check, asked)
     terms = Terms(hive, confirm=asked.confirm, tell=tell)
     issue_id, *others = dict.fromkeys(_issue(hive, each) for each in (asked.issue_id, *asked.also))
-    also = [*map(str, others)]
-    _refuse_past_team(hive, issue_id)
-    if also:
+    if also := [*map(str, others)]:
         asked = replace(asked, issue_id=issue_id, also=also)
     work = _IssueWork(
         hive=hive,
@@ -106,6 +108,7 @@ def land_issue(
         is_unchecked=rules.check is None and not asked.unchecked,
         asked=asked,
     )
+    refuse_unjudged(hive, work.issues)
     _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
     _refuse_unseen(hive, rules, work.issues)
@@ -127,7 +130,7 @@ def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> No
     if not rules.machine_check:
         check = of_setting("land.check", hive.layout.settings.land_check)
         Consent.of(hive).require(check)
-    for bead in (hive.documents.find_bead(each) for each in issues if each is not None):
+    for bead in (judging_bead(hive, each)[0] for each in issues if each is not None):
         if bead is not None:
             seen_checks(bead, Consent.of(hive))
     hive.asks_person = None
@@ -268,6 +271,7 @@ class _IssueWork(Work):
             return None
         issue = self.hive.issues.tracked().get(self.issue_id)
         title = " ".join(issue.title.splitlines()).strip() if issue is not None else ""
+        title = title if self.hive.allow_secrets else redacted(title)
         more = f" (and {some(self.also, SHOWN)})" if self.also else ""
         return f"{self.issue_id}: {title}{more}" if title else None
 
@@ -343,7 +347,13 @@ class _IssueWork(Work):
     def _checked(
         self, issue_id: str, droid: str | None = None
     ) -> tuple[VerificationRecord | None, str | None]:
-        record = check(self.hive, issue_id, env=self.env, on_progress=self.on_progress, of=droid)
+        bead, differs = judging_bead(self.hive, issue_id)
+        if differs:
+            self.tell(
+                f"the checks of {issue_id} that are on the main branch count: its file differs"
+            )
+        checked = partial(check, self.hive, issue_id, env=self.env, on_progress=self.on_progress)
+        record = checked(of=droid, bead=bead)
         if record is None or record["verdict"] in GOOD:
             return record, None
         failed = [each for each in record["results"] if each["status"] != "passed"]
@@ -466,36 +476,6 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
     if not mine:
         _refuse_lost(hive)
     return mine[0] if mine else None
-
-
-def _refuse_past_team(hive: Hive, issue_id: str | None) -> None:
-    """Raises `Conflict` in the worktree of an agent that `queen start` looks after: in a step of a
-    sprint bead; under another name; and for a landing that completes nothing, if the droid's last
-    issue here has checks and is not completed, even if it has released it.
-    """
-    entry = roster.of_tree(hive.layout)
-    if entry is None:
-        return
-    if entry.is_judged:
-        raise judged_first(entry.issue_id)
-    if hive.actor != entry.name:
-        raise Conflict(
-            f"this is the worktree of {entry.name}, whom queen start looks after: {hive.actor} "
-            "lands nothing from it",
-            hint=f"land as {entry.name}: {suggested('queen land', as_=entry.name)}",
-        )
-    here = hive.layout.worktree
-    had = hive.assignments.find(droid=entry.name, status="all") if issue_id is None else []
-    last = next((each for each in reversed(had) if each.worktree == here), None)
-    if last is None or hive.issues.completion(last.issue_id) is not None:
-        return
-    issue = hive.issues.row(last.issue_id)
-    is_judged = issue is not None and issue.team is not None
-    if is_judged or hive.documents.find_bead(last.issue_id) is not None:
-        raise Conflict(
-            f"this worktree has work on {last.issue_id}, whose checks have not passed",
-            hint=f"claim it again, and land it: {suggested('queen claim', last.issue_id)}",
-        )
 
 
 def _refuse_lost(hive: Hive) -> None:

@@ -31,6 +31,7 @@ from queenbee.git.landing.commands import Commands
 from queenbee.git.landing.conflicts import Joins, left_places, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
+from queenbee.git.landing.judged.shadowed import refuse_shadowed
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.promised import Promised
 from queenbee.git.landing.records import with_records
@@ -157,7 +158,7 @@ class _One:
             target=self.place.target,
             since=format_ms(store.now_ms()),
         )
-        self.commands = Commands(interrupts, self.step)
+        self.commands = Commands(interrupts, self.step, self.place.common_dir)
         self.place.commands = self.commands
         joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(self.place, rules, joins, work.subject())
@@ -356,10 +357,10 @@ class _One:
         the files that differ.
         """
         place = self.place
+        place.refuse_hidden()  # A merge would overwrite them.
         head = self._join()
         self.step.end()
         place.refuse_unfinished()
-        place.refuse_hidden()
         contents = place.changed()
         changed = [*contents]
         place.refuse_without_hive(changed)
@@ -373,6 +374,7 @@ class _One:
         self._trial.judge_by(self.rules, seen_check(self._store, self.rules))
         place.objects.close()  # A check may take an hour.
         self.work.judged_by(self.rules.check)
+        refuse_shadowed(self.rules.commands, place.tree, self.joining.target)
         self._show_check_files(contents)
         return head, changed
 

@@ -24,6 +24,9 @@ from queenbee.git.landing.refusals import (
 )
 from queenbee.git.objects import Objects
 from queenbee.git.run import names_in, user_git
+from queenbee.git.trees.elsewhere import refuse_elsewhere
+from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
+from queenbee.git.trees.in_the_way import in_the_way
 from queenbee.services.waiting import landing_steps
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store.git_files.worktrees import branch_head, current_branch
@@ -56,9 +59,12 @@ class Place:
                 else "this is not a linked worktree: there is nothing to land",
                 hint="git push" if bare else "queen worktree add NAME, and work there",
             )
+        refuse_elsewhere(here.tree)
         self.commands: Commands
         self.objects = Objects(here.tree)
         """Reads commits and files of commits; to be closed."""
+        self.allows_secrets = store.allow_secrets
+        """Whether a message may hold what looks like a secret."""
         self.tree = here.tree
         self.git_dir = here.git_dir
         self.common_dir = here.common_dir
@@ -166,26 +172,16 @@ class Place:
         listed = names_in(git("ls-files", "-v", *others, "-z", cwd=self.tree))
         untracked = (each[2:] for each in listed if each[0] == "?")
         self.untracked = [each for each in untracked if not each.startswith(f"{_HIVE}/")][:SHOWN]
-        self._flagged = [each[2:] for each in listed if each[0] == "S" or each[0].islower()]
+        self._flagged = hidden_in(listed)
 
     def refuse_hidden(self) -> None:
         """Raises `NotLanded` if a file that git was told not to look at has changed."""
-        here = [each for each in self._flagged if os.path.lexists(os.path.join(self.tree, each))]
-        if not here:
-            return
-        stored = git("--literal-pathspecs", "ls-files", "-s", "-z", "--", *here, cwd=self.tree)
-        names = {os.fsdecode(each.split(b"\t", 1)[-1]): each for each in stored.split(b"\0")}
-        changed = [
-            each
-            for each in here
-            if (line("hash-object", "--", each, cwd=self.tree) or "?").encode() not in names[each]
-        ]
+        changed = changed_of(self.tree, self._flagged)
         if changed:
             raise NotLanded(
                 f"git was told not to look at these files, which have changed: "
                 f"{named(changed, SHOWN)}",
-                hint="git update-index --no-skip-worktree FILE, git update-index "
-                "--no-assume-unchanged FILE, then commit it or take it back",
+                hint=f"{way_to_show(self.tree, changed[0])}, then commit it or take it back",
                 files=changed,
             )
 
@@ -213,9 +209,7 @@ class Place:
             commits = git("rev-list", no_dash(f"{target}..HEAD"), "--", cwd=self.tree)
             files = ("diff-tree", "--stdin", "--no-commit-id", "-r", "-m", "-z", "--name-only")
             new.update(names_in(git(*files, "--no-renames", cwd=self.tree, stdin=commits)))
-        there = {path: way for path in new if (way := _in_the_way(self.tree, path)) is not None}
-        known = set(names_in(git("ls-files", "-z", "--", cwd=self.tree))) if there else set()
-        lost = sorted({way for path, way in there.items() if not {path, way} & known})
+        lost = in_the_way(self.tree, new)
         if lost:
             raise NotLanded(
                 f"{named([self.target])} has files that are here without git: {named(lost, SHOWN)}",
@@ -362,21 +356,6 @@ def _way_to_a_branch(tree: str, common_dir: str, *, back: bool, but: str | None)
     names = (f"{os.path.basename(tree)}{end}" for end in ("", *(f"-{n}" for n in range(2, 100))))
     free = next((each for each in names if not branch_head(common_dir, each)), "NAME")
     return f"git -C {shell_word(tree)} switch -c {shell_word(free)}"
-
-
-def _in_the_way(tree: str, path: str) -> str | None:
-    """Returns what git would have to remove to write a file: what has its name, or a file or link
-    that has the name of one of its folders. None if nothing is there.
-    """
-    end = path.find("/")
-    while end >= 0:
-        folder = os.path.join(tree, path[:end])
-        if not os.path.lexists(folder):
-            return None
-        if os.path.islink(folder) or not os.path.isdir(folder):
-            return path[:end]
-        end = path.find("/", end + 1)
-    return path if os.path.lexists(os.path.join(tree, path)) else None
 
 
 def but_records(entries: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
+_ASKED = rf"^({CHECK}|commit\.gpgsign|core\.hookspath)$"
 _OWNERS = ("system", "global", "local")
 """Whose files count for it: no variable, no `git -c`, and no settings of one worktree."""
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
@@ -111,6 +113,8 @@ class Rules:
     """Whether the user signs commits."""
     machine_check: str = ""
     """What this machine's git says in place of the settings."""
+    hooks: str = ""
+    """The folder of git's hooks, if it is in the tree; empty if not."""
     asked: str | None = None
     """A check that is asked for once."""
     judging: Judging | None = field(default=None, compare=False)
@@ -124,7 +128,7 @@ class Rules:
         tree = store.layout.tree
         own = {
             name: value
-            for scope, name, value in settings(rf"^({CHECK}|commit\.gpgsign)$", cwd=tree)
+            for scope, name, value in settings(_ASKED, cwd=tree)
             if name != CHECK or scope in _OWNERS
         }
         rules = cls(
@@ -134,6 +138,7 @@ class Rules:
             records=carries_records(store.layout),
             signs=own.get("commit.gpgsign", "no").lower() in ("", "true", "yes", "on", "1"),
             machine_check=own.get(CHECK, ""),
+            hooks=_within(tree, own.get("core.hookspath", "")),
             asked=asked,
         )
         return rules._judged_by(Judging.of(store.layout))
@@ -150,6 +155,12 @@ class Rules:
         return self._judged_by(self.judging.at(objects, target, head))
 
     @property
+    def commands(self) -> list[str]:
+        """The commands of the check, but for one that is asked for once."""
+        checks = self.judging.checks if self.judging is not None else []
+        return [*filter(None, (self.machine_check, *checks))]
+
+    @property
     def guards_check(self) -> bool:
         """Whether a landing that changes the check waits for a person."""
         return self.judging is not None and self.judging.settings.land_guard_check
@@ -157,8 +168,8 @@ class Rules:
     def check_files(self, changed: Collection[str]) -> list[str]:
         """Returns those of the changed files that change the check, or a workflow."""
         judging = self.judging
-        commands = judging.checks if judging is not None else []
-        found = check_files([self.machine_check, *commands], changed)
+        tree = judging.layout.tree if judging is not None else ""
+        found = check_files(self.commands, changed, tree, self.hooks)
         if judging is not None and judging.path in changed and judging.is_changed:
             found.append(judging.path)
         return found
@@ -174,6 +185,12 @@ class Rules:
             join=said.land_join,
             judging=judging,
         )
+
+
+def _within(tree: str, folder: str) -> str:
+    """Returns the path of a folder from the top of a tree; empty if it is not in it."""
+    path = os.path.relpath(os.path.join(tree, folder), tree) if folder else os.curdir
+    return "" if path.split(os.sep)[0] in (os.curdir, os.pardir) else path
 
 
 @dataclass(frozen=True, slots=True)

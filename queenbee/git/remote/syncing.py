@@ -15,7 +15,7 @@ import math
 import random
 import time
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy
@@ -190,10 +190,11 @@ class _Exchange:
             self._done.refused += decisions.refused
             # 2. Read after the decisions: what they ended goes out with the rest.
             outgoing, ends = self._outgoing()
+            known = replace(self._known, taken=head, ends=ends)
             if not outgoing and not decisions.lines:
                 # Without a fetch, nobody else may rely on this round.
                 done = number if fetch or attempt else self._known.done
-                self._notes.write(Known(head, head, ends, self._known.memory, done))
+                self._notes.write(replace(known, sent=head, done=done))
                 unasked.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
@@ -201,20 +202,16 @@ class _Exchange:
             commit = self._branch.write(self._tree, contents, head, token)
             # 3. The push is refused unless `head` is still the newest commit there.
             if self._branch.push(commit):
-                self._finish(
-                    decisions, head, commit, Known(head, commit, ends, self._known.memory, number)
-                )
+                self._finish(decisions, head, commit, replace(known, sent=commit, done=number))
                 self._count(outgoing)
                 self._done.number = token
                 return self._done
             if not self._branch.left_s():
                 break
-            pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
-            time.sleep(random.uniform(0, pause_s))  # noqa: S311 - jitter, not a secret
-        raise Busy(
-            f"others pushed to {self._branch.name} {attempt + 1} times meanwhile",
-            hint="try again; nothing was granted",
-        )
+            longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
+            time.sleep(random.uniform(0, longest_s))  # noqa: S311 - jitter, not a secret
+        often = f"others pushed to {self._branch.name} {attempt + 1} times meanwhile"
+        raise Busy(often, hint="try again; nothing was granted")
 
     def _decided(self, token: int) -> Decisions:
         """Confirms or ends the grants that wait for the remote; of a shared engine, none does."""

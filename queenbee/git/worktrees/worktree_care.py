@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound, QueenError
-from queenbee.git.ownership import worktree_note
-from queenbee.git.run import as_the_user, git, line
+from queenbee.git.ownership import refuse_other_hive, refuse_removing, worktree_note
+from queenbee.git.run import as_the_user, git, line, names_in, without_programs
 from queenbee.git.touched import Owner
+from queenbee.git.trees.elsewhere import refuse_elsewhere
+from queenbee.git.trees.hidden import changed_of, hidden_files, show_hidden, way_to_show
+from queenbee.git.trees.in_the_way import repositories
 from queenbee.git.unfinished import OPEN, commits_alone, keep_worktree, open_operations
 from queenbee.git.unmerged import Neighbours
 from queenbee.services.leases.edits import is_exempt
@@ -20,7 +23,7 @@ from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
     from queenbee.core.records import Assignment, Reservation
     from queenbee.git.unmerged import Snapshot
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 _PATIENCE_S = 600.0
 """Whoever removes a worktree, or wants to see them all, waits until git has looked at each."""
 _NAMED = 5
+_IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+_STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
 
 
 class Place:
@@ -82,6 +87,8 @@ class Removed:
     """The patterns of the leases that ended with it."""
     kept: str | None = None
     """The branch with what was on none; None if there was nothing."""
+    ignored: Sequence[str] = ()
+    """What git ignored there, and is gone, too: files, and folders with a slash."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -92,6 +99,7 @@ class Removed:
             "keeps_branch": self.keeps_branch,
             "released": self.released,
             "kept": self.kept,
+            "ignored": list(self.ignored),
         }
 
 
@@ -112,13 +120,13 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
 
     Raises `Conflict` if its droid has an issue there, if it has commits that are not on the main
     branch or that only it has, files that are not committed, a git command under way, or a
-    repository in it with commits that no remote has. `force` removes it in spite of all but the
-    first: the files and that repository are lost, the branch stays, and commits that are on none
-    are kept on one.
+    repository in it with commits that no remote has; for an agent of a team, also one that it did
+    not make. `force` removes it in spite of the others but the first: that repository is lost, the
+    branch stays, and files that are not committed and commits that are on none are kept on one.
     """
     place = _named(hive, name)
     _refuse_claimed(hive, place)
-    return _removed(hive, place, force=force, keeps_files=False)
+    return _removed(hive, place, force=force)
 
 
 def abandon(hive: Services, path: str) -> Removed:
@@ -139,15 +147,16 @@ def abandon(hive: Services, path: str) -> Removed:
             hint=f"if nothing in it is needed: {suggested('git worktree remove', path)}",
         )
     _refuse_nested(place)
-    removed = _removed(hive, place, force=True, keeps_files=True)
+    removed = _removed(hive, place, force=True)
     for each in _claimed(hive, place):
         of_droid = type(hive)(hive.layout, actor=each.droid)
         of_droid.assignments.release(each.issue_id, reason=f"its worktree {place.name} was removed")
     return removed
 
 
-def _removed(hive: Services, place: Place, *, force: bool, keeps_files: bool) -> Removed:
+def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
     here = git_tree(hive.layout.tree)
+    refuse_other_hive(hive.layout)
     if not place.linked or here is None:
         raise Conflict(f"{place.path} is the main worktree", hint="queen worktree list")
     if place.path == here.tree:
@@ -155,16 +164,22 @@ def _removed(hive: Services, place: Place, *, force: bool, keeps_files: bool) ->
             f"you are in {place.path}",
             hint=f"{suggested('cd', here.main_tree or here.common_dir)}, then the same again",
         )
-    if not force:
+    refuse_removing(hive.layout, place.found)
+    refuse_elsewhere(place.path)
+    if force:
+        show_hidden(place.path)
+    else:
         _refuse_unfinished(place)
         _refuse_lonely(place)
-    kept = keep_worktree(place.found, with_files=keeps_files)
+    kept = keep_worktree(place.found, with_files=force)
+    ignored = _ignored(place.path)
     leases = _leases(hive, place)
     top = here.main_tree or here.common_dir
     options = ["--force"] if force else []
     as_the_user("worktree", "remove", *options, "--", place.path, cwd=top)
     keeps = place.branch is not None and not _is_dropped(place, top)
-    return Removed(place, keeps_branch=keeps, released=_end(hive, leases), kept=kept)
+    released = _end(hive, leases)
+    return Removed(place, keeps_branch=keeps, released=released, kept=kept, ignored=ignored)
 
 
 def _named(hive: Services, name: str) -> Place:
@@ -210,6 +225,13 @@ def _refuse_unfinished(place: Place) -> None:
     look = suggested("git -C", place.path, "status")
     if place.changed is None or place.unlanded is None:
         raise Conflict(f"git does not say what is in {place.path}", hint=look)
+    hidden = changed_of(place.path, hidden_files(place.path))
+    if hidden:
+        raise Conflict(
+            f"git was told not to look at changes in {place.path}: {some(hidden, _NAMED)}",
+            hint=way_to_show(place.path, hidden[0]),
+            files=hidden,
+        )
     if place.changed:
         what = f"not committed in {place.path}: {some(place.changed, _NAMED)}"
         raise Conflict(what, hint=look, files=place.changed)
@@ -241,22 +263,21 @@ def _refuse_lonely(place: Place) -> None:
 
 
 def _refuse_nested(place: Place) -> None:
-    nested = [each for each in _repositories(place.path) if _has_own_commits(each)]
-    if nested:
+    nested = [*repositories(place.path)]
+    own = [each for each in nested if _has_own_commits(each)]
+    if own:
         raise Conflict(
-            f"a repository in {place.path} has commits that no remote has: {some(nested, _NAMED)}",
-            hint=suggested("git -C", nested[0], "log", "--all", "--not", "--remotes"),
-            files=nested,
+            f"a repository in {place.path} has commits that no remote has: {some(own, _NAMED)}",
+            hint=suggested("git -C", own[0], "log", "--all", "--not", "--remotes"),
+            files=own,
         )
-
-
-def _repositories(top: str) -> Iterator[str]:
-    """Yields the repositories in a worktree, submodules too, whether git ignores them or not."""
-    for folder, folders, files in os.walk(top):
-        if folder != top and ".git" in (*folders, *files):
-            yield folder
-        if ".git" in folders:
-            folders.remove(".git")
+    open_ = [each for each in nested if _has_changes(each)]
+    if open_:
+        raise Conflict(
+            f"a repository in {place.path} has what is not committed: {some(open_, _NAMED)}",
+            hint=suggested("git -C", open_[0], "status"),
+            files=open_,
+        )
 
 
 def _has_own_commits(repository: str) -> bool:
@@ -268,6 +289,24 @@ def _has_own_commits(repository: str) -> bool:
     except ExternalFailure:
         # Without a commit, HEAD is nothing.
         return line("rev-parse", "--verify", "HEAD", cwd=repository, repository={}) is not None
+
+
+def _ignored(tree: str) -> list[str]:
+    """Returns what git ignores in a worktree, files first; nothing if git does not say so."""
+    with suppress(ExternalFailure):
+        found = names_in(git(*_IGNORED, cwd=tree, repository={}))
+        return sorted(found, key=lambda each: (each.endswith("/"), each))
+    return []
+
+
+def _has_changes(repository: str) -> bool:
+    """Returns whether a repository has something that is not committed, or if git does not say."""
+    try:
+        config = without_programs(repository, {})
+        return bool(git(*_STATUS, cwd=repository, config=config, repository={}))
+    except ExternalFailure:
+        # One without a worktree has nothing else.
+        return os.path.lexists(os.path.join(repository, ".git"))
 
 
 def _unlanded(found: Worktree, work: Snapshot | None) -> int | None:

@@ -31,10 +31,12 @@ from queenbee.git.ownership import (
     note_branch,
     note_worktree,
     refuse_foreign,
+    refuse_other_hive,
     worktree_note,
 )
 from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
+from queenbee.store.droids import roster
 from queenbee.store.droids.identity import checked_droid
 from queenbee.store.git_files.worktrees import Worktree, target_branch, worktrees
 from queenbee.store.git_trees import git_tree
@@ -93,6 +95,7 @@ def add(
     fails; then nothing is left of it.
     """
     checked_droid(hive.layout, name)
+    refuse_other_hive(hive.layout)
     making = _Making.of(hive, name, path)
     if branch is not None:
         making.go_to(branch, base, issue_id if base is not None else None)
@@ -235,13 +238,14 @@ class _Making:
 
     def sign(self, git_dir: str) -> None:
         """Notes what was made, and for whom. Raises `ExternalFailure`."""
-        before = branch_note(self._layout, self.branch)
+        before, maker = branch_note(self._layout, self.branch), roster.acting(self._layout)
         made = MadeNote(
             branch=self.branch,
             path=self.path,
             base=self._base or (before.base if before is not None else ""),
             droid=self.name,
             bead=self._bead,
+            by=before.by if before is not None else maker.name if maker is not None else "",
         )
         if (self._base or before is not None) and before != made:
             note_branch(self._layout, made)

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, Unreadable
 from queenbee.git.landing.healing import Where, remove_locks
-from queenbee.git.ownership import note_branch, note_worktree, worktree_note
-from queenbee.git.run import as_the_user, git, line
+from queenbee.git.ownership import note_branch, note_emptied, note_worktree, worktree_note
+from queenbee.git.run import as_the_user, line
+from queenbee.git.trees.elsewhere import bring_home
+from queenbee.git.trees.hidden import show_hidden
+from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.unfinished import (
     WorktreeKeeper,
     branch_part,
@@ -78,16 +81,24 @@ class WorktreeMender:
             yield self._set_aside("it has another repository in it")
             yield self._made_again(git_dir, name)
             return
-        if _leads_to(dot_git) != git_dir:
-            if os.path.islink(dot_git):
-                os.unlink(dot_git)
-            write_document(dot_git, f"gitdir: {git_dir}\n".encode())
-            yield f"{mentioned(dot_git)} was gone, or led elsewhere, and was written again"
+        yield from self._led_here(dot_git, git_dir)
         self._remove_locks(git_dir)
         if not self._is_fit(git_dir, keeps_merge=keeps_merge):
             abort()
         if not self._is_fit(git_dir, keeps_merge=keeps_merge):
             yield self._put_back(git_dir, name)
+
+    def _led_here(self, dot_git: str, git_dir: str) -> Iterator[str]:
+        """Yields what led from the folder to another git directory, or from that to another folder,
+        once it does not.
+        """
+        if _leads_to(dot_git) != git_dir:
+            if os.path.islink(dot_git):
+                os.unlink(dot_git)
+            write_document(dot_git, f"gitdir: {git_dir}\n".encode())
+            yield f"{mentioned(dot_git)} was gone, or led elsewhere, and was written again"
+        for name in bring_home(git_dir):
+            yield f"{name} in git's settings of {mentioned(self._path)} alone was removed"
 
     def clear(self, name: str) -> Iterator[str]:
         """Yields what it has kept of work that is not on the main branch, a sentence each: the
@@ -101,25 +112,21 @@ class WorktreeMender:
         if note is not None and note.keeps_work:
             note_worktree(git_dir, replace(note, keeps_work=False))
             return
-        self._show_hidden()
-        for each in nested_in(status_of(place)):
-            nested = os.path.join(self._path, each.rstrip("/"))
-            yield self._set_aside("no commit can have a repository of its own", nested)
+        show_hidden(self._path)
         to, name = f"refs/heads/{target_branch(self._hive.layout)}", branch_part(name)
+        nested = (*nested_in(status_of(place)), *self._nested_in_the_way(place, to))
+        for each in dict.fromkeys(each.rstrip("/") for each in nested):
+            why = "no commit can have a repository of its own"
+            yield self._set_aside(why, os.path.join(self._path, each))
         kept = WorktreeKeeper(self._hive).put_back(place, branch=self._branch, name=name, to=to)
+        note_emptied(git_dir, self._hive.now_ms())
         if kept.branch is not None:
             yield kept.sentence()
 
-    def _show_hidden(self) -> None:
-        """Has git look again at the files that it was told not to look at."""
-        listed = git("ls-files", "-v", "-z", cwd=self._path, repository={}).split(b"\0")
-        is_hidden = (b"S", *(bytes([each]) for each in range(ord("a"), ord("z") + 1)))
-        flagged = [os.fsdecode(each[2:]) for each in listed if each.startswith(is_hidden)]
-        here = [each for each in flagged if os.path.lexists(os.path.join(self._path, each))]
-        if not here:
-            return
-        for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
-            as_the_user("update-index", flag, "--", *here, cwd=self._path)  # One flag at a time.
+    def _nested_in_the_way(self, place: Worktree, to: str) -> list[str]:
+        """Returns the ignored repositories where the files of a commit are to be."""
+        ways = between(self._path, place.head or to, to)
+        return [each for each in ways if has_repository(os.path.join(self._path, each))]
 
     def _is_fit(self, git_dir: str, *, keeps_merge: bool) -> bool:
         """Returns whether it is on its branch, with nothing open but a merge for its droid."""

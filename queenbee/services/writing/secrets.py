@@ -108,6 +108,18 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
         _passed[hash(text)] = None
 
 
+def redacted(text: str) -> str:
+    """Returns a text with other words in place of each line that looks like a credential."""
+    kept = []
+    for each in text.split("\n"):
+        try:
+            refuse_secrets({"line": each})
+        except LooksLikeSecret:
+            each = "(left out: it looks like a secret)"
+        kept.append(each)
+    return "\n".join(kept)
+
+
 def credentials_in(text: str) -> list[str]:
     """Returns the kinds of credentials that a text holds by their form, such as the keys of a known
     service; not what code only assigns to a name like `password`.

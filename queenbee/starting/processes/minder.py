@@ -38,6 +38,7 @@ _CHUNK_BYTES = 2**16
 _MOST_LEFT_BYTES = 2**20
 """A pipe holds no more on Linux."""
 _TICK_S, _LONGEST_S = 0.05, 60.0
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS = (
     signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR1, signal.SIGPIPE,
     signal.SIGXFSZ,
@@ -52,12 +53,14 @@ def main(tail: int, log: str, argv: CommandLine) -> int:
     a shell gives it, once nothing of it runs any more.
     """
     os.set_inheritable(tail, False)
-    _forget_end(log)
+    # By its handle: what is put in the place of the folder later gets nothing.
+    folder, name = os.open(os.path.dirname(log), _FOLDER), os.path.basename(log)
+    _forget_end(folder, name)
     _become_parent()
     asked: list[float] = []
     wake = _signals(asked)
     out, into = os.pipe()
-    output, status = _Output(log), 127
+    output, status = _Output(folder, name), 127
     try:
         pid = _start(argv, into)
     except OSError as error:
@@ -71,9 +74,10 @@ def main(tail: int, log: str, argv: CommandLine) -> int:
         os.write(tail, output.tail[-TAIL_BYTES:])
     os.close(out)
     _end_rest()
-    _forget_end(log)
+    _forget_end(folder, name)
     with suppress(OSError):  # Whatever the program may have put there, this makes a file.
-        end = os.open(f"{log}.end", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        end = os.open(f"{name}.end", flags, 0o600, dir_fd=folder)
         os.write(end, f"{status}\n".encode())
     return status
 
@@ -107,17 +111,18 @@ def _listen(pid: int, out: int, wake: int, asked: list[float], output: _Output) 
     return status
 
 
-def _forget_end(log: str) -> None:
+def _forget_end(folder: int, name: str) -> None:
     with suppress(OSError):
-        os.unlink(f"{log}.end")
+        os.unlink(f"{name}.end", dir_fd=folder)
 
 
 class _Output:
     """What a program prints: the last of it in memory, and more in two files."""
 
-    def __init__(self, log: str) -> None:
+    def __init__(self, folder: int, name: str) -> None:
         self.tail = bytearray()
-        self._log = log
+        self._folder = folder
+        self._name = name
         self._size = os.fstat(1).st_size
         if self._size > HALF_BYTES:  # Of a version that knew no bounds.
             self._empty()
@@ -135,8 +140,9 @@ class _Output:
     def _turn(self) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
-            os.replace(self._log, f"{self._log}.1")
-            new = os.open(self._log, flags, 0o600)
+            where = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
+            os.replace(self._name, f"{self._name}.1", **where)
+            new = os.open(self._name, flags, 0o600, dir_fd=self._folder)
         except OSError:
             self._empty()
             return

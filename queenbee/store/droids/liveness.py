@@ -33,15 +33,15 @@ def caller() -> str:
     return next((each for name, each in _above() if name not in _PASSING), "")
 
 
-def callers() -> Iterator[str]:
+def callers(most: int = _FARTHEST) -> Iterator[str]:
     """Yields the processes above us, the nearest first."""
-    return (each for _, each in _above())
+    return (each for _, each in _above(most))
 
 
-def _above() -> Iterator[tuple[str, str]]:
+def _above(most: int = _FARTHEST) -> Iterator[tuple[str, str]]:
     """Yields the program of each process above us, and the process as it is noted."""
     pid, place = os.getppid(), _place()
-    for _ in range(_FARTHEST):
+    for _ in range(most):
         found = _look(pid) if pid > 1 else None
         if found is None:
             return

@@ -26,9 +26,10 @@ NAMES = frozenset({
 
 
 RUNNERS = frozenset({
-    "BASH_ENV", "ENV", "GNUMAKEFLAGS", "GOFLAGS", "MAKEFILES", "MAKEFLAGS", "MAKEOVERRIDES",
-    "MAVEN_ARGS", "MFLAGS", "NODE_OPTIONS", "PERL5OPT", "PYTEST_ADDOPTS", "PYTEST_PLUGINS",
-    "RUBYOPT",
+    "BASHOPTS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "GNUMAKEFLAGS", "GOFLAGS",
+    "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "MAKEFILES", "MAKEFLAGS", "MAKEOVERRIDES",
+    "MAVEN_ARGS", "MFLAGS", "NODE_OPTIONS", "PERL5OPT", "PS4", "PYTEST_ADDOPTS", "PYTEST_PLUGINS",
+    "RUBYOPT", "RUSTC_WORKSPACE_WRAPPER", "RUSTC_WRAPPER", "SHELLOPTS", "_JAVA_OPTIONS",
 })  # fmt: skip
 """What hands options or code to a shell, `make` or a test runner: `MAKEFLAGS=n` lets `make test`
 pass without a test. The check of a landing must mean the same whoever lands.
@@ -49,8 +50,15 @@ def for_a_landing(env: Mapping[str, str], common_dir: str | None) -> dict[str, s
     return {
         name: value
         for name, value in without_tokens(env, common_dir).items()
-        if name in kept or not (name in RUNNERS or name.startswith("GIT_CONFIG"))
+        if name in kept or not (name in RUNNERS or _is_alike(name))
     }
+
+
+def _is_alike(name: str) -> bool:
+    """Returns whether a variable does the same under a name of many, or sets what git does."""
+    is_wrapper = name.startswith("CARGO_TARGET_") and name.endswith("_RUNNER")
+    begins = name.startswith(("GIT_CONFIG", "BASH_FUNC_"))
+    return is_wrapper or begins or name.lower().startswith("npm_config_")
 
 
 def _kept(env: Mapping[str, str], common_dir: str | None) -> list[str]:

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import os
+from errno import ENOSPC
+
 from queenbee._light import suppress
 from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
 from queenbee.store.memory import sqlite
@@ -17,7 +20,6 @@ from queenbee.store.memory.database import (
     make_fold,
 )
 from queenbee.store.memory.folding import Folding
-from queenbee.store.memory.recorded import Recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,10 +46,6 @@ class Memory:
     def unusable(self, kind: str) -> int:
         """Returns the number of lines of a kind that hold no record."""
         return 0
-
-    def state(self, kind: str) -> Recorded:
-        """Returns the records of a kind."""
-        return Recorded(kind, self)
 
     def kinds(self) -> list[str]:
         """Returns the kinds that have lines."""
@@ -146,8 +144,8 @@ def refusal(path: str, error: sqlite.Error | OSError) -> QueenError:
     """Returns the refusal for a write that failed."""
     if is_busy(error):
         return _busy(path)
-    why = getattr(error, "strerror", None) or error
     is_full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+    why = os.strerror(ENOSPC) if is_full else getattr(error, "strerror", None) or error
     return Unwritable(
         f"{path} cannot be written: {why}; nothing was recorded",
         hint="free some disk space, then try again" if is_full else None,

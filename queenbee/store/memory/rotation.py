@@ -20,6 +20,7 @@ from queenbee.store.codec import Unusable, decoder, is_migration, without_collec
 from queenbee.store.files import Original, size_of
 from queenbee.store.memory.files_memory import joined
 from queenbee.store.memory.intake import Intake, recalled
+from queenbee.store.memory.recorded import Recorded
 from queenbee.store.whole_files import create_document, sweep
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _movable(
     memory: FilesMemory, kind: str, data: bytes, is_closed: IsClosed, progress: Progress
 ) -> dict[bytes, Key]:
     """Returns the lines of a ledger whose records are closed, each with what orders it."""
-    decode, state = decoder(len(data)), memory.state(kind)
+    decode, state = decoder(len(data)), Recorded(kind, memory)
     keys: dict[bytes, Key] = {}
     staying = set[str]()
     content = BytesIO(data)

@@ -20,6 +20,7 @@ from queenbee.documents.issue_rows import close_row, new_row
 from queenbee.documents.reconcile import digits_for, fresh_id, hashed_id, usual_prefix
 from queenbee.errors import Conflict, InvalidInput, Taken, Unreadable
 from queenbee.store.issues_file import UNREADABLE
+from queenbee.workflows.locks import refuse_in_hand
 from queenbee.workflows.tracking.owner import Owner
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Tracker:
         self._hive.look({**wanted, "labels": add_labels})
         if "defer_until" in wanted:
             wanted["defer_until"] = _checked_time(str(wanted["defer_until"]))
-        issue = self._hive.issues.get(issue_id)
+        issue = self._to_edit(issue_id, wanted)
         if self.owner:
             options = [f"--{_OPTION.get(name, name)}={value}" for name, value in wanted.items()]
             options += [f"--add-label={each}" for each in add_labels]
@@ -135,6 +136,13 @@ class Tracker:
 
         self._change(issue_id, edited)
         return self._hive.issues.get(issue_id)
+
+    def _to_edit(self, issue_id: str, wanted: Mapping[str, object]) -> Issue:
+        """Returns an issue. Raises `NotFound`, and `Conflict` for the type of a bead in hand."""
+        issue = self._hive.issues.get(issue_id)
+        if "issue_type" in wanted:
+            refuse_in_hand(self._hive, issue_id)
+        return issue
 
     def close(self, issue_id: str, *, reason: str | None = None, anyway: bool = False) -> Issue:
         """Closes an issue; repeating it changes nothing.

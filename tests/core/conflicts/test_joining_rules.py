@@ -118,6 +118,13 @@ def test_the_greater_one_is_taken_in_a_line_that_says_version(line: str) -> None
     assert text(greater_version(conflict(main, base, branch))) == main
 
 
+def test_no_version_that_is_excluded_gives_way_to_another() -> None:
+    base, main, branch = (f"a!=1.{each}\n" for each in "576")
+    assert greater_number(conflict(main, base, branch)) is None
+    main, branch = (f"a!=1.5\nb==1.{each}\n" for each in "76")
+    assert text(greater_number(conflict(main, "a!=1.5\nb==1.0\n", branch))) == main
+
+
 def test_each_line_that_differs_has_to_say_version() -> None:
     both = "version = {}\nrate = {}\n"
     sides = [both.format(*each) for each in (("2.5", "0.7"), ("1.0", "0.5"), ("1.5", "0.6"))]

@@ -33,6 +33,7 @@ from queenbee.store.files import Appender, split_lines
 from queenbee.store.memory import recorded, rotation
 from queenbee.store.memory.files_memory import FilesMemory
 from queenbee.store.memory.intake import Intake
+from queenbee.store.memory.recorded import Recorded
 
 pytestmark = pytest.mark.slow
 
@@ -104,7 +105,7 @@ class Follower:
         self.sent: dict[str, set[bytes]] = {kind: set() for kind in KINDS}
 
     def follow(self, kind: str) -> dict[str, dict[str, Any]]:
-        state = self.memory.state(kind)
+        state = Recorded(kind, self.memory)
         state.refresh()
         ids, self.cursors[kind] = state.changes(self.cursors[kind])
         if ids is None:
@@ -117,7 +118,7 @@ class Follower:
         """Collects the recorded lines after those that it has, as an exchange with a remote."""
         if self.memory.identity() != self.identity:
             self.identity, self.numbers = self.memory.identity(), dict.fromkeys(KINDS, 0)
-        for number, raw in self.memory.state(kind).lines_after(self.numbers[kind]):
+        for number, raw in Recorded(kind, self.memory).lines_after(self.numbers[kind]):
             self.numbers[kind] = number
             self.sent[kind].add(raw)
 

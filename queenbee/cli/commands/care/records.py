@@ -145,8 +145,6 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
     ]
     headings = ["LEDGER", "RECORDS", "LAST 7 DAYS", "SIZE", "ARCHIVE"]
     table(headings, cells, empty="No ledgers.", spare=["ARCHIVE"])
-    if rows:
-        say(f"{_size(rows[0]['memory_bytes'])} in this clone's memory")
 
 
 @command("stats", show=_show_stats, example="queen hive stats")

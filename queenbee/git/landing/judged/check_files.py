@@ -1,44 +1,39 @@
 """What a branch changes of the check itself: its settings, the files that it runs, workflows, and
 the agents that judge.
 
-Only what can be said for certain: the words of the command that are files of the repository, what
-some programs read by their own rules, and where hosts look for workflows. A test that the check
-runs is not of the check.
+What the check's command says (`command_reads`), and where hosts, clients and git look for what they
+run. A test that the check runs is not of the check.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-import shlex
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named
+from queenbee.git.landing.judged.command_reads import CommandReads, with_links
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-_READS = {
-    "make": ("GNUmakefile", "makefile", "Makefile"),
-    "just": ("justfile", "Justfile", ".justfile"),
-    "npm": ("package.json",),
-    "pnpm": ("package.json",),
-    "yarn": ("package.json",),
-    "tox": ("tox.ini",),
-    "nox": ("noxfile.py",),
-}
-"""The files at the top of a tree that say what a program does."""
-_WORKFLOWS = (
+_FOLDERS = (
     *(".github/workflows/", ".github/actions/", ".gitea/workflows/", ".forgejo/workflows/"),
     *(".circleci/", ".buildkite/", ".woodpecker/"),
+    *(".husky/", ".githooks/"),
     ".claude/agents/",  # They judge sprint beads.
 )
-_WORKFLOW_FILES = {
-    *(".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml", "Jenkinsfile"),
-    *("azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml"),
-}
+_FILES = frozenset({
+    ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml", "Jenkinsfile",
+    "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml",
+    ".pre-commit-config.yaml", "lefthook.yml", ".claude/settings.json", ".mcp.json",
+})  # fmt: skip
+_ATTRIBUTES = ".gitattributes"
+"""Says which filter gives a check other bytes than the commit has, and how conflicts are hidden."""
+_GLOB = frozenset("*?[")
 SHOWN_CHECK = "queenbee-land-check"
 """The file, in the git directory of a worktree, that says which change of the check was shown."""
 
@@ -49,27 +44,30 @@ class CheckGuarded(NotLanded):
     code = "check_guarded"
 
 
-def check_files(commands: Sequence[str], changed: Collection[str]) -> list[str]:
-    """Returns those of the changed files that checks run, workflows, and files of agents."""
-    words = {word for each in commands for word in _words(each)}
-    wanted = {posixpath.normpath(each) for each in words} | _WORKFLOW_FILES
-    wanted.update(name for word in words for name in _READS.get(posixpath.basename(word), ()))
-    return sorted(each for each in changed if each in wanted or each.startswith(_WORKFLOWS))
+def check_files(
+    commands: Sequence[str], changed: Collection[str], tree: str = "", hooks: str = ""
+) -> list[str]:
+    """Returns those of the changed files that checks run, workflows, hooks, and files of agents.
+
+    Links are followed as they are in `tree`; `hooks` is the folder of git's hooks there, if any.
+    """
+    names = {each for command in commands for each in CommandReads(command).names}
+    wanted = {each for name in names for each in with_links(tree, name)}
+    patterns = [PurePosixPath(each) for each in names if _GLOB.intersection(each)]
+    folders = (*_FOLDERS, *([f"{hooks}/"] if hooks else []))
+    return sorted(
+        each
+        for each in changed
+        if each in wanted | _FILES
+        or each.startswith(folders)
+        or posixpath.basename(each) == _ATTRIBUTES
+        or any(_is_like(each, pattern) for pattern in patterns)
+    )
 
 
-def _words(command: str) -> Iterator[str]:
-    """Yields the words of a command, also of those within quotes, and what is after a `=`."""
-    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
-    lexer.whitespace_split, lexer.commenters = True, ""
-    try:
-        words = [*lexer]
-    except ValueError:  # A quote that is not closed.
-        words = command.split()
-    for word in words:
-        yield word
-        yield word.partition("=")[2]
-        if word != command and len(word.split()) > 1:
-            yield from _words(word)
+def _is_like(path: str, pattern: PurePosixPath) -> bool:
+    plain = PurePosixPath(path)
+    return len(plain.parts) == len(pattern.parts) and plain.match(str(pattern))
 
 
 def refuse_unaccepted(git_dir: str, blobs: Mapping[str, str], *, accepts: bool) -> None:

@@ -9,6 +9,7 @@ from queenbee.core.text import named, quotation
 from queenbee.errors import ExternalFailure
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import differing
+from queenbee.git.landing.judged.checked_out import CheckedOut
 from queenbee.git.landing.place import but_records
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.together.batch import Batch
@@ -161,13 +162,18 @@ class Trial:
                 return said
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
+            files = CheckedOut(self._place.tree)
             ran = run_check(self._check, self._place.tree, self._commands.interrupts, on_tick)
             self._commands.stop_if_asked()
+            if written := files.written():
+                self._tell(f"written while the check ran: {named(written, SHOWN)}")
             if ran.failed is not None:
                 return ran.failed
             self.check_s, self.check_said = ran.seconds, ran.said
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
+        elif self._work.issue_id is not None:
+            CheckedOut(self._place.tree)  # The checks of the issue read them, too.
         return self._work.verify()
 
     def _is_at(self, commit: str) -> bool:

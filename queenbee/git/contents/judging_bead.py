@@ -1,0 +1,116 @@
+"""By which Definition of Done an issue is judged: that of the main branch in git, and what the
+hive's files say beside it.
+
+Whoever is judged can edit those files. So no edit takes a verifier away, or changes what it
+expects, before it has landed itself. ADR 0025.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.text import suggested
+from queenbee.core.timestamps import instant_ms
+from queenbee.documents.folders import bead_dirs
+from queenbee.documents.json_documents import parse_json
+from queenbee.documents.ralph.bead_files import BeadFile, bead_in_row
+from queenbee.documents.ralph.ralph_bead import first_error
+from queenbee.documents.sprints.sprint_bead import is_sprint_bead
+from queenbee.errors import Conflict, QueenError
+from queenbee.git.objects import Objects
+from queenbee.git.ownership import bead_branches
+from queenbee.git.run import git, line, names_in
+from queenbee.store.codec import Unusable, decode
+from queenbee.store.git_files.worktrees import target_branch
+from queenbee.store.git_trees import git_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from queenbee.workflows.hive import Hive
+
+
+def judging_bead(hive: Hive, issue_id: str) -> tuple[BeadFile | None, bool]:
+    """Returns the bead with all the checks that count for an issue, or None; and whether the main
+    branch has others than its file. Raises as `find_bead` does, and `Conflict` for an issue that
+    was begun as a sprint bead, and whose row says by now that it is none.
+    """
+    issue = hive.issues.row(issue_id)
+    is_sprint = issue is not None and is_sprint_bead(issue.fields)
+    if not is_sprint and issue_id in bead_branches(hive.layout).values():
+        raise Conflict(
+            f"{issue_id} was begun as a sprint bead, and its row says that it is none any more",
+            hint=suggested("queen bead validate", issue_id),
+        )
+    bead, landed = hive.documents.find_bead(issue_id), _on_main(hive, issue_id)
+    if landed is None or first_error(landed.document):
+        return bead, False
+    if bead is None:
+        return replace(landed, in_row=True), True
+    now, then = _dod(bead), _dod(landed)
+    named = {each.get("name") for each in then["verifiers"]}
+    more = [each for each in now["verifiers"] if each.get("name") not in named]
+    needs = bool(now.get("evidence_required") or then.get("evidence_required"))
+    dod = {**now, "verifiers": [*then["verifiers"], *more], "evidence_required": needs}
+    changed = any(each not in now["verifiers"] for each in then["verifiers"])
+    return replace(bead, document={**bead.document, "dod": dod}), changed
+
+
+def _dod(bead: BeadFile) -> dict[str, Any]:
+    found = bead.document.get("dod")
+    dod = found if isinstance(found, dict) else {}
+    listed = dod.get("verifiers")
+    verifiers = listed if isinstance(listed, list) else []
+    return {**dod, "verifiers": [each for each in verifiers if isinstance(each, dict)]}
+
+
+def _on_main(hive: Hive, issue_id: str) -> BeadFile | None:
+    """Returns the bead that the main branch has in git, in a file or in a row of the tracker."""
+    layout = hive.layout
+    here, target = git_tree(layout.tree), target_branch(layout)
+    if here is None or here.main_tree is None or target is None:
+        return None
+    top, ref = here.main_tree, f"refs/heads/{target}"
+    commit = line("rev-parse", "--verify", "--quiet", ref, cwd=top, repository={})
+    if commit is None:  # Nothing is committed yet.
+        return None
+    inside = [os.path.relpath(each, top) for each in (*bead_dirs(layout), layout.issues_path)]
+    folders = [each for each in inside if not each.startswith(os.pardir)]
+    with Objects(top) as objects:
+        rows = objects.read(f"{commit}:{folders.pop()}") if len(folders) == len(inside) else None
+        found = [*_in_files(objects, top, commit, folders, issue_id)]
+    return next(iter([*found, *_in_rows(layout.issues_path, rows, issue_id)]), None)
+
+
+def _in_files(
+    objects: Objects, top: str, commit: str, folders: list[str], issue_id: str
+) -> Iterator[BeadFile]:
+    listed = ("ls-tree", "-r", "-z", "--name-only", no_dash(commit), "--", *folders)
+    for path in names_in(git(*listed, cwd=top, repository={})) if folders else ():
+        blob = objects.read(f"{commit}:{path}") if path.endswith(".json") else None
+        if blob is None or issue_id.encode() not in blob[2] + os.fsencode(path):
+            continue
+        with suppress(QueenError):
+            document = parse_json(blob[2], path)
+            named = os.path.splitext(os.path.basename(path))[0]
+            if isinstance(document, dict) and (document.get("id") or named) == issue_id:
+                yield BeadFile(issue_id, os.path.join(top, path), document)
+
+
+def _in_rows(path: str, blob: tuple[str, str, bytes] | None, issue_id: str) -> Iterator[BeadFile]:
+    rows = []
+    for raw in blob[2].split(b"\n") if blob is not None else ():
+        if issue_id.encode() in raw:
+            with suppress(Unusable):
+                rows.append(decode(raw))
+    rows = [each for each in rows if each.get("id") == issue_id]
+    if rows:
+        newest = max(rows, key=lambda each: instant_ms(each.get("updated_at")) or 0)
+        bead = bead_in_row(newest, path)
+        if bead is not None:
+            yield bead

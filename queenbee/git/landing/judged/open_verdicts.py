@@ -1,0 +1,91 @@
+"""What an agent of a team does not land: work that others have still to judge.
+
+Names, releases and other issues change nothing about that: what counts is for what this worktree
+was used since it was last empty, and on which branches the commits are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.text import mentioned, suggested
+from queenbee.core.timestamps import instant_ms
+from queenbee.documents.sprints.sprint_bead import is_sprint_bead
+from queenbee.errors import Conflict
+from queenbee.git.contents.judging_bead import judging_bead
+from queenbee.git.ownership import bead_branches, emptied_ms
+from queenbee.git.run import git, line
+from queenbee.store.droids import roster
+from queenbee.store.git_files.worktrees import branch_head, target_branch
+from queenbee.workflows.completing import judged_first
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from queenbee.workflows.hive import Hive
+
+
+def refuse_unjudged(hive: Hive, issues: Sequence[str | None]) -> None:
+    """Raises `Conflict` in the worktree of an agent that `queen start` looks after: in a step of a
+    sprint bead, under another name, and for work on an issue with checks that is neither completed
+    nor one of those that land.
+    """
+    entry = roster.of_tree(hive.layout)
+    if entry is None:
+        return
+    if entry.is_judged:
+        raise judged_first(entry.issue_id)
+    if hive.actor != entry.name:
+        raise Conflict(
+            f"this is the worktree of {entry.name}, whom queen start looks after: {hive.actor} "
+            "lands nothing from it",
+            hint=f"land as {entry.name}: {suggested('queen land', as_=entry.name)}",
+        )
+    for issue_id in _used_for(hive):
+        if issue_id not in issues and _is_open(hive, issue_id) and _has_checks(hive, issue_id):
+            raise Conflict(
+                f"this worktree has work on {issue_id}, whose checks have not passed",
+                hint=f"claim it again, and land it: {suggested('queen claim', issue_id)}",
+            )
+    for branch, bead_id in bead_branches(hive.layout).items():
+        if bead_id not in issues and _is_open(hive, bead_id) and _has_commits_of(hive, branch):
+            raise Conflict(
+                f"this worktree has commits of {mentioned(branch)}, the branch of {bead_id}, which "
+                "has not been judged",
+                hint=suggested("git log", f"{target_branch(hive.layout)}..{branch}"),
+            )
+
+
+def _used_for(hive: Hive) -> Iterator[str]:
+    """Yields the issues that anybody had in this worktree since it was last empty."""
+    since_ms = emptied_ms(hive.layout)
+    for each in hive.assignments.find(status="all"):
+        is_here = each.worktree == hive.layout.worktree
+        ended_ms = instant_ms(each.updated_at) or 0
+        if is_here and (each.status == "active" or ended_ms > since_ms):
+            yield each.issue_id
+
+
+def _is_open(hive: Hive, issue_id: str) -> bool:
+    return hive.issues.completion(issue_id) is None
+
+
+def _has_checks(hive: Hive, issue_id: str) -> bool:
+    issue = hive.issues.row(issue_id)
+    is_sprint = issue is not None and (issue.team is not None or is_sprint_bead(issue.fields))
+    is_made = issue_id in bead_branches(hive.layout).values()
+    return is_sprint or is_made or judging_bead(hive, issue_id)[0] is not None
+
+
+def _has_commits_of(hive: Hive, branch: str) -> bool:
+    """Returns whether commits of a branch that are not on the main branch are here, too."""
+    tree, target = hive.layout.tree, f"refs/heads/{target_branch(hive.layout)}"
+    if branch_head(str(hive.layout.common_dir), branch) is None:
+        return False
+    ref = f"refs/heads/{branch}"
+    shared = (
+        line("merge-base", "--all", "HEAD", no_dash(ref), cwd=tree, repository={}) or ""
+    ).split()
+    more = ("rev-list", "--max-count=1", *map(no_dash, shared), "--not", target, "--")
+    return bool(shared and git(*more, cwd=tree, repository={}))

@@ -1,0 +1,64 @@
+"""What a worktree has without git, where git would write another file: ignored files, which git
+takes for worthless, and repositories.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.core.command_lines import no_dash
+from queenbee.git.run import git, names_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+_BARE = {"HEAD", "objects", "refs"}
+"""What git takes a folder for a repository by."""
+
+
+def in_the_way(tree: str, paths: Collection[str]) -> list[str]:
+    """Returns what is there without git, and would have to go to write these files: what has the
+    name of one or of one of its folders, or the repository that it is in.
+    """
+    there = {path: way for path in paths if (way := _in_the_way(tree, path)) is not None}
+    known = set(names_in(git("ls-files", "-z", "--", cwd=tree, repository={}))) if there else set()
+    return sorted({way for path, way in there.items() if not {path, way} & known})
+
+
+def between(tree: str, before: str, after: str) -> list[str]:
+    """Returns the same for a move from one commit to another."""
+    if before == after:
+        return []
+    added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=AT", "-z")
+    commits = (no_dash(before), no_dash(after), "--")
+    return in_the_way(tree, names_in(git(*added, *commits, cwd=tree, repository={})))
+
+
+def repositories(top: str) -> Iterator[str]:
+    """Yields the repositories below a folder, submodules too, whether git ignores them or not."""
+    for folder, folders, files in os.walk(top):
+        if folder != top and (".git" in (*folders, *files) or {*folders, *files} >= _BARE):
+            yield folder
+        if ".git" in folders:
+            folders.remove(".git")
+
+
+def has_repository(path: str) -> bool:
+    """Returns whether a folder is a repository, or has one below it."""
+    is_one = os.path.lexists(os.path.join(path, ".git"))
+    return is_one or next(repositories(path), None) is not None
+
+
+def _in_the_way(tree: str, path: str) -> str | None:
+    end = path.find("/")
+    while end >= 0:
+        folder = os.path.join(tree, path[:end])
+        if not os.path.lexists(folder):
+            return None
+        if os.path.islink(folder) or not os.path.isdir(folder):
+            return path[:end]
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return path[:end] if os.path.lexists(os.path.join(tree, path)) else None
+        end = path.find("/", end + 1)
+    return path if os.path.lexists(os.path.join(tree, path)) else None
