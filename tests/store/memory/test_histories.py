@@ -481,7 +481,7 @@ def test_a_question_that_comes_upon_damage_is_answered_with_what_the_ledgers_hav
         return checked(*row)
 
     with closing(FilesMemory(place.layout)) as memory:
-        state = memory.state("messages")
+        state = Recorded("messages", memory)
         state.refresh()
         monkeypatch.setattr(recorded, "checked", damaged)
         assert state.get("qm-2") == {**decode(line("qm-2")), "rev": 1}
@@ -514,11 +514,14 @@ class TestWorktreesOfABareRepository:
     def test_a_line_that_both_have_stays_while_one_has_it(self, pair: tuple[Hive, Hive]) -> None:
         one, two = pair
         foreign = line("qm-7", to="ui", body="pulled")
+        one.messages.send("api", "the first write makes the memory")
         for hive in pair:
-            Path(hive.layout.ledger_path("messages")).write_bytes(joined([foreign]))
+            with open(hive.layout.ledger_path("messages"), "ab") as ledger:
+                ledger.write(joined([foreign]))
             assert [each.id for each in hive.messages.inbox()] == ["qm-7"]
         Path(one.layout.ledger_path("messages")).unlink()
-        one.messages.inbox()
+        assert one.messages.inbox() == []
+        two.close()  # What was read without a change of the file is not read again before.
         assert [each.id for each in two.messages.inbox()] == ["qm-7"]
 
     def test_an_exchange_sends_what_a_later_write_made_of_a_loose_line(
