@@ -37,7 +37,7 @@ class Known:
     sent: str | None
     ends: Mapping[str, int]
     """By kind, the number of the last line that was sent."""
-    memory: int
+    memory: str
     """Which memory counts the lines so. Another one has to be compared whole."""
     done: int
     """The round that found this. Rounds are counted, so that no clock is needed to tell whether
@@ -89,12 +89,12 @@ class Notes:
         try:
             said = json.loads(safe_open.read(self._known_path, _MOST_BYTES))
             if said["ref"] != self._ref:
-                return Known(None, None, {}, 0, 0)
+                return Known(None, None, {}, "", 0)
             ends = {str(kind): int(end) for kind, end in said["ends"].items()}
             taken, sent, memory, done = (said[k] for k in ("taken", "sent", "memory", "done"))
-            return Known(taken, sent, ends, int(memory), int(done))
+            return Known(taken, sent, ends, str(memory), int(done))
         except (OSError, Unreadable, ValueError, KeyError, TypeError, AttributeError):
-            return Known(None, None, {}, 0, 0)
+            return Known(None, None, {}, "", 0)
 
     def write(self, known: Known) -> None:
         """Replaces the note. Needs the branch's lock."""

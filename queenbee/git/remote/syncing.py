@@ -273,7 +273,7 @@ class _Exchange:
         known = self._known
         if known.sent is not None and (head is None or not self._branch.follows(known.sent, head)):
             # Somebody rewrote the branch: compare everything, and bring back what it lost.
-            known = self._known = Known(None, None, {}, 0, known.done)
+            known = self._known = Known(None, None, {}, "", known.done)
         self._tree = self._branch.tree(head)
         old = self._branch.tree(known.taken)
         self._there = self._new_lines(old)

@@ -257,6 +257,14 @@ class Database:
         value = self.meta(key)
         return value if isinstance(value, int) else 0
 
+    def identity(self) -> str:
+        """Returns what tells this file from any other, also from an older copy of it."""
+        return f"{self.number('born')} {self._inode}"
+
+    def version(self) -> object:
+        """Returns a value that changes whenever another process commits."""
+        return self.ask("PRAGMA data_version")[0][0]
+
     def turn(self) -> Turn:
         """Commits everything done inside, or nothing. Nobody else can write in the meantime."""
         return Turn(self)
@@ -395,9 +403,8 @@ def birth() -> int:
 
 def is_damage(error: Exception) -> bool:
     """Returns whether an error comes from the content, not from a lock, disk or permissions."""
-    if isinstance(error, sqlite.OperationalError | sqlite.ProgrammingError):
-        return False
-    return isinstance(error, sqlite.DatabaseError | ValueError | AssertionError)
+    others = sqlite.OperationalError | sqlite.ProgrammingError
+    return isinstance(error, sqlite.DatabaseError) and not isinstance(error, others)
 
 
 def is_unwritable(error: Exception) -> bool:

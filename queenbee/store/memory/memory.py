@@ -31,6 +31,12 @@ if TYPE_CHECKING:
     Found = TypeVar("Found")
 
 
+_LEAST_BYTES = 16
+"""No line takes less in a memory."""
+_FEW = 20
+"""Lines that are given up together with one that is on a damaged page."""
+
+
 class Memory:
     """The memory, whatever brings it lines: `refresh` is each carrier's own. Safe for threads."""
 
@@ -54,9 +60,11 @@ class Memory:
         )
         return [str(kind) for (kind,) in rows]
 
-    def identity(self) -> int:
-        """Returns a number that no other memory has: each numbers its lines in its own way."""
-        return self.asked(lambda: self.database.number("born"))
+    def identity(self) -> str:
+        """Returns a text that no other memory has, nor an older copy of this one that was put back:
+        each numbers its lines in its own way.
+        """
+        return self.asked(self.database.identity)
 
     def close(self) -> None:
         """Closes the file; the next question opens it again."""
@@ -71,8 +79,8 @@ class Memory:
             try:
                 with self.database.mutex:
                     return ask()
-            except (sqlite.Error, ValueError, AssertionError) as error:
-                if isinstance(error, sqlite.Error) and is_busy(error):
+            except sqlite.Error as error:
+                if is_busy(error):
                     raise _busy(self.database.path) from error
                 if not is_again and is_unwritable(error) and self.database.is_durable:
                     self.database.stand_in()
@@ -130,11 +138,15 @@ def _readable(path: str) -> dict[str, list[bytes]]:
     found: dict[str, list[bytes]] = {}
     db = sqlite.connect(path, isolation_level=None)
     try:
-        rows = db.execute("SELECT kind, raw, sum FROM lines WHERE loose = 0 ORDER BY seq")
+        last = os.stat(path).st_size // _LEAST_BYTES
         with suppress(sqlite.Error):
-            for kind, raw, checksum in rows:
-                with suppress(sqlite.DatabaseError):
-                    found.setdefault(str(kind), []).append(checked(raw, checksum))
+            (last,) = db.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()
+        query = "SELECT kind, raw, sum FROM lines WHERE loose = 0 AND seq BETWEEN ? AND ?"
+        for first in range(1, last + 1, _FEW):  # Beyond a damaged page, reading goes on.
+            with suppress(sqlite.Error):
+                for kind, raw, checksum in db.execute(query, (first, first + _FEW - 1)):
+                    with suppress(sqlite.DatabaseError):
+                        found.setdefault(str(kind), []).append(checked(raw, checksum))
     finally:
         db.close()
     return found

@@ -13,6 +13,7 @@ from memory_worlds import Happening
 
 from queenbee import Hive
 from queenbee.errors import Held, Taken
+from queenbee.store.memory.files_memory import FilesMemory
 
 
 @pytest.fixture
@@ -70,3 +71,38 @@ def test_a_fold_that_is_made_anew_counts_each_grant_once(ada: Hive, repo: Path) 
         bob.rebuild_memory()
         assert len(bob.reservations.find()) == len(bob.assignments.find()) == 3
     assert list(memory.path.parent.glob("hive.sqlite3.damaged-*")) == []
+
+
+def test_lines_on_both_sides_of_a_damaged_page_are_kept(tmp_path: Path) -> None:
+    """Also those that git took away, which only the memory has."""
+    place = Place(tmp_path)
+    place.record(*(line(f"qm-{number:03}", 1, body="x" * 200) for number in range(200)))
+    path = place.state_dir / "hive.sqlite3"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    place.ledger().write_bytes(b"")
+    data = bytearray(path.read_bytes())
+    at = data.index(b'"qm-100"') // 4096 * 4096
+    data[at : at + 4096] = b"\xff" * 4096
+    path.write_bytes(data)
+    kept = place.state()
+    assert {"qm-000", "qm-199"} <= kept.keys()
+    assert len(kept) > 140
+
+
+def test_an_older_memory_that_is_put_back_is_another_one(tmp_path: Path) -> None:
+    """Its lines have numbers that others had meanwhile: what was sent up to one is asked anew."""
+    place = Place(tmp_path)
+    place.record(line("qm-1", 1))
+    before = identity(place)
+    path = place.state_dir / "hive.sqlite3"
+    older = path.read_bytes()
+    assert identity(place) == before
+    path.rename(tmp_path / "it keeps its number")
+    path.write_bytes(older)
+    assert identity(place) != before
+
+
+def identity(place: Place) -> str:
+    with closing(FilesMemory(place.layout)) as memory:
+        return memory.identity()
