@@ -160,7 +160,7 @@ def execute_on_disk(folder: str, data: bytes, later: bytes) -> None:
     before = {fields["id"] for fields in state.everything()}
     memory.write({"reservations": [b'{"id":"fresh","rev":1}']})
     state.refresh()
-    after = FilesMemory(layout).state("reservations")
+    after = Recorded("reservations", FilesMemory(layout))
     after.refresh()
     seen = {fields["id"] for fields in after.everything()}
     require(seen == before | {"fresh"}, f"a write changed what is seen: {before ^ seen}")
