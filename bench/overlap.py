@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from bench import results
 from bench.results import Row
-from queenbee.core.glob import chars, segments
 from queenbee.core.glob import pattern as patterns
-from queenbee.core.glob.by_folder import ByFolder
-from queenbee.core.glob.sieve import candidates, scan_covering, scan_meeting
+from queenbee.core.glob import words
+from queenbee.core.glob.parse import MAX_CHARS
+from queenbee.core.glob.pattern import ByFolder, scan_covering, scan_meeting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -130,10 +130,6 @@ def _many() -> Iterator[Row]:
 def _scans() -> Iterator[Row]:
     held = live_patterns()
     for name, pattern in QUESTIONS:
-        left = len(candidates(pattern, held))
-        cost = _spans_s(REPEATS, candidates, pattern, held)
-        yield _ms(f"sieve of {LIVE:,} texts, {name}", cost, note=f"{left:,} left")
-    for name, pattern in QUESTIONS:
         cost = _spans_s(3, scan_meeting, pattern, held)
         yield _ms(f"scan of {LIVE:,} texts, {name}", cost)
     cost = _spans_s(REPEATS, scan_covering, PATH, held)
@@ -144,6 +140,11 @@ def _hostile() -> Iterator[Row]:
     for name, one, other in HOSTILE:
         cost = _spans_s(5, _first_overlap, _full(*one), _full(*other))
         yield _ms(f"1,024 characters each, never seen: {name}", cost)
+    one, other = _each("?*", "?*"), _each("[!", "]*")
+    yield _ms(
+        "1,024 characters each, never seen: **/?*…?*/… and **/[!…]*/…, no two names alike",
+        _spans_s(3, _first_overlap, one, other),
+    )
 
 
 def _first_overlap(one: str, other: str) -> None:
@@ -152,12 +153,19 @@ def _first_overlap(one: str, other: str) -> None:
 
 
 def _full(unit: str, end: str) -> str:
-    return unit * ((patterns.MAX_CHARS - len(end)) // len(unit)) + end
+    return unit * ((MAX_CHARS - len(end)) // len(unit)) + end
+
+
+def _each(before: str, after: str) -> str:
+    """Returns as many names as fit, each with another letter, at any depth."""
+    count = (MAX_CHARS - 6) // (len(before + after) + 2)
+    names = [before + chr(0x4E00 + number) + after for number in range(count)]
+    return "**/" + "/".join(names) + "/**"
 
 
 def _forget() -> None:
-    for memo in (patterns._exact, patterns._segments, segments._common, chars._common):
-        memo.clear()
+    patterns._memo.clear()
+    words._names.clear()
 
 
 def _spans_s(repeats: int, work: Callable[..., object], *arguments: object) -> list[float]:

@@ -21,7 +21,7 @@ from hives import IDENTITY, Clock, Queen, QuickQueen, environment, git, write_li
 from templates import Template
 
 from queenbee import Hive
-from queenbee.store.index import sqlite
+from queenbee.store.memory import sqlite
 
 # A shell that starts the tests in the background makes them, and all that they start, ignore
 # Ctrl-C, and nohup makes them ignore SIGHUP: tests of either would then be tests of the shell.

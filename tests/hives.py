@@ -249,14 +249,18 @@ def add_submodule(repo: Path, library: Path, at: str, name: str = "z.py") -> Non
 
 
 def snapshot(*folders: Path) -> dict[str, bytes]:
-    """Returns every file below these folders with its bytes, but for those that say who came; and
-    the lines of a hive that is kept in the database.
+    """Returns every file below these folders with its bytes, but for those that say who came, and
+    the memory, which readers write too; and the lines of a hive that is kept in the database.
     """
+    beside = ("seen", "clients")
     files = {
         str(path): path.read_bytes()
         for folder in folders
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "lock" and path.parent.name not in ("seen", "clients")
+        if path.is_file()
+        and path.name != "lock"
+        and path.parent.name not in beside
+        and not path.name.startswith("hive.sqlite3")
     }
     for folder in folders:
         if hive := postgres_server.hive_of(folder):

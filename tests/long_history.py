@@ -1,7 +1,7 @@
-"""A hive with a past, for which indexes are in use where those begin at `FROM_BYTES`.
+"""A hive with a past.
 
 Written by us, by foreign tools and by other clones; rotated, merged, damaged; with lines that
-only the ledger, only the journal, or only the archive has. It is made alike each time, so that
+only the ledger, only the memory, or only the archive has. It is made alike each time, so that
 what commands say of two of them can be compared.
 """
 
@@ -14,12 +14,11 @@ from typing import Any
 
 from bead_files import PLAN, put_bead, ralph_bead, sprint_row
 from hives import START_MS, Clock, QuickQueen, write_lines
+from raw_files import record
 from session_folders import build
 
 from queenbee.core.timestamps import format_ms
-from queenbee.store.ledger.ledger import Ledger
 
-FROM_BYTES = 16 * 1024
 DROIDS = ("ui-engineer", "reviewer", "tester", "writer")
 KINDS = ("messages", "assignments", "reservations")
 _MINUTE_MS = 60_000
@@ -29,15 +28,19 @@ _WORDS = ("button", "login", "guide", "build", "cache", "token", "header", "grö
 Row = dict[str, Any]
 
 
-def write_past(quick: QuickQueen, clock: Clock, then: Callable[[], None]) -> None:
-    """Makes the hive in `quick.cwd`, and calls `then` half way, where an index is in use."""
+def write_past(
+    quick: QuickQueen, clock: Clock, then: Callable[[], None], *, is_taken: bool = True
+) -> None:
+    """Makes the hive in `quick.cwd`, and calls `then` half way. With `is_taken`, git takes lines
+    away in the end, which are in the memory alone from then on.
+    """
     repo = quick.cwd
     beads = repo / ".beads"
     _documents(repo)
     write_lines(beads / "issues.jsonl", *(_issue(n) for n in range(1, 51)))
     rows = {"messages": _messages(), "assignments": _assignments(), "reservations": _leases()}
     for kind, lines in rows.items():
-        _ledger(repo, kind).append([json.dumps(line).encode() for line in lines]).close()
+        record(repo, kind, *(json.dumps(line).encode() for line in lines))
     _work(quick, clock, 1)
     then()
     _work(quick, clock, 5)
@@ -47,7 +50,8 @@ def write_past(quick: QuickQueen, clock: Clock, then: Callable[[], None]) -> Non
     _pulled_segments(beads)
     _rewritten_by_git(beads / "queen_messages.jsonl")
     _work(quick, clock, 13)
-    _taken_by_git(beads)
+    if is_taken:
+        _taken_by_git(beads)
 
 
 def ids(repo: Path) -> dict[str, str]:
@@ -166,12 +170,6 @@ def _documents(repo: Path) -> None:
     build(repo / ".workflow" / "TC-auth")
 
 
-def _ledger(repo: Path, kind: str) -> Ledger:
-    journal = repo / ".git" / "queenbee" / "journal" / f"{kind}.jsonl"
-    journal.parent.mkdir(parents=True, exist_ok=True)
-    return Ledger(str(repo / ".beads" / f"queen_{kind}.jsonl"), str(journal))
-
-
 def _work(quick: QuickQueen, clock: Clock, number: int) -> None:
     """Does an hour's work, with commands."""
     clock.advance(15 * 60)
@@ -238,7 +236,7 @@ def _rewritten_by_git(path: Path) -> None:
 
 
 def _taken_by_git(beads: Path) -> None:
-    """A checkout: the last lines are in the journal alone. One writer was cut off since."""
+    """A checkout: the last lines are in the memory alone. One writer was cut off since."""
     for kind in KINDS:
         path = beads / f"queen_{kind}.jsonl"
         lines = path.read_bytes().splitlines(keepends=True)

@@ -33,11 +33,10 @@ class Server:
         import psycopg
 
         from queenbee.store.engines.postgres.ddl import bring_up_to_date
-        from queenbee.store.engines.postgres.libpq import Link
 
         name = f"hive-{uuid.uuid4().hex[:12]}"
-        bring_up_to_date(Link(self.url, {}))
         with psycopg.connect(self.url, autocommit=True) as db:
+            bring_up_to_date(db)
             db.execute("INSERT INTO queen_hives (hive, in_use) VALUES (%s, true)", (name,))
         return name
 

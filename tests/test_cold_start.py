@@ -22,7 +22,7 @@ OF_OTHERS = {
 OF_PYTHON = {
     "argparse", "asyncio", "concurrent", "ctypes", "email", "fractions", "hashlib",
     "http", "importlib.metadata", "importlib.resources", "logging", "multiprocessing", "pathlib",
-    "random", "selectors", "shutil", "socket", "_sqlite3", "sqlite3", "ssl", "subprocess",
+    "random", "selectors", "shutil", "socket", "sqlite3", "ssl", "subprocess",
     "tempfile", "tomllib", "unittest", "urllib", "xml", "zipfile",
 }  # fmt: skip
 """What of Python itself costs 1 to 20 ms, beyond what click brings along anyway."""
@@ -39,7 +39,10 @@ OF_HOOKS = {
 }  # fmt: skip
 """For those who do without these, too: 12 ms, as much as starting Python."""
 
-PATTERNS = {"queenbee.core.glob.sieve", "queenbee.core.glob.pattern"}
+OF_SQLITE = {"collections", "functools", "operator", "types"}
+"""What `_sqlite3` itself loads."""
+
+PATTERNS = {"queenbee.core.glob.pattern"}
 GRANTING = {
     "operator", "queenbee.core.standing",
     "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",
@@ -56,9 +59,7 @@ WRITING = {
 RARE = {
     "queenbee.cli.progress", "queenbee.checks.executing", "queenbee.checks.processes",
     "queenbee.checks.runner", "queenbee.services.care.doctor", "queenbee.services.archiving",
-    "queenbee.store.index.intake",
-    "queenbee.store.index.indexed", "queenbee.store.index.search", "queenbee.store.index.tables",
-    "queenbee.store.ledger.rotation",
+    "queenbee.store.memory.rotation", "queenbee.store.memory.search",
 }  # fmt: skip
 
 COMMANDS = {
@@ -117,8 +118,8 @@ def test_beads_in_the_repository_load_nothing_that_runs_them(small: Path, line: 
 def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
     for path, decided, spared in (
         ("src/x.py", "queenbee.store.lock", set()),  # It reserves, and so looks for secrets.
-        ("src/x.py", "queenbee.services.leases.edits", OF_HOOKS | GRANTING),
-        ("docs/x", "queenbee.hook.refusals", OF_HOOKS | GRANTING),
+        ("src/x.py", "queenbee.services.leases.edits", (OF_HOOKS | GRANTING) - OF_SQLITE),
+        ("docs/x", "queenbee.hook.refusals", (OF_HOOKS | GRANTING) - OF_SQLITE),
     ):
         modules = loaded(small, HOOK, stdin=edit_event(small, path))
         assert decided in modules
@@ -133,19 +134,18 @@ def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
         )
 
 
-def test_an_edit_beside_many_leases_loads_sqlite_and_little_for_it(small: Path) -> None:
+def test_an_edit_beside_many_leases_loads_no_more_than_beside_few(small: Path) -> None:
     ends = format_ms(4_000_000_000_000)
     rows = [
         {"id": f"qr-{n}", "droid": "a", "pattern": f"lib/{n}.py", "expires_at": ends, "rev": 1}
         for n in range(1000)
     ]
     write_lines(small / ".beads" / "queen_reservations.jsonl", *rows)
-    for _ in range(3):  # An index is built; then the edit is reserved, and then allowed.
+    for _ in range(3):  # The leases are taken in; then the edit is reserved, and then allowed.
         modules = loaded(small, HOOK, stdin=edit_event(small, "src/x.py"))
-        assert {"_sqlite3", "queenbee.store.index.indexed"} <= modules
-    # `_sqlite3` itself loads functools.
-    spared = OF_HOOKS - {"collections", "functools", "types"}
-    assert needless(modules, OF_OTHERS | (OF_PYTHON - {"_sqlite3"}) | OF_CLICK | spared) == set()
+        assert {"_sqlite3", "queenbee.store.memory.recorded"} <= modules
+    spared = OF_HOOKS - OF_SQLITE
+    assert needless(modules, OF_OTHERS | OF_PYTHON | OF_CLICK | spared) == set()
 
 
 @pytest.mark.parametrize("line", ["prompt", "prompt --for tmux --ascii"])
@@ -174,21 +174,21 @@ def test_the_library_loads_neither_click_nor_what_it_does_not_use(small: Path, u
     assert needless(modules, unused | {"queenbee.cli"}) == set()
 
 
-def test_a_large_ledger_brings_sqlite_and_the_decoder_and_no_more(small: Path) -> None:
+def test_a_large_ledger_brings_the_decoder_and_no_more(small: Path) -> None:
     rows = [
         {"id": f"qm-{n}", "from": "a", "to": "ui-engineer", "body": "x" * 1000, "rev": 1}
         for n in range(200)
     ]
     write_lines(small / ".beads" / "queen_messages.jsonl", *rows)
-    for _ in range(2):  # Building the index, and then using it.
+    for _ in range(2):  # Taking it in, and then asking.
         modules = loaded(small, QUEEN, "msg", "inbox")
-        assert {"_sqlite3", "queenbee.store.index.indexed"} <= modules
-    unused = OF_OTHERS | (OF_PYTHON - {"_sqlite3"}) | PATTERNS | LEASES | WRITING
-    assert needless(modules, unused | {"queenbee.store.index.search"}) == set()
+        assert {"_sqlite3", "queenbee.store.memory.recorded"} <= modules
+    unused = OF_OTHERS | OF_PYTHON | PATTERNS | LEASES | (WRITING - {"queenbee.store.creating"})
+    assert needless(modules, unused | {"queenbee.store.memory.search"}) == set()
 
 
 def test_a_module_that_is_loaded_in_vain_is_noticed(small: Path) -> None:
-    for name in ("pathlib", "asyncio.events", "queenbee.store.index.search"):
+    for name in ("pathlib", "asyncio.events", "queenbee.store.memory.search"):
         modules = loaded(small, f"import {name}; {QUEEN}", "msg", "inbox")
         assert name in needless(modules, OF_PYTHON | RARE)
 

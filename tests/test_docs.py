@@ -28,9 +28,8 @@ from queenbee.core.kinds import KINDS
 from queenbee.core.records import Assignment, Flag, Message, OptionalText, Record, Reservation, Text
 from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
+from queenbee.store.codec import Unusable, decode, is_migration
 from queenbee.store.creating import in_toml
-from queenbee.store.engines.opening import INDEX_FROM_BYTES
-from queenbee.store.ledger.codec import Unusable, decode, is_migration
 
 NOT_YET: set[str] = set()
 """What is linked to and still being written."""
@@ -193,11 +192,6 @@ def test_every_setting_is_listed_as_its_row_in_the_code_says():
         assert allowed.replace("`", "") == setting.type.allowed
         assert default == f"`{in_toml(setting.default)}`"
         assert meaning.startswith(setting.sentence)
-
-
-def test_the_size_from_which_an_index_is_used_is_what_the_format_says():
-    section = FORMAT.read_text(encoding="utf-8").partition("\n## Index\n")[2]
-    assert f"a ledger of {INDEX_FROM_BYTES // 1024} KiB" in section.partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("record", [Message, Assignment, Reservation])

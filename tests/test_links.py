@@ -94,15 +94,12 @@ PLACES = {
     ".beads/.queenbee/run-gt-1-a5b98aff.lock": "refused",
     ".beads/.queenbee/run-gt-1-a5b98aff.lock.holder": "not written",
     ".beads/.queenbee/run-gt-1--547484d3.lock": "refused",
+    ".beads/.queenbee/hive.sqlite3": "refused",
+    ".beads/.queenbee/hive.sqlite3-wal": "refused",
+    ".beads/.queenbee/hive.sqlite3-shm": "refused",
+    ".beads/.queenbee/hive.sqlite3-journal": "refused",
     ".beads/.queenbee/journal/messages.jsonl": "refused",
-    ".beads/.queenbee/journal/messages.jsonl.intent": "refused",
-    ".beads/.queenbee/journal/messages.jsonl.gained": "refused",
-    ".beads/.queenbee/journal/messages.jsonl.archived": "refused",
-    ".beads/.queenbee/index/messages.sqlite3": "refused",
-    ".beads/.queenbee/index/messages.sqlite3-wal": "refused",
-    ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
-    ".beads/.queenbee/index/messages.sqlite3-journal": "refused",
-    ".beads/.queenbee/index/leases.verdicts.json": "the link is replaced",
+    ".beads/.queenbee/leases.verdicts.json": "the link is replaced",
     ".beads/.queenbee/issues.json": "the link is replaced",
     ".beads/.queenbee/droids": "not written",
     ".beads/.queenbee/droids/ui": "not written",
@@ -136,7 +133,6 @@ ALSO = (
     ".beads/queen_*.idx.json",
     ".beads/archive/queen_*.jsonl",
     ".beads/evidence/gt-1/*-2/01-tests.log",
-    ".beads/.queenbee/journal/issues.jsonl*",
     ".beads/.queenbee/droids/ui-*",
     ".git/*",
     "sessions/*",
@@ -248,11 +244,6 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
         with hive.transaction() as tx:
             tx.put_issue({"id": "bd-1", "title": "x"})
 
-    def indexed() -> None:
-        from queenbee.store.index.tables import Tables
-
-        Tables("messages", layout.index_path("messages")).db.close()
-
     def making() -> None:
         folder = state / "making"
         safe_open.make_folder(str(folder))
@@ -306,8 +297,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("unmerged", looked)
     do("neighbours", lambda: neighbours._Told(layout, "1b4e").keep([], whole=True))
     do("making", making)
-    do("index", indexed)
-    do("rebuild", hive.rebuild_indexes)
+    do("rebuild", hive.rebuild_memory)
     do("export", lambda: indexes.export(hive))
     do(
         "hook",
@@ -370,6 +360,7 @@ def by_a_link(repo: Path, path: str) -> Path:
         shutil.copytree(place, target)
         shutil.rmtree(place)
     else:
+        place.parent.mkdir(exist_ok=True)
         target.write_bytes(place.read_bytes() if place.exists() else b"a file of mine\n")
         if place.name == "pre-commit":
             target.write_text("#!/bin/sh\n")

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from extent import quick_or
 from hives import Queen, QuickQueen, git
+from raw_files import remembered, tracked
 
 from queenbee import Hive
 
@@ -59,18 +59,8 @@ def said(process: subprocess.Popen[str]) -> list[list[str]]:
     return [line.split() for line in out.split("\n")[:-1]]
 
 
-def opened(repo: Path, **env: str) -> Hive:
-    return Hive.open(repo, droid="reviewer", env={"QUEEN_DURABILITY": "buffered", **env})
-
-
-def lines(paths: Iterator[Path]) -> list[str]:
-    return [line for path in paths for line in path.read_text().splitlines()]
-
-
-def tracked(repo: Path, kind: str) -> list[str]:
-    beads = repo / ".beads"
-    ledger = [beads / f"queen_{kind}.jsonl"]
-    return lines(iter([*ledger, *beads.glob(f"archive/queen_{kind}.*.jsonl")]))
+def opened(repo: Path) -> Hive:
+    return Hive.open(repo, droid="reviewer", env={"QUEEN_DURABILITY": "buffered"})
 
 
 def assert_whole(repo: Path, sent: set[str], leases: set[str]) -> None:
@@ -83,9 +73,9 @@ def assert_whole(repo: Path, sent: set[str], leases: set[str]) -> None:
     found = hive.reservations.find(ended=True)
     assert {each.id for each in found} == leases
     for kind in ("messages", "reservations"):
-        journal = lines(iter([repo / ".git" / "queenbee" / "journal" / f"{kind}.jsonl"]))
-        assert len(journal) == len(set(journal))
-        assert set(tracked(repo, kind)) == set(journal)
+        recorded = remembered(repo / ".git" / "queenbee", kind)
+        assert len(recorded) == len(set(recorded))
+        assert set(tracked(repo / ".beads", kind)) == set(recorded)
 
 
 EACH = quick_or(40, quick=15)
@@ -95,16 +85,15 @@ def test_four_writers_and_a_reader_lose_and_double_nothing(rotating: Path) -> No
     writers = [writer(rotating, f"droid-{number}", EACH) for number in range(4)]
     seen: set[str] = set()
     while any(process.poll() is None for process in writers):
-        for index in ("on", "off"):
-            listed = [each.id for each in opened(rotating, QUEEN_INDEX=index).messages.inbox()]
-            assert len(listed) == len(set(listed))
-            assert seen <= set(listed)
-            seen |= set(listed)
+        listed = [each.id for each in opened(rotating).messages.inbox()]
+        assert len(listed) == len(set(listed))
+        assert seen <= set(listed)
+        seen |= set(listed)
     acknowledged = [pair for process in writers for pair in said(process)]
     assert len(acknowledged) == 4 * EACH
     assert_whole(rotating, {pair[0] for pair in acknowledged}, {pair[1] for pair in acknowledged})
     assert len(list((rotating / ".beads" / "archive").iterdir())) > 4
-    assert len(tracked(rotating, "messages")) == 4 * EACH
+    assert len(tracked(rotating / ".beads", "messages")) == 4 * EACH
 
 
 def test_writers_that_are_killed_leave_what_they_acknowledged(rotating: Path) -> None:

@@ -55,8 +55,6 @@ _LONG = frozenset(("collisions", "doctor", "import", "land", "report", "rotate",
 _ASIDE = frozenset(("guard", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
-_NOTED = ("reservations", "assignments", "messages")
-"""What the notices read after every command."""
 _ALIKE = (("new", "create", "add"), ("remove", "delete", "rm"), ("list", "ls", "inbox", "status"))
 """Words for the same, of which each noun has its own."""
 
@@ -264,7 +262,7 @@ class QueenCommand(click.Command):
         if not self.at_once:
             return self._invoke(ctx, call)
         try:
-            reading = call.hive.engine.reading(*_NOTED)
+            reading = call.hive.engine.reading()
         except NoHive:
             if self.opens_hive:
                 raise

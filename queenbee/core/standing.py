@@ -66,7 +66,7 @@ def superseded_leases(
     """Returns the winner's id for each superseded lease of the hive, in one sweep."""
     from heapq import heappop, heappush  # noqa: PLC0415 - start-up
 
-    from queenbee.core.glob.by_folder import ByFolder  # noqa: PLC0415 - start-up
+    from queenbee.core.glob.pattern import ByFolder  # noqa: PLC0415 - start-up
 
     table = ByFolder(fold_case=fold_case)
     counting: dict[str, Reservation] = {}

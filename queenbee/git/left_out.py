@@ -15,12 +15,12 @@ from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import git, line, without_programs
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.files import START, read_after, split_lines
+from queenbee.store.memory.archive import Archive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from queenbee.store.ledger.ledger import Ledger
     from queenbee.workflows.hive import Hive
 
 _IGNORED, _UNTRACKED = "!!", "??"
@@ -47,7 +47,7 @@ def left_out(hive: Hive) -> list[Diagnosis]:
     return [
         finding
         for kind in hive.kinds()
-        for finding in _of_ledger(hive.ledger(kind), kind, prefix, entries)
+        for finding in _of_ledger(hive.layout.ledger_path(kind), kind, prefix, entries)
     ]
 
 
@@ -62,20 +62,21 @@ def left_out_of(hive: Hive, changed: Iterable[str]) -> list[Diagnosis]:
 
 
 def _of_ledger(
-    ledger: Ledger, kind: str, prefix: str, entries: Mapping[str, str]
+    ledger: str, kind: str, prefix: str, entries: Mapping[str, str]
 ) -> Iterator[Diagnosis]:
     ours = _status(f"{prefix}queen_{kind}.jsonl", entries)
     if ours in (_IGNORED, _UNTRACKED):
         return
-    left = {name: _status(f"{prefix}archive/{name}", entries) for name in ledger.archive.listing()}
+    archive = Archive(ledger)
+    left = {name: _status(f"{prefix}archive/{name}", entries) for name in archive.listing()}
     # A ledger with unstaged changes will be committed later, with its segments.
     wanted = (_IGNORED,) if ours[1] != " " else (_IGNORED, _UNTRACKED)
     for name in [name for name, status in left.items() if status in wanted]:
-        tracked = read_after(ledger.path, START)
-        lines = set(split_lines(ledger.archive.read(name)[0]))
+        tracked = read_after(ledger, START)
+        lines = set(split_lines(archive.read(name)))
         lines.difference_update(split_lines(tracked.lines + tracked.rest))
         if lines:
-            yield _finding(ledger.archive.path(name), len(lines), ignored=left[name] == _IGNORED)
+            yield _finding(archive.path(name), len(lines), ignored=left[name] == _IGNORED)
 
 
 def _finding(path: str, count: int, *, ignored: bool) -> Diagnosis:

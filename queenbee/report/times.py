@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.glob.by_folder import ByFolder
-from queenbee.core.glob.pattern import overlap
+from queenbee.core.glob.pattern import ByFolder, overlap
 from queenbee.core.leases import assignment_end_ms, lease_end_ms
 from queenbee.core.records import Record
 from queenbee.core.timestamps import instant_ms

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from queenbee.core.kinds import kind_of
 from queenbee.errors import QueenError, Unwritable
 from queenbee.store.engines.files_write import add_hint
-from queenbee.store.ledger import rotation
-from queenbee.store.ledger.rotation import Rotation
+from queenbee.store.memory import rotation
+from queenbee.store.memory.rotation import Rotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,15 +37,18 @@ def rotate(
         since_ms = kind_of(kind).closed_ms(fields)
         return since_ms is not None and since_ms <= before_ms
 
-    if not (store.engine.archives and store.ledger(kind).size_bytes()):
+    memory = store.engine.ledgers
+    if memory is None:
+        return Rotation()
+    if not memory.tracked(kind).size_bytes() and not memory.lacking(kind):
         return Rotation()
     more = {} if store.progress is None else {"progress": store.progress}
     with store.transaction():
         # Another process may have done it while this one waited for the lock.
-        if due_at is not None and not rotation.is_due(store.ledger(kind), due_at):
+        if due_at is not None and not rotation.is_due(memory, kind, due_at):
             return Rotation()
         try:
-            return rotation.rotate(store.ledger(kind), is_closed, **more)
+            return rotation.rotate(memory, kind, is_closed, **more)
         except Unwritable as error:
             add_hint(error, store.layout)
             raise
@@ -60,8 +63,8 @@ def rotate_what_is_due(store: Store, kinds: Iterable[str], *, whatever_size: boo
     limit = store.layout.settings.rotate_at_bytes
     most_bytes = sys.maxsize if whatever_size else MOST_BYTES
     for kind in kinds:
-        ledger = store.ledger(kind)
-        if limit and rotation.is_due(ledger, limit, most_bytes=most_bytes):
+        memory = store.engine.ledgers
+        if memory and limit and rotation.is_due(memory, kind, limit, most_bytes=most_bytes):
             try:
                 rotate(store, kind, due_at=limit)
             except QueenError:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from queenbee.services.messages import Messages
     from queenbee.services.nudges import Nudges
     from queenbee.services.waiting.queue import Queue
-    from queenbee.store.ledger.rotation import Rotation
+    from queenbee.store.memory.rotation import Rotation
 
 
 class Services(Store):
@@ -193,7 +193,7 @@ class Services(Store):
 
     def committed(self, kinds: Sequence[str]) -> None:
         """Rotates the ledgers that have grown past the limit in the settings."""
-        limit = self.layout.settings.rotate_at_bytes if self.engine.archives else 0
+        limit = self.layout.settings.rotate_at_bytes if self.engine.ledgers else 0
         path = self.layout.ledger_path
         large = [kind for kind in kinds if limit and size_of(path(kind)) >= limit]
         if large:

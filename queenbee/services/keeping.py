@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     from queenbee.store.engines.engine import Engine
     from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
-    from queenbee.store.ledger.ledger import Ledger
     from queenbee.store.questions import Records
 
     Row = Mapping[str, object]
-    Moment = tuple[Stamp, tuple[Stamp, Stamp]]
+    Moment = tuple[Stamp, object]
     Noted = Mapping[str, Any]
     Removed = Mapping[str, Sequence[str]]
     """The versions of rows that commits removed, by id: when each had changed, as the row says."""
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
         @property
         def is_writing(self) -> bool: ...
         def state(self, kind: str) -> Records: ...
-        def ledger(self, kind: str) -> Ledger: ...
+        def stamp(self, kind: str) -> object: ...
 
 
 KIND = "issues"
@@ -88,11 +87,11 @@ class Keeping:
 
     def moment(self) -> Moment:
         """Returns what changes whenever the file or the ledger does."""
-        return stamp_of(self.path), self.store.ledger(KIND).stamps()
+        return stamp_of(self.path), self.store.stamp(KIND)
 
     def is_in_step(self, moment: Moment, noted: Noted | None = None) -> bool:
         """Returns whether the file has what the ledger says."""
-        if not any(stamp and stamp[1] for stamp in moment[1]):
+        if not self.store.engine.has_lines(KIND):
             return True
         noted = self.noted() if noted is None else noted
         if noted.get("moment") != repr(moment):

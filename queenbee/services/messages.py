@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 from queenbee._light import suppress
 from queenbee.core.names import EVERYONE, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
-from queenbee.store.ledger.codec import decode
+from queenbee.store.codec import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -282,7 +284,8 @@ class Messages:
         seen = state.first_line(after)
         assert seen is not None
         arrived: list[Message] = []
-        for line in state.ledger.journal.arrived_after(seen):
+        number = state.number_of(seen)
+        for _, line in state.lines_after(number if number is not None else sys.maxsize):
             identifier = decode(line).get("id")
             if isinstance(identifier, str) and state.first_line(identifier) == line:
                 arrived.append(self._get(identifier))
@@ -341,7 +344,7 @@ class Messages:
 
         A word may end in `*`; words in double quotes must follow each other. Raises `InvalidInput`.
         """
-        from queenbee.store.index.search import find_text  # noqa: PLC0415 - start-up
+        from queenbee.store.memory.search import find_text  # noqa: PLC0415 - start-up
 
         equals = {"issue_id": issue_id, "from": from_}
         hits = find_text(

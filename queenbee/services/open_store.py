@@ -13,10 +13,11 @@ from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
 from queenbee.core.names import PERSON
 from queenbee.services.keeping import Keeping
+from queenbee.store import codec
 from queenbee.store.droids import identity, presence, session_names
 from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
-from queenbee.store.ledger import codec
+from queenbee.store.memory.recorded import Recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from queenbee.services.settling import Settled
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.layout import Layout
-    from queenbee.store.ledger.ledger import Ledger
     from queenbee.store.questions import Progress, Records
     from queenbee.store.trust import Proposal
 
@@ -83,8 +83,6 @@ class Store:
         self.engine = open_engine(self.layout)
         """Where the lines are kept."""
         self._states: dict[str, Records] = {}
-        self._read_in: dict[str, object] = {}
-        """The moment in which a state was last read, as the engine has it."""
         self._writing = allocate_lock()
         self._minting = allocate_lock()
         self._last_id = (-1, "")
@@ -138,12 +136,9 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Forgets what was read, and closes the indexes."""
+        """Closes the memory; the next question opens it again."""
         self._reopen_after_fork()
-        states, self._states = self._states, {}
-        self._read_in.clear()
-        for state in states.values():
-            state.close()
+        self._states.clear()
         self.engine.close()
 
     @property
@@ -207,40 +202,31 @@ class Store:
         Raises `Unreadable` if the repository was moved or deleted while it was open.
         """
         self._reopen_after_fork()
-        moment = self.engine.moment
-        if moment is not None and self._read_in.get(kind) is moment:
-            return self._states[kind]
         self.layout.refuse_if_moved()
-        with self.engine.reading():
-            state = self._states.get(kind)
-            if state is None:
-                state = self._states.setdefault(kind, self._open_records(kind))
-            state.refresh()
-        if moment is not None:
-            self._read_in[kind] = moment
+        state = self._states.get(kind)
+        if state is None:
+            state = self._states.setdefault(kind, Recorded(kind, self.engine.memory))
+        self.engine.memory.progress = self.progress
+        state.refresh()
         return state
 
     def opened(self) -> list[Records]:
         """Returns the states that have been opened so far."""
         return list(self._states.values())
 
-    def ledger(self, kind: str) -> Ledger:
-        """Returns the ledger of one kind of record, unread."""
-        return self.engine.ledger(kind)
+    def stamp(self, kind: str) -> object:
+        """Returns a value that changes whenever lines of a kind come or go; for cheap polling."""
+        return self.engine.stamp(kind)
 
     def kinds(self) -> list[str]:
         """Returns the kinds of record that this hive has a ledger for, ours first."""
         ours = [kind.name for kind in KINDS.values() if kind.everywhere]
         return list(dict.fromkeys([*ours, *self.engine.kinds()]))
 
-    def rebuild_indexes(self) -> None:
-        """Deletes every index and rebuilds those of large ledgers."""
-        from queenbee.store.index.tables import remove  # noqa: PLC0415 - start-up
-
-        self.close()
-        for kind in self.kinds():
-            remove(self.engine.index_path(kind))
-            self._open_records(kind).close()
+    def rebuild_memory(self) -> None:
+        """Folds every record anew, from the lines."""
+        self.engine.memory.progress = self.progress
+        self.engine.memory.rebuild()
 
     def transaction(self) -> Transaction:
         """Returns a context manager in which nobody else writes: read, check, then append.
@@ -309,6 +295,3 @@ class Store:
             fresh = following(last) if now_ms == last_ms else ulid(now_ms, os.urandom(RANDOM_BYTES))
             self._last_id = (now_ms, fresh)
         return f"{KINDS[kind].prefix}-{fresh}"
-
-    def _open_records(self, kind: str) -> Records:
-        return self.engine.records(kind, self.progress)

@@ -19,9 +19,9 @@ from queenbee.core.row_edits import (
 )
 from queenbee.errors import InvalidInput
 from queenbee.services.keeping import KIND
+from queenbee.store.codec import encode, fits, lost_precision
 from queenbee.store.issues_file import read_rows_exactly
 from queenbee.store.issues_write import replace_rows, rows_of
-from queenbee.store.ledger.codec import encode, fits, lost_precision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -119,10 +119,10 @@ def make_beads_dir(layout: Layout) -> None:
 
 
 def make_state_dir(layout: Layout) -> None:
-    """Makes the folders for lock and journal; git ignores them inside `.beads/`."""
+    """Makes the folder for lock and memory; git ignores it inside `.beads/`."""
     if layout.state_dir.startswith(layout.beads_dir + os.sep):
         make_beads_dir(layout)
-    _make(os.path.join(layout.state_dir, "journal"), layout)
+    _make(layout.state_dir, layout)
     if layout.state_dir.startswith(layout.beads_dir + os.sep):
         ignore = os.path.join(layout.state_dir, ".gitignore")
         if not os.path.lexists(ignore):

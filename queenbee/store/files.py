@@ -203,6 +203,17 @@ class Appender:
                 path=self.path,
             ) from error
 
+    def stamp(self) -> Stamp:
+        """Returns the stamp of what is open, whatever has its name by now."""
+        return _stamp(os.fstat(self._fd))
+
+    def follows(self, mark: Mark) -> bool:
+        """Returns whether the file has nothing after a mark but what was written here."""
+        status = os.fstat(self._fd)
+        return (mark.offset, status.st_size) == (self.size, self.size + self._written) and (
+            not mark.inode or mark.inode == status.st_ino
+        )
+
     def end(self) -> Mark:
         """Returns the position after what was written."""
         offset = self.size + self._written

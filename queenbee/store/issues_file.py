@@ -8,8 +8,7 @@ import json
 import os
 import re
 
-from queenbee.store.files import START, read_after, split_lines
-from queenbee.store.ledger.codec import (
+from queenbee.store.codec import (
     CONFLICT_MARKERS,
     Unusable,
     decode_exactly,
@@ -18,6 +17,7 @@ from queenbee.store.ledger.codec import (
     is_usable,
     lost_precision,
 )
+from queenbee.store.files import START, read_after, split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import os
 from queenbee.core.beads import supersedes
 from queenbee.errors import Busy
 from queenbee.store import safe_open
+from queenbee.store.codec import Unusable, decoder, encode
 from queenbee.store.files import Original, stamp_of
 from queenbee.store.issues_file import exactly
-from queenbee.store.ledger.codec import Unusable, decoder, encode
 from queenbee.store.whole_files import sweep, write_document
 
 TYPE_CHECKING = False

@@ -67,6 +67,8 @@ class Layout:
     def _name_files(self) -> None:
         beads_dir, state_dir = self.beads_dir, self.state_dir
         self.lock_path = os.path.join(state_dir, "lock")
+        self.memory_path = os.path.join(state_dir, "hive.sqlite3")
+        """This clone's memory: every line, and what each record folds to."""
         self.issues_path = os.path.join(beads_dir, "issues.jsonl")
         self.remote_dir = os.path.join(state_dir, "remote")
         self.presence_dir = os.path.join(state_dir, "droids")
@@ -109,16 +111,12 @@ class Layout:
         return os.path.join(self.beads_dir, f"queen_{kind}.jsonl")
 
     def journal_path(self, kind: str) -> str:
-        """Returns the untracked journal of a kind of record."""
+        """Returns the file in which versions up to 0.2 recorded lines of a kind."""
         return os.path.join(self.state_dir, "journal", f"{kind}.jsonl")
-
-    def index_path(self, kind: str) -> str:
-        """Returns the disposable index of a kind of record."""
-        return os.path.join(self.state_dir, "index", f"{kind}.sqlite3")
 
     def verdicts_path(self, kind: str) -> str:
         """Returns the disposable file of verdicts for a kind of record."""
-        return os.path.join(self.state_dir, "index", f"{kind}.verdicts.json")
+        return os.path.join(self.state_dir, f"{kind}.verdicts.json")
 
     def may_have_waiters(self) -> bool:
         """Returns whether somebody may be waiting in the queue; without one, this costs 3 µs."""
@@ -127,10 +125,11 @@ class Layout:
     def exists(self) -> bool:
         """Returns whether there is a hive here.
 
-        A checkout of a branch without ledgers removes `.beads/`, but not the journal.
+        A checkout of a branch without ledgers removes `.beads/`, but not the memory.
         """
-        return os.path.isdir(self.beads_dir) or os.path.isdir(
-            os.path.join(self.state_dir, "journal")
+        return os.path.isdir(self.beads_dir) or any(
+            os.path.exists(path)
+            for path in (self.memory_path, os.path.join(self.state_dir, "journal"))
         )
 
 

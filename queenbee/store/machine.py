@@ -1,6 +1,6 @@
 """What this machine alone can tell or choose: where a repository's state is, its clock.
 
-A clone must not choose where locks and journals are, so the choice is in the repository's own git
+A clone must not choose where locks and memory are, so the choice is in the repository's own git
 config, which git never delivers: `git config queenbee.state beads`. ADR 0015.
 """
 

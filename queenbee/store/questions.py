@@ -1,16 +1,11 @@
-"""The questions that services ask about one ledger.
-
-The fold in memory (`store.state`) and an index (`store.index`) give the same answers.
-"""
+"""The questions that services ask about the records of one kind."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from queenbee.core.fold import Fields
-from queenbee.store.ledger.batch import Position
-from queenbee.store.ledger.ledger import Ledger, Receipt
 
 Cursor = tuple[int, int]
 """How many changes a follower has seen."""
@@ -21,10 +16,9 @@ even if it failed."""
 
 
 class Records(Protocol):
-    """The folded state of one ledger, and the way to append to it. Safe for threads."""
+    """The folded state of one kind of record. Safe for threads."""
 
     kind: str
-    ledger: Ledger
 
     @property
     def unusable(self) -> int:
@@ -40,18 +34,23 @@ class Records(Protocol):
     def close(self) -> None:
         """Closes open files; the next question opens them again."""
 
-    def append(self, lines: Sequence[bytes]) -> Receipt:
-        """Appends to the ledger, as `Ledger.append` does. Needs the hive's lock."""
-
     @property
-    def agreed(self) -> Position:
-        """The position up to which ledger and journal are known to hold the same lines."""
-
-    def agree(self, agreed: Position) -> None:
-        """Remembers this position, if possible also for later processes."""
+    def is_unrecorded(self) -> bool:
+        """Whether the tracked files have lines that no write has recorded."""
 
     def foreign(self) -> str:
-        """Returns a text that changes whenever lines arrive from elsewhere; see `Ledger`."""
+        """Returns a text that changes whenever lines arrive that this clone did not write, or ""
+        if there are none. All processes that see the same lines get the same text.
+        """
+
+    def lines_after(self, number: int) -> list[tuple[int, bytes]]:
+        """Returns the recorded lines after a number, each with its own, in order of arrival."""
+
+    def number_of(self, line: bytes) -> int | None:
+        """Returns the number of a line; None if it never arrived."""
+
+    def lacking(self, lines: Iterable[bytes]) -> list[bytes]:
+        """Returns those of some usable lines that never arrived."""
 
     def get(self, identifier: str) -> Fields | None:
         """Returns the folded fields of a record, or None."""

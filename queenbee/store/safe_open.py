@@ -244,6 +244,17 @@ def refuse_links(path: str) -> None:
         above = upper
 
 
+def refuse_irregular(path: str) -> None:
+    """Raises `Unreadable` if any component of the path is a link, or what has the name is no file.
+
+    Only a look, as `refuse_links`.
+    """
+    refuse_links(path)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise irregular(path)
+
+
 def real_path(path: str) -> str:
     """Returns a path without symbolic links, as `os.path.realpath` does.
 

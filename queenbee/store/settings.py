@@ -125,7 +125,7 @@ class Setting:
 
 SETTINGS = (
     Setting("state", _choice("git", "beads"), "git",
-            "where locks and journals are; beads also needs: git config queenbee.state beads"),
+            "where locks and memory are; beads also needs: git config queenbee.state beads"),
     Setting("droids", _choice("auto", "strict", "off"), "auto",
             "strict: only names in .factory/droids/; off: any name; auto: strict if it lists any"),
     Setting("issues", _choice("auto", "strict", "off"), "auto",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass
@@ -166,7 +165,7 @@ class Trust:
         """Makes the folder, for this user alone, and the mark of this clone. Raises `OSError`,
         `Unwritable`.
         """
-        create_document(self._mark, f"{secrets.token_hex(16)}\n".encode())
+        create_document(self._mark, f"{os.urandom(16).hex()}\n".encode())
         trusted = os.path.dirname(self.folder)
         os.makedirs(os.path.dirname(os.path.dirname(trusted)), 0o700, exist_ok=True)
         for path in (os.path.dirname(trusted), trusted, self.folder):

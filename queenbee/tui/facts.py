@@ -79,7 +79,7 @@ class Reader:
         hive, layout = self._hive, self._hive.layout
         landing = os.path.join(layout.state_dir, "landing")
         return (
-            *(hive.state(kind).ledger.stamp() for kind in hive.kinds()),
+            *(hive.stamp(kind) for kind in hive.kinds()),
             stamp_of(layout.issues_path),
             json_stamp(gates_dir(layout)),
             names_in(layout.queue_dir),

@@ -19,9 +19,9 @@ from queenbee.documents.ralph.ralph_bead import validate_bead
 from queenbee.documents.sprints.numbers import branch_fault
 from queenbee.documents.sprints.sprint_bead import MAX_BYTES, check_bead, is_sprint_bead, objects_in
 from queenbee.errors import NotFound, Unreadable
+from queenbee.store.codec import Unusable, decode
 from queenbee.store.files import split_lines
 from queenbee.store.git_trees import git_tree
-from queenbee.store.ledger.codec import Unusable, decode
 from queenbee.store.whole_files import MAX_BYTES as MAX_FILE_BYTES
 from queenbee.store.whole_files import read_document
 

@@ -19,7 +19,7 @@ from queenbee.checks.verification import (
     write_failures,
 )
 from queenbee.errors import Unwritable
-from queenbee.store.ledger.codec import MAX_LINE_BYTES, encode
+from queenbee.store.codec import MAX_LINE_BYTES, encode
 
 START_MS = 1_763_217_020_000
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,8 @@ def denied(tmp_path: Path) -> Iterator[Callable[[Path], None]]:
 
     yield deny
     for path, mode in taken:
-        path.chmod(mode)
+        with suppress(FileNotFoundError):  # SQLite's own, which go with the last reader.
+            path.chmod(mode)
 
 
 # Places that cannot be written
@@ -127,6 +129,8 @@ def test_a_ledger_that_cannot_be_read_is_refused_by_name(
     queen: Queen, quick: QuickQueen, beads: Path
 ) -> None:
     quick("msg", "send", "reviewer", "x", as_="ui-engineer")
+    with (beads / "queen_messages.jsonl").open("a") as ledger:
+        ledger.write('{"id":"qm-1","to":"reviewer","body":"by another program"}\n')
     (beads / "queen_messages.jsonl").chmod(0)
     refused = queen("msg", "inbox", "--json", as_="reviewer", unprivileged=True)
     (beads / "queen_messages.jsonl").chmod(0o644)

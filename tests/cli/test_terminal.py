@@ -1,8 +1,7 @@
-"""The terminal: the width of a text, and the bar that is shown while an index is built."""
+"""The terminal: the width of a text, and the bar that is shown while lines are taken in."""
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
@@ -11,21 +10,21 @@ import time
 from pathlib import Path
 
 import pytest
-from hives import Queen, git
+from hives import Queen, git, write_lines
 
+from queenbee import Hive
 from queenbee.cli import terminal
 from queenbee.cli.terminal import Bar, width
-from queenbee.store.index.intake import Intake
-from queenbee.store.index.tables import Tables
-from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.memory import intake
+from queenbee.store.memory.folding import Folding
 
 pytestmark = pytest.mark.slow
 
 IMPATIENT = (
     "from queenbee.cli import main, terminal\n"
-    "from queenbee.store.index import intake as index_intake\n"
+    "from queenbee.store.memory import intake\n"
     "terminal.BAR_AFTER_S = terminal._BAR_EVERY_S = 0\n"
-    "index_intake._CHUNK_BYTES = 20_000\n"
+    "intake._CHUNK_BYTES = 20_000\n"
     "main.main()"
 )
 """The command, for which each piece of a ledger takes long."""
@@ -33,18 +32,13 @@ IMPATIENT = (
 
 @pytest.fixture
 def large(repo: Path) -> Path:
-    """A repository whose messages have an index. One of them is of another program."""
-    folder = repo / ".git" / "queenbee" / "journal"
-    folder.mkdir(parents=True)
-    path = repo / ".beads" / "queen_messages.jsonl"
+    """A repository with many messages that this clone has not read yet."""
     rows = [
         {"id": f"qm-{n:04}", "from": "a", "to": "b", "body": f"about {n} {'x' * 400}", "rev": 1}
         for n in range(300)
     ]
-    ledger = Ledger(str(path), str(folder / "messages.jsonl"))
-    ledger.append([json.dumps(row).encode() for row in rows]).close()
-    with path.open("a") as file:
-        file.write('{"id":"qm-foreign","from":"a","to":"b","body":"hello"}\n')
+    foreign = '{"id":"qm-foreign","from":"a","to":"b","body":"hello"}'
+    write_lines(repo / ".beads" / "queen_messages.jsonl", *rows, foreign)
     return repo
 
 
@@ -177,21 +171,17 @@ def test_long_work_that_cannot_be_counted_says_how_long_it_takes(
     assert "\r" not in said
 
 
-def test_a_build_that_fails_removes_its_bar(
-    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_fails_removes_its_bar(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[int, int]] = []
-    journal = large / ".git" / "queenbee" / "journal" / "messages.jsonl"
-    ledger = Ledger(str(large / ".beads" / "queen_messages.jsonl"), str(journal))
-    tables = Tables("messages", str(tmp_path / "index.sqlite3"))
-    intake = Intake(tables, ledger, lambda done, total: told.append((done, total)))
-    monkeypatch.setattr(Tables, "put_position", lambda *args: 1 / 0)
+    monkeypatch.setattr(intake, "_CHUNK_BYTES", 20_000)
+    monkeypatch.setattr(Folding, "finish", lambda *args: 1 / 0)
+    hive = Hive.open(large, droid="b", env={})
+    hive.progress = lambda done, total: told.append((done, total))
     with pytest.raises(ZeroDivisionError):
-        intake.catch_up()
-    assert told[0][0] == 0
+        hive.messages.inbox()
+    assert len(told) > 2
     assert all(done < total for done, total in told[:-1])
     assert told[-1][0] == told[-1][1]
-    tables.db.close()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hives import Queen, QuickQueen, git
-from test_index_modes import READS, WRITES
+from test_memory_worlds import READS, WRITES
 
 MAY: dict[str, tuple[str, ...]] = {
     # As you would: `docs/threats.md` names them.

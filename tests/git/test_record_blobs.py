@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -210,3 +212,21 @@ def test_it_waits_for_a_git_that_is_at_work(hive: Hive, repo: Path) -> None:
     commit_records(hive, is_end=False)
     assert head(repo) == before
     assert (repo / ".git" / "index.lock").exists()
+
+
+def test_a_lock_of_one_who_was_killed_is_in_nobodys_way(hive: Hive, repo: Path) -> None:
+    """Of one who lives it is: the lock is held, whatever the file looks like."""
+    lock = repo / ".git" / "index.lock"
+    held = "import sys, time; from queenbee.git.index_lock import IndexLock\n"
+    held += "with IndexLock(sys.argv[1]): print(1, flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", held, str(repo / ".git")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"1\n"
+        before = head(repo)
+        commit_records(hive, is_end=True)
+        assert (head(repo), lock.exists()) == (before, True)
+        holder.kill()
+    assert lock.exists()
+    commit_records(hive, is_end=True)
+    assert (head(repo) == before, lock.exists()) == (False, False)

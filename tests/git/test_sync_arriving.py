@@ -16,9 +16,8 @@ from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services import archiving as services_rotation
 from queenbee.store.files import Appender
-from queenbee.store.ledger import rotation
-from queenbee.store.ledger.archive import Archive
-from queenbee.store.ledger.journal import Journal
+from queenbee.store.memory import files_memory, rotation
+from queenbee.store.memory.intake import Intake
 
 KIND = "assignments"
 COUNT = 300
@@ -186,10 +185,11 @@ class TestWhatOthersWrote:
 
 STEPS = {
     "before the ledger": (Appender, "append", 0),
-    "before the journal has it": (Journal, "append", 0),
+    "before the memory has it": (Intake, "record", 0),
+    "before the memory knows that the ledger has it": (files_memory, "note_recorded", 0),
     "before the first segment": (rotation, "create_document", 0),
     "after the first segment": (rotation, "create_document", 1),
-    "before the archive is noted": (Archive, "note", 0),
+    "before the archive is noted": (rotation, "_note", 0),
     "before the exchange is noted": (Notes, "write", 0),
 }
 

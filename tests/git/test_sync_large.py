@@ -13,8 +13,7 @@ from queenbee import Hive
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.syncing import sync
-from queenbee.store.files import Mark
-from queenbee.store.ledger.journal import Journal
+from queenbee.store.memory.recorded import Recorded
 
 
 @pytest.fixture
@@ -61,13 +60,13 @@ class TestAfterAConfirmation:
     ) -> None:
         grant(world.hive("ada"))
         compared: list[set[bytes]] = []
-        lacking = Journal.lacking
+        lacking = Recorded.lacking
 
-        def counted(journal: Journal, lines: Iterable[bytes], *more: Mark) -> set[bytes]:
+        def counted(state: Recorded, lines: Iterable[bytes]) -> list[bytes]:
             compared.append(set(lines))
-            return lacking(journal, lines, *more)
+            return lacking(state, lines)
 
-        monkeypatch.setattr(Journal, "lacking", counted)
+        monkeypatch.setattr(Recorded, "lacking", counted)
         before = world.git("rev-parse", BRANCH)
         assert sync(world.hive("ada")).sent == 0
         assert [each for each in compared if each] == []

@@ -633,7 +633,6 @@ _HEAVY = (
     "pathlib",
     "inspect",
     "subprocess",
-    "_sqlite3",
 )
 
 

@@ -24,7 +24,6 @@ from hives import (
 import queenbee
 from queenbee import Hive, QueenError
 from queenbee.errors import InvalidInput, NoHive
-from queenbee.store.engines import opening
 
 pytestmark = pytest.mark.both_engines
 
@@ -47,17 +46,13 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     "use", ["Hive.open('.')", "Hive.open('.', droid='a').reservations.check(['x'])"]
 )
-def test_using_the_library_loads_no_command_line_and_no_database(
-    repo: Path, use: str, engine: str
-) -> None:
+def test_using_the_library_loads_no_command_line(repo: Path, use: str) -> None:
     program = "import sys; before = set(sys.modules); from queenbee import Hive; "
     program += f"{use}; print(*set(sys.modules) - before)"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=repo, capture_output=True, text=True, check=True
     )
-    unused = {"click", "orjson", "pathspec", "ulid"}
-    if engine == "files":  # What is in a database is kept in another one here, for the next time.
-        unused |= {"_sqlite3"}
+    unused = {"click", "orjson", "pathspec", "sqlite3", "ulid"}
     assert unused.isdisjoint(done.stdout.split())
 
 
@@ -89,9 +84,8 @@ def test_a_closed_hive_can_be_asked_again(hive: Hive) -> None:
 
 
 def test_a_closed_hive_leaves_no_database_open(
-    hive: Hive, databases: list[sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+    hive: Hive, databases: list[sqlite3.Connection]
 ) -> None:
-    monkeypatch.setattr(opening, "INDEX_FROM_BYTES", 0)
     with hive:
         hive.messages.send("reviewer", "x")
         hive.assignments.claim("qb-1")

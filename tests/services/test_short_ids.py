@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queenbee import Hive
-from queenbee.core.ids import end_key, shortest_end
+from queenbee.core.ids import end_key, shortest_end, spellings
 from queenbee.errors import Ambiguous, NotFound
 from queenbee.services.short_ids import one_of, record_id
-from queenbee.store.index.indexed import Indexed
-from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.state import Folded
+from queenbee.store.memory.recorded import MANY
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -130,30 +127,29 @@ def test_ids_that_end_alike_are_shown_as_long_as_it_takes(hive: Hive, beads: Pat
 IDS = st.lists(st.text("ABab1-", min_size=1, max_size=14), min_size=1, max_size=25, unique=True)
 
 
+def named(ids: list[str], part: str) -> list[str]:
+    """Returns the ids that a part names: by how they end, else begin, else by what is in them."""
+    for matches in (str.endswith, str.startswith, str.__contains__):
+        for text in spellings(part):
+            if found := [each for each in ids if matches(each, text)]:
+                return sorted(found)[:MANY]
+    return []
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150))
 @given(ids=IDS, parts=st.lists(st.text("ABab1-", max_size=12), max_size=5))
-def test_with_and_without_an_index_the_same_parts_name_the_same_ids(
-    ids: list[str], parts: list[str], tmp_path: Path
+def test_parts_name_ids_and_the_short_ids_name_one(
+    ids: list[str], parts: list[str], hive: Hive, beads: Path
 ) -> None:
-    ledger = tmp_path / "queen_messages.jsonl"
-    ledger.unlink(missing_ok=True)
-    write_lines(ledger, *({"id": each, "rev": 1} for each in ids))
-    files = Ledger(os.fspath(ledger), os.fspath(tmp_path / "journal.jsonl"))
-    index = tmp_path / "index.sqlite3"
-    index.unlink(missing_ok=True)
-    folded, indexed = Folded("messages", files), Indexed("messages", files, os.fspath(index))
-    try:
-        for state in (folded, indexed):
-            state.refresh()
-        for part in [*parts, *ids]:
-            assert folded.named(part) == indexed.named(part)
-        for each in ids:
-            short = folded.short_id(each)
-            assert indexed.short_id(each) == short
-            assert each.endswith(short)
-            assert short == each or [other for other in ids if other.endswith(short)] == [each]
-    finally:
-        indexed.close()
+    (beads / "queen_messages.jsonl").unlink(missing_ok=True)
+    write_lines(beads / "queen_messages.jsonl", *({"id": each, "rev": 1} for each in ids))
+    state = hive.state("messages")
+    for part in [*parts, *ids]:
+        assert state.named(part) == named(ids, part)
+    for each in ids:
+        short = state.short_id(each)
+        assert each.endswith(short)
+        assert short == each or [other for other in ids if other.endswith(short)] == [each]
 
 
 def test_the_key_of_an_id_sorts_by_how_it_ends() -> None:

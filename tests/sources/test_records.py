@@ -332,7 +332,7 @@ class TestIndexes:
     @pytest.mark.differs(
         "an index is updated on every write",
         "`queen hive index export` writes it, with `--watch` after every change",
-        "QueenBee itself reads another index, which is never in git",
+        "QueenBee itself reads its memory, which is never in git",
     )
     def test_the_index_has_this_structure(self, quick: QuickQueen, hive: Hive, beads: Path) -> None:
         (first,) = hive.messages.send("reviewer", "x", issue_id="qb-1")

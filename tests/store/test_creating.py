@@ -27,7 +27,7 @@ def test_makes_the_folder_its_settings_and_its_attributes(places, repo):
 
 def test_makes_the_state_that_git_never_sees(places, repo):
     creating.init(places)
-    assert (repo / ".git" / "queenbee" / "journal").is_dir()
+    assert (repo / ".git" / "queenbee").is_dir()
     assert "queenbee" not in git(repo, "status", "--porcelain", "-uall")
 
 

@@ -9,13 +9,14 @@ import gc
 import os
 
 import pytest
+from raw_files import content, remembered
 
 from queenbee import Hive
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.store import files
 from queenbee.store.creating import init
 from queenbee.store.layout import discover
-from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.memory.files_memory import FilesMemory
 
 
 @pytest.fixture
@@ -30,14 +31,15 @@ def open_hive(folder, droid="ui", **env):
 
 
 def bytes_of(hive):
-    """Returns the bytes of every ledger and journal."""
+    """Returns the bytes of every ledger, and what is recorded."""
     found = {}
     for kind in hive.kinds():
-        for path in (hive.layout.ledger_path(kind), hive.layout.journal_path(kind)):
-            if os.path.isfile(path):
-                with open(path, "rb") as file:
-                    found[path] = file.read()
-    return {path: data for path, data in found.items() if data}
+        path = hive.layout.ledger_path(kind)
+        if os.path.isfile(path) and (data := content(path)):
+            found[path] = data
+        if os.path.exists(hive.layout.memory_path):
+            found[kind] = remembered(hive.layout.state_dir, kind)
+    return found
 
 
 @pytest.fixture
@@ -70,23 +72,11 @@ def syncs(hive, monkeypatch):
 class TestAWriteThatIsAcknowledged:
     def test_is_on_disk(self, hive, syncs):
         hive.messages.send("api", "hello")
-        assert (hive.layout.journal_path("messages"), False) in syncs
+        assert syncs == [(hive.layout.memory_path + "-wal", False)]
 
-    def test_with_its_name_where_the_file_is_new(self, hive, syncs):
-        hive.assignments.claim("qb-1")
-        folder = os.path.dirname(hive.layout.journal_path("assignments"))
-        assert [path for path, _ in syncs] == [hive.layout.journal_path("assignments"), folder]
-
-    def test_with_its_name_too_where_a_clones_ledger_was_copied_first(self, hive, syncs):
-        with open(hive.layout.ledger_path("assignments"), "wb") as file:
-            file.write(b'{"id":"qa-1","issue_id":"qb-9","status":"completed"}\n')
-        hive.assignments.claim("qb-1")
-        assert (os.path.dirname(hive.layout.journal_path("assignments")), False) in syncs
-
-    def test_in_every_ledger_that_it_touched(self, hive, syncs):
+    def test_waits_once_for_all_kinds_that_it_touched(self, hive, syncs):
         hive.assignments.assign("qb-1", "api")
-        journals = {hive.layout.journal_path(kind) for kind in ("assignments", "messages")}
-        assert journals <= {path for path, _ in syncs}
+        assert syncs == [(hive.layout.memory_path + "-wal", False)]
 
     def test_waited_for_the_disk_with_the_lock_let_go(self, hive, syncs):
         hive.assignments.claim("qb-1")
@@ -96,14 +86,13 @@ class TestAWriteThatIsAcknowledged:
         assert not any(held for _, held in syncs)
 
     def test_waiting_under_the_lock_is_caught(self, hive, syncs, monkeypatch):
-        append = Ledger.append
+        write = FilesMemory.write
 
-        def append_and_sync(ledger, lines, agreed):
-            receipt = append(ledger, lines, agreed)
-            receipt.sync()
-            return receipt
+        def write_and_sync(memory, lines):
+            write(memory, lines)
+            memory.sync()
 
-        monkeypatch.setattr(Ledger, "append", append_and_sync)
+        monkeypatch.setattr(FilesMemory, "write", write_and_sync)
         hive.messages.send("api", "hello")
         assert any(held for _, held in syncs)
 
@@ -183,7 +172,7 @@ class TestTwoLedgersInOneTurn:
         del before[path]
         assert bytes_of(hive) == before
 
-    @pytest.mark.parametrize("nth", range(1, 7))
+    @pytest.mark.parametrize("nth", range(1, 4))
     def test_where_the_disk_is_full_at_the_nth_write_nothing_stays(
         self, hive, before, monkeypatch, nth
     ):
@@ -201,14 +190,14 @@ class TestTwoLedgersInOneTurn:
         assert bytes_of(hive) == before
 
     def test_where_the_second_is_interrupted_nothing_stays(self, hive, before, monkeypatch):
-        append = Ledger.append
+        append = files.Appender.append
 
-        def interrupted(ledger, lines, agreed):
-            if ledger.path == hive.layout.ledger_path("messages"):
+        def interrupted(file, data):
+            if file.path == hive.layout.ledger_path("messages"):
                 raise KeyboardInterrupt
-            return append(ledger, lines, agreed)
+            append(file, data)
 
-        monkeypatch.setattr(Ledger, "append", interrupted)
+        monkeypatch.setattr(files.Appender, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
             self.assigned(hive)
         monkeypatch.undo()
@@ -250,10 +239,14 @@ def open_files(hive):
 
 
 @pytest.mark.linux
-def test_an_open_hive_holds_no_file_open_between_writes(hive):
+def test_an_open_hive_holds_only_its_memory_open_between_writes(hive):
     for _ in range(3):
         work(hive)
-        assert open_files(hive) == []
+        names = {os.path.basename(path) for path in open_files(hive)}
+        assert names == {"hive.sqlite3", "hive.sqlite3-wal", "hive.sqlite3-shm"}
+        assert len(open_files(hive)) == len(names)
+    hive.close()
+    assert open_files(hive) == []
 
 
 def test_a_reader_waits_for_no_writer(hive, tmp_path):

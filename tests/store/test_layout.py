@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hives import Queen, commit_file, git
+from raw_files import remembered
 
 from queenbee import Hive
 from queenbee.errors import NoHive, Unreadable
@@ -378,10 +379,10 @@ class TestWhereTheStateIs:
 
     def test_that_git_tracks_is_refused(self, in_beads):
         Hive.open(in_beads, droid="ui", env={}).messages.send("api", "hello")
-        git(in_beads, "add", "-f", ".beads/.queenbee/journal")
+        git(in_beads, "add", "-f", ".beads/.queenbee/hive.sqlite3")
         for version in ("2", "4"):
             git(in_beads, "update-index", "--index-version", version)
-            with pytest.raises(Unreadable, match=r"git tracks \.beads/\.queenbee/journal/"):
+            with pytest.raises(Unreadable, match=r"git tracks \.beads/\.queenbee/hive"):
                 found(in_beads)
         git(in_beads, "update-index", "--split-index")
         with pytest.raises(Unreadable, match="git tracks"):
@@ -456,10 +457,10 @@ class TestWhereTheStateIs:
     def test_beside_ledgers_that_cannot_be_written_refuses_writes(self, repo, queen):
         queen("msg", "send", "api", "hello", as_="ui")
         (repo / ".beads" / "queen_messages.jsonl").chmod(0o444)
-        before = (repo / ".git" / "queenbee" / "journal" / "messages.jsonl").read_bytes()
+        before = remembered(repo / ".git" / "queenbee", "messages")
         refused = queen("msg", "send", "api", "again", as_="ui", unprivileged=True)
         assert refused.code == 7
-        assert (repo / ".git" / "queenbee" / "journal" / "messages.jsonl").read_bytes() == before
+        assert remembered(repo / ".git" / "queenbee", "messages") == before
 
 
 class TestABranchWithoutAHive:

@@ -82,7 +82,6 @@ def test_outside_git_the_folder_of_the_hive_is_known(tmp_path: Path) -> None:
 def test_what_git_does_to_the_tree_is_no_move(repo: Path, hive: Hive) -> None:
     hive.messages.send("api", "hello")
     shutil.rmtree(repo / ".beads")  # As a checkout of a branch without a hive does.
-    shutil.rmtree(repo / ".git" / "queenbee" / "index", ignore_errors=True)
     hive.messages.send("api", "again")
     assert [each.body for each in hive.messages.sent()] == ["again", "hello"]
 
@@ -100,7 +99,7 @@ def test_a_move_between_the_look_and_the_write_makes_nothing(
     before = names(repo)
     _as_if_it_had_looked_before(hive, monkeypatch)
     with pytest.raises(Unreadable):
-        safe_open.make_folder(os.path.dirname(hive.layout.index_path("messages")))
+        safe_open.make_folder(os.path.join(hive.layout.state_dir, "told"))
     with pytest.raises(Unreadable):
         hive.messages.send("api", "again")
     assert names(repo) == before

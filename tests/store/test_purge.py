@@ -1,27 +1,21 @@
-"""A purge in place: what was removed from the files is shown by no hive that is open."""
+"""A purge: what was removed from ledger and memory is shown by no hive that is open."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from raw_files import remembered
 
 from queenbee import Hive
-from queenbee.store.index.tables import Tables
 
 SECRET = "correct horse battery staple"
 
 
-@pytest.fixture(params=["folded", "indexed"])
-def long_lived(
-    request: pytest.FixtureRequest, open_as: Callable[[str], Hive], monkeypatch: pytest.MonkeyPatch
-) -> Hive:
-    """A hive that has read a message to be purged, far from the end of the files."""
-    if request.param == "indexed":
-        monkeypatch.setattr("queenbee.store.engines.opening.INDEX_FROM_BYTES", 0)
-    hive = open_as("ui-engineer")
+@pytest.fixture
+def long_lived(hive: Hive) -> Hive:
+    """A hive that has read a message to be purged, far from the end of the ledger."""
     hive.messages.send("api", SECRET)
     for number in range(20):
         hive.messages.send("api", f"{number} " + 400 * "x")
@@ -34,14 +28,16 @@ def bodies(hive: Hive) -> list[str]:
 
 
 def purge(hive: Hive, by: bytes) -> None:
-    """Puts other bytes in the place of the secret, in the same files."""
-    for path in (hive.layout.ledger_path("messages"), hive.layout.journal_path("messages")):
-        before = os.stat(path)
-        data = Path(path).read_bytes()
-        with open(path, "r+b") as file:
-            file.write(data.replace(SECRET.encode(), by))
-            file.truncate()
-        assert os.stat(path).st_ino == before.st_ino
+    """Puts other bytes in the place of the secret, in the same file, and deletes the memory."""
+    path = hive.layout.ledger_path("messages")
+    before = os.stat(path)
+    data = Path(path).read_bytes()
+    with open(path, "r+b") as file:
+        file.write(data.replace(SECRET.encode(), by))
+        file.truncate()
+    assert os.stat(path).st_ino == before.st_ino
+    for each in Path(hive.layout.state_dir).glob("hive.sqlite3*"):
+        each.unlink()
 
 
 @pytest.mark.parametrize("by", [b"*" * len(SECRET), b"", b"a longer text than it was before it"])
@@ -54,23 +50,9 @@ def test_a_long_lived_hive_does_not_show_what_was_purged(long_lived: Hive, by: b
 def test_nor_does_it_write_it_again(long_lived: Hive) -> None:
     purge(long_lived, b"*" * len(SECRET))
     long_lived.messages.send("api", "later")
-    for path in (
-        long_lived.layout.ledger_path("messages"),
-        long_lived.layout.journal_path("messages"),
-    ):
-        assert SECRET.encode() not in Path(path).read_bytes()
-
-
-def test_an_index_that_another_process_rebuilt_is_the_one_that_answers(
-    open_as: Callable[[str], Hive], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("queenbee.store.engines.opening.INDEX_FROM_BYTES", 0)
-    hive, other = open_as("ui-engineer"), open_as("ui-engineer")
-    hive.messages.send("api", "hello")
-    assert bodies(hive) == ["hello"]
-    held = Tables("messages", hive.layout.index_path("messages"))
-    other.rebuild_indexes()
-    assert held.is_gone()
-    index = Tables("messages", hive.layout.index_path("messages"))
-    index.db.execute("DELETE FROM records")
-    assert bodies(hive) == []
+    assert SECRET.encode() not in Path(long_lived.layout.ledger_path("messages")).read_bytes()
+    assert not any(
+        SECRET.encode() in line for line in remembered(long_lived.layout.state_dir, "messages")
+    )
+    for path in Path(long_lived.layout.state_dir).glob("hive.sqlite3*"):
+        assert SECRET.encode() not in path.read_bytes()

@@ -27,7 +27,6 @@ def shared(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A repository that the group may write, as `git init --shared` makes it. Others cannot reach
     the folders of pytest, so it is elsewhere.
     """
-    monkeypatch.setattr("queenbee.store.engines.opening.INDEX_FROM_BYTES", 0)
     use(repo)  # Loads all modules: the users may not be able to read them.
     repo = Path(tempfile.mkdtemp())
     git(repo, "init", "-q", "--shared=group")
@@ -70,11 +69,9 @@ def use(repo: Path) -> None:
         with documents_lock(hive)():
             pass
         hive.rotate(older_than_s=0)
-        for folder in ("told", "index"):
-            safe_open.make_folder(os.path.join(hive.layout.state_dir, folder))
+        safe_open.make_folder(os.path.join(hive.layout.state_dir, "told"))
         safe_open.append(os.path.join(hive.layout.state_dir, "told", "ui"), b"x\n")
         assert note(hive.layout.state_dir, "hook", "text")
-        hive.state("messages").append([])
 
 
 def test_two_users_work_in_turns(shared: Path) -> None:
@@ -82,7 +79,7 @@ def test_two_users_work_in_turns(shared: Path) -> None:
         as_user(user, lambda: use(shared))
     state = shared / ".git" / "queenbee"
     names = {path.relative_to(state).as_posix() for path in state.rglob("*")}
-    assert {"lock", "documents.lock", "hook.log", "told/ui", "index/messages.sqlite3"} <= names
+    assert {"lock", "documents.lock", "hook.log", "told/ui", "hive.sqlite3"} <= names
     for path in state.rglob("*"):
         wanted = 0o2070 if path.is_dir() else 0o060
         assert stat.S_IMODE(path.stat().st_mode) & wanted == wanted, path

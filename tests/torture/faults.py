@@ -8,13 +8,14 @@ file that is shut down without writing its caches, as by a power cut, and mounte
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 import shutil
 import struct
 import subprocess
 import sys
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from queenbee import Hive
 from queenbee.errors import QueenError, Unwritable
@@ -77,9 +78,11 @@ def full_disk(folder: str) -> dict[str, object]:
             figures += _fill(place, size)
             hive = _in(place)
             for kind in hive.kinds():
-                for path in (hive.layout.ledger_path(kind), hive.layout.journal_path(kind)):
-                    if os.path.exists(path):
-                        os.truncate(path, 0)
+                with suppress(FileNotFoundError):
+                    os.truncate(hive.layout.ledger_path(kind), 0)
+            hive.close()
+            for path in glob.glob(hive.layout.memory_path + "*"):
+                os.unlink(path)
         return dict(figures)
 
 
@@ -161,11 +164,11 @@ def _under(strace: str, tree: str, injection: str) -> list[str] | None:
     """Runs a writer whose calls on the hive's files fail as told; returns what it was told."""
     beads = os.path.join(tree, ".beads")
     state = os.path.join(tree, ".git", "queenbee")
-    paths = [state, os.path.join(state, "lock"), os.path.join(state, "journal"), beads]
+    memory = os.path.join(state, "hive.sqlite3")
+    paths = [state, os.path.join(state, "lock"), beads]
+    paths += [memory + suffix for suffix in ("", "-wal", "-shm")]
     for kind in ("assignments", "messages", "reservations"):
         paths.append(os.path.join(beads, f"queen_{kind}.jsonl"))
-        journal = os.path.join(state, "journal", f"{kind}.jsonl")
-        paths += [journal, journal + ".intent", journal + ".gained"]
     traced = [word for path in paths for word in ("-P", path)]
     done = subprocess.run(
         [strace, "-f", "-qq", "-o", os.devnull, *traced, "-e", injection, *WRITER, tree],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -22,11 +23,12 @@ from queenbee.core.readiness import missing_blockers, standings, startable
 from queenbee.core.records import Assignment, Message, Reservation
 from queenbee.core.standing import superseded_assignments, superseded_leases
 from queenbee.services.history import revisions
+from queenbee.store import codec
+from queenbee.store.codec import Unusable, encode
 from queenbee.store.files import split_lines
-from queenbee.store.ledger import codec
-from queenbee.store.ledger.codec import Unusable, encode
-from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.state import Folded
+from queenbee.store.layout import discover
+from queenbee.store.memory.files_memory import FilesMemory
+from queenbee.store.memory.recorded import Recorded
 from tests.torture.places import require
 
 NOW_MS = 1_734_172_200_000
@@ -140,26 +142,34 @@ def _show(table: Table) -> None:
     superseded_assignments(given)
 
 
-def execute_on_disk(folder: str, data: bytes, journal: bytes) -> None:
-    """Lets bytes stand in both files of a ledger; reads, appends, and reads again."""
-    ledger = Ledger(os.path.join(folder, "ledger"), os.path.join(folder, "journal"))
-    for path, content in ((ledger.path, data), (ledger.journal_path, journal)):
-        with open(path, "wb") as file:
-            file.write(content)
-    state = Folded("reservations", ledger)
+def execute_on_disk(folder: str, data: bytes, later: bytes) -> None:
+    """Lets bytes stand in a ledger; reads, lets others append, writes, and reads again."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(os.path.join(folder, ".beads"))
+    layout = discover(folder, {})
+    os.makedirs(layout.state_dir)
+    path = layout.ledger_path("reservations")
+    with open(path, "wb") as file:
+        file.write(data)
+    memory = FilesMemory(layout)
+    state = Recorded("reservations", memory)
+    state.refresh()
+    with open(path, "ab") as file:
+        file.write(later)
     state.refresh()
     before = {fields["id"] for fields in state.everything()}
-    ledger.append([b'{"id":"fresh","rev":1}']).close()
+    memory.write({"reservations": [b'{"id":"fresh","rev":1}']})
     state.refresh()
-    after = Folded("reservations", Ledger(ledger.path, ledger.journal_path))
+    after = Recorded("reservations", FilesMemory(layout))
     after.refresh()
     seen = {fields["id"] for fields in after.everything()}
-    require(seen == before | {"fresh"}, f"an append changed what is seen: {before ^ seen}")
+    require(seen == before | {"fresh"}, f"a write changed what is seen: {before ^ seen}")
     require(
         {fields["id"] for fields in state.everything()} == seen, "a follower sees something else"
     )
-    with open(ledger.path, "rb") as file:
-        require(file.read().startswith(data), "bytes of others were changed")
+    memory.close()
+    with open(path, "rb") as file:
+        require(file.read().startswith(data + later), "bytes of others were changed")
 
 
 def mutated(rng: random.Random) -> bytes:

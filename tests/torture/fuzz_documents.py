@@ -47,7 +47,7 @@ from queenbee.errors import QueenError
 from queenbee.hook import events
 from queenbee.hook.main import respond
 from queenbee.store import settings
-from queenbee.store.ledger.codec import encode
+from queenbee.store.codec import encode
 from tests.torture.fuzz import TOKENS, with_changes
 from tests.torture.places import make_repository, open_hive, require
 

@@ -355,12 +355,17 @@ class Weather:
     def _places(self) -> list[str]:
         state = os.path.join(self.place, ".git", "queenbee")
         found = [state, os.path.join(self.place, ".beads")]
-        for kind in KINDS:
-            found.append(os.path.join(self.place, ".beads", f"queen_{kind}.jsonl"))
-            journal = os.path.join(state, "journal", f"{kind}.jsonl")
-            found += [journal, f"{journal}.intent", f"{journal}.archived.tmp", f"{journal}.gained"]
-            found.append(os.path.join(state, "index", f"{kind}.sqlite3"))
-        names = ("lock", "journal", "index", "told", "droids", "queue", "hook.log", "guard.log")
+        found += [os.path.join(self.place, ".beads", f"queen_{kind}.jsonl") for kind in KINDS]
+        names = (
+            "lock",
+            "hive.sqlite3",
+            "hive.sqlite3-wal",
+            "told",
+            "droids",
+            "queue",
+            "hook.log",
+            "guard.log",
+        )
         return found + [os.path.join(state, name) for name in names]
 
     def kill(self) -> None:
@@ -486,22 +491,17 @@ def granted_twice(notes: list[list]) -> tuple[int, list[str]]:
 
 
 def lines_of(place: str) -> dict[str, tuple[int, dict[str, object]]]:
-    """Returns the newest line of each record, in any file, and its revision."""
+    """Returns the newest line of each record in a ledger, and its revision."""
     newest: dict[str, tuple[int, dict[str, object]]] = {}
-    state = os.path.join(place, ".git", "queenbee", "journal")
     for kind in KINDS:
-        for path in (
-            os.path.join(place, ".beads", f"queen_{kind}.jsonl"),
-            os.path.join(state, f"{kind}.jsonl"),
-        ):
-            with open(path, "rb") as file:
-                for line in file.read().split(b"\n"):
-                    try:
-                        fields = json.loads(line)
-                    except ValueError:
-                        continue
-                    if fields["rev"] > newest.get(fields["id"], (0, {}))[0]:
-                        newest[fields["id"]] = fields["rev"], fields
+        with open(os.path.join(place, ".beads", f"queen_{kind}.jsonl"), "rb") as file:
+            for line in file.read().split(b"\n"):
+                try:
+                    fields = json.loads(line)
+                except ValueError:
+                    continue
+                if fields["rev"] > newest.get(fields["id"], (0, {}))[0]:
+                    newest[fields["id"]] = fields["rev"], fields
     return newest
 
 

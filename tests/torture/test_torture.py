@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from extent import quick_or
 
-from queenbee.store.ledger import journal as journal_module
-from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.memory.database import Turn
+from queenbee.store.memory.recorded import Recorded
 from tests.torture import (
     converge,
     faults,
@@ -42,9 +42,9 @@ class TestGit:
         assert figures["lost"] == 0
 
     @pytest.mark.thorough
-    def test_without_a_journal_is_caught(self, folder):
+    def test_with_a_memory_that_brings_nothing_back_is_caught(self, folder):
         with pytest.raises(Broken, match=r"lost|lacks"):
-            git_torture.torture(folder, 2, seed=2, broken="journal")
+            git_torture.torture(folder, 2, seed=2, broken="memory")
 
 
 @pytest.mark.slow
@@ -75,8 +75,9 @@ class TestKills:
         assert kills.at_random(folder, quick_or(6, quick=3), seed=1)["lost"] == 0
 
     @pytest.mark.thorough
-    def test_without_an_announcement_are_caught(self, folder, monkeypatch):
-        monkeypatch.setattr(journal_module, "_write_intent", lambda *_: None)
+    def test_without_a_transaction_are_caught(self, folder, monkeypatch):
+        monkeypatch.setattr(Turn, "__enter__", lambda turn: turn._database.mutex.acquire())
+        monkeypatch.setattr(Turn, "__exit__", lambda turn, *_: turn._database.mutex.release())
         with pytest.raises(Broken, match="of 5 patterns"):
             kills.at_every_step(folder, scenes=(kills.AppendSeveral,), parts=(0.5,))
 
@@ -196,7 +197,7 @@ class TestConvergence:
 
     @pytest.mark.thorough
     def test_without_judging_what_came_from_elsewhere_is_caught(self, folder, monkeypatch):
-        monkeypatch.setattr(Ledger, "foreign", lambda ledger, unrecorded: "")
+        monkeypatch.setattr(Recorded, "foreign", lambda state: "")
         with pytest.raises(Broken, match=r"is not|two droids"):
             converge.run(folder, histories=3, steps=40, seed=3)
 

@@ -3,7 +3,7 @@
     python -m tests.torture.writer TREE DROID LOG PER_SECOND long|fresh
 
 It runs until its standard input closes. What it was refused, it notes in `LOG.refused`. With
-`TORTURE_BROKEN=journal` it keeps no journal, so that the torture can be seen to fail.
+`TORTURE_BROKEN=memory` it brings nothing back that git took away: the torture must see that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from queenbee import Hive
 from queenbee.core.records import Record
 from queenbee.errors import QueenError
-from queenbee.store.ledger.journal import Journal
+from queenbee.store.memory.intake import Intake
 
 
 class Writer:
@@ -86,6 +86,6 @@ def write(tree: str, droid: str, log: str, pace_s: float, *, fresh: bool) -> Non
 
 if __name__ == "__main__":
     _, tree, droid, log, per_second, how = sys.argv
-    if os.environ.get("TORTURE_BROKEN") == "journal":
-        Journal.append = lambda *_: None
+    if os.environ.get("TORTURE_BROKEN") == "memory":
+        Intake.lacking = lambda _: []
     write(tree, droid, log, 1 / float(per_second), fresh=how == "fresh")

@@ -418,8 +418,9 @@ class TestPromises:
         self, queen: Any, repo: Path, bead: Path
     ) -> None:
         queen("claim", "gt-1", as_="ui")
-        for folder in (repo / ".git" / "queenbee", repo / ".git" / "queenbee" / "journal"):
-            folder.chmod(0o555)
+        state = repo / ".git" / "queenbee"
+        for path in (state, *state.glob("hive.sqlite3*")):
+            path.chmod(0o555)
         (repo / "made").touch()
         refused = queen("complete", "gt-1", "--json", as_="ui", unprivileged=True)
         assert refused.error["code"] in ("unwritable", "store")

@@ -1,7 +1,7 @@
-"""Characters as patterns see them: sets of code points, case folding, readable samples.
+"""Characters as patterns see them: sets of code points, and case folding.
 
-A place in a pattern accepts either one literal character (a `str` of length one) or a `Chars`.
-`docs/adr/0003-exact-overlap.md` says why folding is per character.
+A place in a pattern accepts one character (a `str`), or a set: sorted ranges of code points with
+gaps between them, without `/` and NUL. ADR 0003 says why folding is per character.
 """
 
 from __future__ import annotations
@@ -11,173 +11,99 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     Ranges = tuple[tuple[int, int], ...]
+    Place = str | Ranges
 
-LAST = 0x10FFFF
-SLASH = 0x2F
-DOT = 0x2E
+SPECIAL = frozenset("*?[{}\\")
+"""Characters with a special meaning; a `]`, and a `,` outside braces, have none."""
 
-_READABLE = "xabcdefghijklmnopqrstuvwyz0123456789_-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""The characters of a witness where a pattern allows any; `x` reads as a placeholder."""
-
+_LAST = 0x10FFFF
 _LAST_CASED = 0x1E943
 """No character beyond the Adlam letters has a case; a test holds this against the interpreter."""
+_LOOKED_AT = 256
+"""How many characters of a range a witness may choose from."""
+_READABLE = "xabcdefghijklmnopqrstuvwyz0123456789_-"
+"""The characters of a witness where a pattern allows any; `x` reads as a placeholder."""
 
-_LOOKED_AT = 4096
-"""How far to search one range for a printable character before using any character."""
 
-_MEMO_SIZE = 4096
+def unwritable(char: str) -> bool:
+    r"""Returns whether a pattern writes this character of a path as `\uHHHH`.
 
-
-class Chars:
-    """A set of characters, as sorted and disjoint ranges of code points; never `/` or NUL.
-
-    With `folded`, it only handles and returns folded characters.
+    They are control characters, and bytes that are not UTF-8 as Python reads them from the file
+    system. They do not survive terminals, logs or JSON, but a file may be named with them.
     """
-
-    __slots__ = ("_hash", "folded", "ranges")
-
-    def __init__(self, ranges: Ranges, folded: bool) -> None:
-        self.ranges = ranges
-        self.folded = folded
-        self._hash = hash(ranges)
-
-    def __contains__(self, char: str) -> bool:
-        code = ord(char)
-        for low, high in self.ranges:
-            if code <= high:
-                return low <= code
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Chars) and self.ranges == other.ranges and self.folded == other.folded
-        )
-
-    def __hash__(self) -> int:
-        return self._hash
+    code = ord(char)
+    return 0 < code < 0x20 or 0x7F <= code < 0xA0 or 0xDC80 <= code < 0xDD00
 
 
-if TYPE_CHECKING:
-    Part = str | Chars | None | tuple[tuple["Part", ...], ...]
-    """A part of a segment: a character, a set, a star (None), or the alternatives of a group."""
+def quoted(char: str) -> str:
+    r"""Returns the text for this one character of a path: `a`, `\[`, `\u000a`."""
+    if unwritable(char):
+        return f"\\u{ord(char):04x}"
+    return "\\" + char if char in SPECIAL else char
 
 
-def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Returns the same code points without `/`, as sorted ranges that are not adjacent."""
-    joined: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if joined and low <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
-        else:
-            joined.append((low, high))
-    parts: list[tuple[int, int]] = []
-    for low, high in joined:
-        if low <= SLASH <= high:
-            parts += [(low, SLASH - 1), (SLASH + 1, high)]
-        else:
-            parts.append((low, high))
-    return tuple(part for part in parts if part[0] <= part[1])
-
-
-def everything_but(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Returns the characters outside the ranges, except `/` and NUL."""
-    gaps: list[tuple[int, int]] = []
-    start = 1
-    for low, high in sorted([*ranges, (SLASH, SLASH)]):
-        if start < low:
-            gaps.append((start, low - 1))
-        start = max(start, high + 1)
-    if start <= LAST:
-        gaps.append((start, LAST))
-    return tuple(gaps)
+def fold(text: str) -> str:
+    """Returns the text with every character folded, so that its length stays the same."""
+    folded = text.casefold()
+    return folded if len(folded) == len(text) else "".join(map(fold_char, text))
 
 
 def fold_char(char: str) -> str:
     """Returns the character that represents all that differ from `char` only by case.
 
-    It is `str.casefold` if that is one character; `ß` stays `ß`, so lengths do not change.
+    It is `str.casefold` if that is one character; `ß` stays `ß`.
     """
-    for folded in (char.casefold(), char.lower()):
-        if len(folded) == 1:
-            return folded
-    return char
+    return next((form for form in (char.casefold(), char.lower()) if len(form) == 1), char)
 
 
-def fold(text: str) -> str:
-    """Returns the text with every character folded; its length stays the same."""
-    folded = text.casefold()
-    if len(folded) == len(text):
-        return folded
-    return "".join(map(fold_char, text))
+def outside(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Returns the set of all other characters. Called twice, it puts ranges in order."""
+    gaps, start = [], 1
+    for low, high in sorted([*ranges, (ord("/"), ord("/")), (_LAST + 1, _LAST + 1)]):
+        if start < low:
+            gaps.append((start, low - 1))
+        start = max(start, high + 1)
+    return tuple(gaps)
 
 
-def fold_ranges(ranges: Ranges) -> Ranges:
-    """Returns the ranges with the folded form of each of their characters added."""
-    added = []
-    for low, high in ranges:
-        for code in range(low, min(high, _LAST_CASED) + 1):
-            folded = ord(fold_char(chr(code)))
-            if folded != code:
-                added.append((folded, folded))
-    return merged([*ranges, *added])
+def with_both_cases(ranges: Ranges) -> Ranges:
+    """Returns the set with all characters that differ from one of its own only by case."""
+    if not _families:
+        for char in map(chr, range(_LAST_CASED + 1)):
+            if char.casefold() != char and (folded := fold_char(char)) != char:
+                _families.setdefault(folded, [folded]).append(char)
+    families = (each for each in _families.values() if any(common_char(ranges, c) for c in each))
+    return outside(outside([*ranges, *((ord(c), ord(c)) for each in families for c in each)]))
 
 
-def common_char(one: str | Chars, other: str | Chars) -> str | None:
-    """Returns a readable character that both places accept, or None."""
-    if type(one) is str:
-        if type(other) is str:
-            return one if one == other else None
-        return one if one in other else None
-    if type(other) is str:
-        return other if other in one else None
-    key = (one, other)
-    if key not in _common:
-        if len(_common) >= _MEMO_SIZE:
-            _common.clear()
-        assert isinstance(one, Chars)
-        assert isinstance(other, Chars)
-        shared = _shared_ranges(one.ranges, other.ranges)
-        _common[key] = _sample(shared, one.folded or other.folded)
-    return _common[key]
+def common_char(one: Place, other: Place) -> Place:
+    """Returns what two places both accept; it is false if there is nothing."""
+    if isinstance(one, str):
+        one, other = other, one
+    if isinstance(one, str):
+        return one if one == other else ""
+    if isinstance(other, str):
+        return other if any(low <= ord(other) <= high for low, high in one) else ""
+    return tuple((max(a, c), min(b, d)) for a, b in one for c, d in other if a <= d and c <= b)
 
 
-def _shared_ranges(one: Ranges, other: Ranges) -> list[tuple[int, int]]:
-    shared = []
-    i = j = 0
-    while i < len(one) and j < len(other):
-        low = max(one[i][0], other[j][0])
-        high = min(one[i][1], other[j][1])
-        if low <= high:
-            shared.append((low, high))
-        if one[i][1] < other[j][1]:
-            i += 1
-        else:
-            j += 1
-    return shared
+def sample(place: Place) -> str:
+    """Returns the most readable character that a place accepts; a folded one where it has one.
+
+    A dot comes after all other printable characters: `.` and `..` are not names.
+    """
+    if isinstance(place, str):
+        return place
+    readable = [char for char in _READABLE if common_char(place, char)]
+    offered = (range(low, min(high, low + _LOOKED_AT) + 1) for low, high in place)
+    return min(
+        readable[:1] or (chr(code) for codes in offered for code in codes),
+        key=lambda char: (fold_char(char) != char, not char.isprintable(), char == "."),
+    )
 
 
-def _sample(ranges: list[tuple[int, int]], folded: bool) -> str | None:
-    offered = Chars(tuple(ranges), folded)
-    for char in _READABLE:
-        if char in offered and not (folded and fold_char(char) != char):
-            return char
-    # A dot comes after all other printable ones: `.` and `..` are not names of segments.
-    last_resort = None
-    for low, high in ranges:
-        for code in range(low, high + 1):
-            char = chr(code)
-            if folded and fold_char(char) != char:
-                continue
-            if code != DOT and char.isprintable():
-                return char
-            if last_resort is None or last_resort < " ":
-                last_resort = char
-            if code - low >= _LOOKED_AT:
-                break
-    return last_resort
+_families: dict[str, list[str]] = {}
+"""The characters that fold to the same one, by that."""
 
-
-_common: dict[tuple[str | Chars, str | Chars], str | None] = {}
-
-ANY_CHAR = Chars(everything_but([]), False)
-"""Every character of a name. In a case-folded comparison, the other side limits it."""
+ANY_CHAR = outside([])
+NO_DOT = outside([(ord("."), ord("."))])

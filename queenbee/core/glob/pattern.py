@@ -6,59 +6,44 @@ All answers are exact: they compare the languages of the patterns. `docs/format.
 
 from __future__ import annotations
 
-from queenbee.core.glob.chars import ANY_CHAR, Chars, everything_but, fold, fold_char, fold_ranges
-from queenbee.core.glob.parse import (
-    ANY,
-    GLOBSTAR,
-    MAX_CHARS,
-    SPECIAL,
-    STAR,
-    Group,
-    escaped,
-    parse,
-    unwritable,
-)
-from queenbee.core.glob.runs import meet
-from queenbee.core.glob.segments import Segment, common_name, sample_name
+from queenbee.core.glob.chars import SPECIAL, fold, quoted
+from queenbee.core.glob.parse import NO_NAMES, parse
+from queenbee.core.glob.words import Words, common_name, names_meet
 from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.core.glob.chars import Part
-    from queenbee.core.glob.parse import Item
+    from collections.abc import Iterable
+    from typing import TypeVar
 
-    Run = tuple[str | Segment, ...]
+    Key = TypeVar("Key")
 
 _MEMO_SIZE = 1024
-"""How many parsed patterns and segments are cached: 0.6 MB of typical ones."""
-
-_NO_NAMES = frozenset(("", ".", ".."))
-_WILD: dict[str, Part] = {"*": None, "?": ANY_CHAR}
-_INVOLVED = frozenset("[{}\\")
-
-
-class Branch:
-    """One sequence of segments: the runs between its `**`, of names and `Segment`s."""
-
-    __slots__ = ("runs",)
-
-    def __init__(self, runs: tuple[Run, ...]) -> None:
-        self.runs = runs
+"""How many parsed patterns are cached."""
+_FIRST_CUT = 4
+"""How many first letters are compared first: of so few, many texts have the same."""
+_DOTS = ("..", "{.", ",.", "}.", "\\.")
+"""Signs that a segment of a text may be `..`, which takes away the folder before it."""
 
 
 class Pattern:
-    """A parsed pattern, ready to compare; `path` is its only path, if it is literal."""
+    """What a pattern covers, and its normal form; `path` is its only path, if it is literal."""
 
-    __slots__ = ("branches", "normal", "path")
-
-    def __init__(self, normal: str, branches: tuple[Branch, ...]) -> None:
+    def __init__(self, normal: str, words: Words) -> None:
         self.normal = normal
-        self.branches = branches
+        self.words = words
         self.path: str | None = None
-        if len(branches) == len(branches[0].runs) == 1:
-            names = [name for name in branches[0].runs[0] if isinstance(name, str)]
-            if len(names) == len(branches[0].runs[0]):
-                self.path = "/".join(names)
+        if len(words.sequences) == 1 and all(isinstance(each, str) for each in words.sequences[0]):
+            self.path = "/".join(words.sequences[0])
+
+    def head(self) -> str:
+        """Returns the literal path that holds, or is, all it covers: `src` for `src/*.py`."""
+        shared = []
+        for names in zip(*self.words.sequences, strict=False):
+            if len(set(names)) > 1 or not isinstance(names[0], str):
+                break
+            shared.append(names[0])
+        return "/".join(shared)
 
 
 def normalise(text: str) -> str:
@@ -77,8 +62,10 @@ def overlap(a: str, b: str, *, fold_case: bool = False) -> str | None:
     The answer does not depend on the order of the two. With `fold_case` the path is given in its
     folded form. Raises `BadPattern`.
     """
-    one, other = (a, b) if a <= b else (b, a)
-    return common_path(compiled(one, fold_case), compiled(other, fold_case))
+    one, other = _in_order(compiled(min(a, b), fold_case), compiled(max(a, b), fold_case))
+    walk = other.words.walk(one.words.sequences, names_meet)
+    # Two that both cover every path cover `x`.
+    return "/".join(other.words.spelled(walk, common_name)[0]) or "x" if walk else None
 
 
 def matches(pattern: str, path: str, *, fold_case: bool = False) -> bool:
@@ -87,28 +74,23 @@ def matches(pattern: str, path: str, *, fold_case: bool = False) -> bool:
     No pattern covers a path with an empty segment, `.` or `..`. Raises `BadPattern` for the
     pattern only.
     """
-    return covers(compiled(pattern, fold_case), fold(path) if fold_case else path)
+    return paths_meet(compiled(pattern, fold_case), _literal(path, fold_case))
 
 
 def escape(path: str) -> str:
     """Returns the pattern that covers exactly this path. Raises `BadPattern` if none can."""
-    names = path.split("/")
-    if not _NO_NAMES.isdisjoint(names):
-        first = next(index for index, name in enumerate(names) if name in _NO_NAMES)
-        column = sum(len(name) + 1 for name in names[:first]) + 1
-        raise BadPattern(path, column, "it is not a path from the root with a name between slashes")
-    text = "".join(
-        escaped(char) if char in SPECIAL or (unwritable(char) and char != "\0") else char
-        for char in path
-    )
-    return parse("\\" + text if text[0] == "!" else text).normal
+    column = 1
+    for name in path.split("/"):
+        if name in NO_NAMES:
+            reason = "it is not a path from the root with a name between slashes"
+            raise BadPattern(path, column, reason)
+        column += len(name) + 1
+    text = "".join(map(quoted, path))
+    return normalise("\\" + text if text[0] == "!" else text)
 
 
 def is_literal(pattern: str) -> bool:
-    """Returns whether the pattern names exactly one path.
-
-    Raises `BadPattern`.
-    """
+    """Returns whether the pattern names exactly one path. Raises `BadPattern`."""
     return compiled(pattern).path is not None
 
 
@@ -117,205 +99,160 @@ def literal_path(pattern: str) -> str | None:
     return compiled(pattern).path
 
 
-def literal_prefix(pattern: str) -> str:
-    """Returns the folder that holds, or is, everything covered: `src/auth` of `src/auth/*.py`.
-
-    A literal pattern is its own prefix; `""` is the root. Raises `BadPattern`.
-    """
-    return head_of(compiled(pattern))
-
-
-def head_of(pattern: Pattern) -> str:
-    """Returns the literal path that holds, or is, everything that the pattern covers."""
-    if pattern.path is not None:
-        return pattern.path
-    heads = [literal_head(branch) for branch in pattern.branches]
-    shared: list[str] = []
-    for names in zip(*heads, strict=False):
-        if len(set(names)) > 1:
-            break
-        shared.append(names[0])
-    return "/".join(shared)
-
-
 def compiled(text: str, fold_case: bool = False) -> Pattern:
     """Returns the parsed pattern, cached for the next time. Raises `BadPattern`."""
-    memo = _folded if fold_case else _exact
-    pattern = memo.get(text)
+    pattern = _memo.get((text, fold_case))
     if pattern is None:
-        pattern = _compile(text, fold_case)
-        if len(memo) >= _MEMO_SIZE:
-            memo.clear()
-        memo[text] = pattern
+        pattern = Pattern(*parse(text, fold_case))
+        if len(_memo) >= _MEMO_SIZE:
+            _memo.clear()
+        _memo[text, fold_case] = pattern
     return pattern
 
 
-def common_path(one: Pattern, other: Pattern) -> str | None:
-    """Returns a path that both cover, or None."""
-    if one.path is not None and other.path is not None:
-        return one.path if one.path == other.path else None
-    for mine in one.branches:
-        for theirs in other.branches:
-            path = meeting_path(mine, theirs)
-            if path is not None:
-                return path
-    return None
+def _literal(path: str, fold_case: bool = False) -> Pattern:
+    """Returns what covers just this path, of any length; nothing covers an invalid one."""
+    names = (fold(path) if fold_case else path).split("/")
+    return Pattern("", Words([names] if NO_NAMES.isdisjoint(names) else []))
 
 
-def meeting_path(one: Branch, other: Branch) -> str | None:
-    """Returns a path that both branches cover, or None."""
-    meeting = meet(one.runs, other.runs, common_name)
-    if meeting is None:
-        return None
-    head, tail, _ = meeting
-    return "/".join(head + tail) or "x"
+def _in_order(one: Pattern, other: Pattern) -> tuple[Pattern, Pattern]:
+    # A walk is shorter along a literal path than across it.
+    return (one, other) if one.path is not None else (other, one)
 
 
-def covers(pattern: Pattern, path: str) -> bool:
-    """Returns whether the pattern covers the path, folded if the pattern is."""
-    names = tuple(path.split("/"))
-    if pattern.path is not None or not _NO_NAMES.isdisjoint(names):
-        return path == pattern.path
-    return any(meet(branch.runs, (names,), common_name) for branch in pattern.branches)
-
-
-def _compile(text: str, fold_case: bool) -> Pattern:
-    segments = _simple_segments(fold(text) if fold_case else text)
-    if segments is not None and len(text) <= MAX_CHARS:
-        return Pattern(text, (_branch(segments),))
-    tree = parse(text)
-    branches = (
-        _branch(
-            [
-                None if items[0][0] == GLOBSTAR else _segment(_parts(items, fold_case))
-                for items in segments
-            ]
-        )
-        for segments in tree.branches
-    )
-    able = tuple(filter(_covers_something, branches))
-    if not able:
-        raise BadPattern(text, 1, "it covers no path", hint="no segment of a path can be . or ..")
-    return Pattern(tree.normal, able)
-
-
-def _simple_segments(text: str) -> list[str | Segment | None] | None:
-    """Returns the segments of a text without classes, braces and escapes; None stands for `**`.
-
-    It saves the cost of `parse` for a text that is its own normal form, as nearly all are.
-    Returns None if the text needs `parse`.
-    """
-    names = text.split("/")
-    if (
-        not _INVOLVED.isdisjoint(text)
-        or not _NO_NAMES.isdisjoint(names)
-        or not text.isprintable()
-        or text[0] == "!"
-    ):
-        return None
-    segments: list[str | Segment | None] = []
-    for name in names:
-        if "*" not in name and "?" not in name:
-            segments.append(name)
-        elif name == "**" and (not segments or segments[-1] is not None):
-            segments.append(None)
-        elif "**" in name:
-            return None
-        else:
-            segments.append(_segment(tuple(_WILD.get(char, char) for char in name)))
-    return segments
-
-
-def _branch(segments: list[str | Segment | None]) -> Branch:
-    runs: list[list[str | Segment]] = [[]]
-    for segment in segments:
-        if segment is None:
-            # `**` covers any number of segments, or none.
-            runs.append([])
-        else:
-            runs[-1].append(segment)
-    return Branch(tuple(map(tuple, runs)))
-
-
-def _covers_something(branch: Branch) -> bool:
-    return all(sample_name(segment) is not None for run in branch.runs for segment in run)
-
-
-def _segment(parts: tuple[Part, ...]) -> str | Segment:
-    segment = _segments.get(parts)
-    if segment is None:
-        letters = [part for part in parts if isinstance(part, str)]
-        if len(letters) == len(parts):
-            return "".join(letters)
-        if len(_segments) >= _MEMO_SIZE:
-            _segments.clear()
-        segment = _segments[parts] = Segment(parts)
-    return segment
-
-
-def _parts(items: list[Item], fold_case: bool) -> tuple[Part, ...]:
-    parts: list[Part] = []
-    for what, _ in items:
-        if isinstance(what, str):
-            parts.append(fold_char(what) if fold_case else what)
-        elif isinstance(what, Group):
-            parts.append(tuple(_parts(choice, fold_case) for choice in what.alternatives))
-        elif isinstance(what, tuple):
-            negated, ranges = what
-            if fold_case:
-                # Fold before negating: `[!a]` does not cover `A` either.
-                ranges = fold_ranges(ranges)
-            parts.append(Chars(everything_but(ranges) if negated else ranges, fold_case))
-        elif what == ANY:
-            parts.append(ANY_CHAR)
-        else:
-            assert what == STAR
-            parts.append(None)
-    return tuple(parts)
-
-
-def literal_head(branch: Branch) -> list[str]:
-    names = []
-    for segment in branch.runs[0]:
-        if not isinstance(segment, str):
-            break
-        names.append(segment)
-    return names
-
-
-_exact: dict[str, Pattern] = {}
-_folded: dict[str, Pattern] = {}
-_segments: dict[tuple[Part, ...], Segment] = {}
-
-
-_ENDS = frozenset("*?[]{}\\,/")
+def paths_meet(one: Pattern, other: Pattern) -> bool:
+    """Returns whether some path is in both."""
+    one, other = _in_order(one, other)
+    return other.words.walk(one.words.sequences, names_meet) is not None
 
 
 def why_apart(left: str, right: str) -> str:
     """Returns the simplest reason why two patterns that do not overlap share no path.
 
-    It explains the verdict of `glob.overlap` and decides nothing. Raises `BadPattern`.
+    It explains the verdict of `overlap` and decides nothing. Raises `BadPattern`.
     """
-    if is_literal(left) and is_literal(right):
-        return f"{literal_path(left)} and {literal_path(right)} are different paths"
-    for one, other in ((left, right), (right, left)):
-        path = literal_path(one)
-        if path is not None and not matches(other, path):
-            return f"{other} does not cover {path}, the only path of {one}"
-    folders = literal_prefix(left).split("/"), literal_prefix(right).split("/")
-    if any(mine != theirs for mine, theirs in zip(*folders, strict=False) if mine and theirs):
-        return f"one is in {literal_prefix(left)}/, the other in {literal_prefix(right)}/"
-    ends = _literal_end(left), _literal_end(right)
-    if all(ends) and not (ends[0].endswith(ends[1]) or ends[1].endswith(ends[0])):
-        return f"one matches names ending in {ends[0]}, the other in {ends[1]}"
+    one, other = compiled(left), compiled(right)
+    if one.path is not None and other.path is not None:
+        return f"{one.path} and {other.path} are different paths"
+    if one.path is not None:
+        return f"{right} does not cover {one.path}, the only path of {left}"
+    if other.path is not None:
+        return f"{left} does not cover {other.path}, the only path of {right}"
+    folders = zip(one.head().split("/"), other.head().split("/"), strict=False)
+    if any(mine != theirs for mine, theirs in folders if mine and theirs):
+        return f"one is in {one.head()}/, the other in {other.head()}/"
+    mine, theirs = _literal_end(one.normal), _literal_end(other.normal)
+    if mine and theirs and not (mine.endswith(theirs) or theirs.endswith(mine)):
+        return f"one matches names ending in {mine}, the other in {theirs}"
     return "no path fits both patterns"
 
 
-def _literal_end(pattern: str) -> str:
+def _literal_end(normal: str) -> str:
     """Returns the literal text that every path of the pattern ends in, or ""."""
-    if "{" in pattern or "\\" in pattern or pattern.endswith("**"):
-        return ""
-    begin = len(pattern)
-    while begin > 0 and pattern[begin - 1] not in _ENDS:
-        begin -= 1
-    return pattern[begin:]
+    return "" if "\\" in normal else normal[max(map(normal.rfind, "*?]},/")) + 1 :]
+
+
+def scan_meeting(
+    pattern: str, patterns: Iterable[tuple[Key, str]], fold_case: bool = False
+) -> list[Key]:
+    """Returns the key of each pattern that overlaps this one. Raises `BadPattern` for `pattern`.
+
+    For one question. An invalid pattern, written by another tool, covers no path.
+    """
+    return _scan(compiled(pattern, fold_case), list(patterns), fold_case)
+
+
+def scan_covering(
+    path: str, patterns: Iterable[tuple[Key, str]], fold_case: bool = False
+) -> list[Key]:
+    """Returns the key of each pattern that covers the path, which is literal and of any length."""
+    return _scan(_literal(path, fold_case), list(patterns), fold_case)
+
+
+def _scan(new: Pattern, pairs: list[tuple[Key, str]], fold_case: bool) -> list[Key]:
+    """Rules out most patterns by the letters of their text, and parses only the others."""
+    shown = fold if fold_case else str
+    head, tail = new.head(), shown(_literal_end(new.normal))[::-1]
+    texts = "\n".join([text for _, text in pairs])
+    dotted = {text for sign in _DOTS if sign in texts for _, text in pairs if sign in text}
+    cut = 0
+    while cut < len(head):
+        cut = 2 * cut or _FIRST_CUT
+        near = {each for each in {text[:cut] for _, text in pairs} if _may_meet(head, shown(each))}
+        pairs = [pair for pair in pairs if pair[1][:cut] in near or pair[1] in dotted]
+    return [
+        key
+        for key, text in pairs
+        if _may_meet(tail, shown(text)[::-1])
+        if (other := _usable(text, fold_case)) and paths_meet(new, other)
+    ]
+
+
+def _may_meet(letters: str, text: str) -> bool:
+    """Returns whether a pattern with this text may cover what begins (or ends) with the letters.
+
+    A `.` or `/` may vanish: `a//b` and `./a` are ways to write `a/b` and `a`.
+    """
+    for mine, theirs in zip(letters, text, strict=False):
+        if mine != theirs or theirs in SPECIAL:
+            return theirs in SPECIAL or theirs in "./]"
+    return True
+
+
+def _usable(text: str, fold_case: bool) -> Pattern | None:
+    try:
+        return compiled(text, fold_case)
+    except BadPattern:
+        return None
+
+
+class ByFolder:
+    """Patterns by key, found by the literal path that each begins with: for many questions.
+
+    An invalid one, written by another tool, covers no path.
+    """
+
+    def __init__(
+        self, patterns: Iterable[tuple[str, str]] = (), *, fold_case: bool = False
+    ) -> None:
+        self._fold_case = fold_case
+        self._heads: dict[str, str] = {}
+        self._tables: dict[str, dict[str, Pattern]] = {}
+        for key, text in patterns:
+            self.add(key, text)
+
+    def add(self, key: str, text: str) -> None:
+        """Adds a pattern under a key that has none."""
+        if new := _usable(text, self._fold_case):
+            head = self._heads[key] = new.head()
+            self._tables.setdefault(head, {})[key] = new
+
+    def discard(self, key: str) -> None:
+        """Removes the key's pattern, if there is one."""
+        head = self._heads.pop(key, None)
+        if head is not None and len(self._tables[head]) > 1:
+            del self._tables[head][key]
+        elif head is not None:
+            del self._tables[head]
+
+    def covering(self, path: str) -> list[str]:
+        """Returns the key of each pattern that covers the path, which is literal."""
+        return self._meeting(_literal(path, self._fold_case))
+
+    def meeting(self, text: str) -> list[str]:
+        """Returns the key of each pattern that overlaps this one. Raises `BadPattern`."""
+        return self._meeting(compiled(text, self._fold_case))
+
+    def _meeting(self, new: Pattern) -> list[str]:
+        head = new.head()
+        folders = [head[:at] for at, char in enumerate(head) if char == "/"]
+        near = dict.fromkeys(["", *folders, head])
+        if new.path is None:
+            below = head + "/" if head else ""
+            near.update((each, None) for each in self._tables if each.startswith(below))
+        tables = [self._tables[each] for each in near if each in self._tables]
+        return [key for table in tables for key, each in table.items() if paths_meet(new, each)]
+
+
+_memo: dict[tuple[str, bool], Pattern] = {}

@@ -24,9 +24,9 @@ from queenbee.errors import Conflict, QueenError
 from queenbee.git.objects import Objects
 from queenbee.git.ownership import bead_branches
 from queenbee.git.run import git, line, names_in
+from queenbee.store.codec import Unusable, decode
 from queenbee.store.git_files.worktrees import target_branch
 from queenbee.store.git_trees import git_tree
-from queenbee.store.ledger.codec import Unusable, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,13 +24,14 @@ from queenbee.core.kinds import KINDS
 from queenbee.core.text import mentioned
 from queenbee.documents.folders import bead_notes
 from queenbee.errors import ExternalFailure, Unreadable
+from queenbee.git.index_lock import IndexLock
 from queenbee.git.run import as_the_user, git
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
+from queenbee.store.codec import Unusable, decoder
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.git_trees import git_tree
-from queenbee.store.ledger.codec import Unusable, decoder
 from queenbee.store.whole_files import recall
 
 if TYPE_CHECKING:
@@ -72,16 +73,15 @@ class Records(NamedTuple):
         here = git_tree(root)
         if here is None:
             return True
-        index, lock = (os.path.join(here.git_dir, name) for name in ("index", "index.lock"))
-        try:
-            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        except FileExistsError:
-            return False
-        try:
-            with tempfile.TemporaryDirectory(prefix="queenbee-records-", dir=here.git_dir) as own:
-                return not in_the_way(root) and self._commit(root, index, os.path.join(own, "i"))
-        finally:
-            os.unlink(lock)
+        index = os.path.join(here.git_dir, "index")
+        begin = "queenbee-records-"
+        with (
+            suppress(FileExistsError),
+            IndexLock(here.git_dir),
+            tempfile.TemporaryDirectory(prefix=begin, dir=here.git_dir) as own,
+        ):
+            return not in_the_way(root) and self._commit(root, index, os.path.join(own, "i"))
+        return False
 
     def _commit(self, root: str, index: str, own: str) -> bool:
         asked = {"GIT_INDEX_FILE": own}

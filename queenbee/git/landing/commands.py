@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from queenbee.checks.processes import Program, run_process
 from queenbee.core.command_lines import git_line, no_dash, shell_line
 from queenbee.git import run
+from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.run import environment_of_user
 from queenbee.store.git_files.host_tokens import without_tokens
 
@@ -111,6 +112,7 @@ class Commands:
         in the middle of a merge.
         """
         lock = os.path.join(git_dir, "index.lock")
+        remove_left_lock(git_dir)
         until_s = time.monotonic() + _PATIENCE_S
         while os.path.lexists(lock) and time.monotonic() < until_s:
             self.stop_if_asked()

@@ -18,6 +18,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
+from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.landing.commands import ACTION, OFF_BRANCH, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files
@@ -301,6 +302,7 @@ def remove_locks(where: Where, began_ns: int, *, sees_all: bool = True) -> list[
     complete index: a `git commit` that waits for its editor has one. Where this process does not
     see those of the one that was killed, as in two containers, none counts as left.
     """
+    remove_left_lock(where.git_dir)
     paths = [os.path.join(where.git_dir, name) for name in ("index.lock", "HEAD.lock")]
     paths.append(os.path.join(where.common_dir, "refs", "heads", f"{where.branch}.lock"))
     kept = []

@@ -205,4 +205,4 @@ def _wait(hive: Services, seen: object, most_s: float, stopped: Callable[[], boo
 
 def _stamp(hive: Services) -> list[object]:
     """Returns what differs once something was written."""
-    return [hive.ledger(kind).stamps() for kind in hive.kinds()]
+    return [hive.stamp(kind) for kind in hive.kinds()]

@@ -15,7 +15,7 @@ from queenbee.core.fold import following
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.standing import superseded_assignments
 from queenbee.services.leases.live import overlaps
-from queenbee.store.ledger import codec
+from queenbee.store import codec
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -176,7 +176,7 @@ def withdraw(hive: Services, named: Sequence[Named], lost: dict[str, str]) -> No
     """Ends grants that were not confirmed, as if they had never been; `lost` names to what."""
     with hive.transaction() as tx:
         # Verdicts on what met them are no longer valid, as if lines had arrived.
-        hive.ledger(RESERVATIONS).journal.count_arrival()
+        hive.engine.memory.count_arrival(RESERVATIONS)
         for kind, identifier in named:
             grant = found(hive, kind, identifier)
             if grant is None or grant.deleted or grant.status != "active":

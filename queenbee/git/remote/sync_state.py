@@ -10,13 +10,13 @@ import json
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES, ulid
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.files import START, Mark, size_of
+from queenbee.store.files import size_of
 from queenbee.store.whole_files import is_unfinished, take_name
 
 if TYPE_CHECKING:
@@ -29,20 +29,19 @@ _MOST_BYTES = 2**20
 
 @dataclass(slots=True)
 class Known:
-    """What both sides have: all lines of the commit `taken` are here, and all lines before the
-    marks in the journals are in the commit `sent`.
+    """What both sides have: all lines of the commit `taken` are here, and the commit `sent` has all
+    lines of this memory up to a number.
     """
 
     taken: str | None
     sent: str | None
-    marks: Mapping[str, Mark]
+    ends: Mapping[str, int]
+    """By kind, the number of the last line that was sent."""
+    memory: str
+    """Which memory counts the lines so. Another one has to be compared whole."""
     done: int
     """The round that found this. Rounds are counted, so that no clock is needed to tell whether
     one began after somebody had asked for it."""
-
-    def mark(self, kind: str) -> Mark:
-        """Returns the mark in the journal of a kind."""
-        return self.marks.get(kind, START)
 
 
 def _remove(path: str) -> None:
@@ -90,16 +89,16 @@ class Notes:
         try:
             said = json.loads(safe_open.read(self._known_path, _MOST_BYTES))
             if said["ref"] != self._ref:
-                return Known(None, None, {}, 0)
-            marks = {str(kind): Mark(*map(int, mark)) for kind, mark in said["marks"].items()}
-            return Known(said["taken"], said["sent"], marks, int(said["done"]))
+                return Known(None, None, {}, "", 0)
+            ends = {str(kind): int(end) for kind, end in said["ends"].items()}
+            taken, sent, memory, done = (said[k] for k in ("taken", "sent", "memory", "done"))
+            return Known(taken, sent, ends, str(memory), int(done))
         except (OSError, Unreadable, ValueError, KeyError, TypeError, AttributeError):
-            return Known(None, None, {}, 0)
+            return Known(None, None, {}, "", 0)
 
     def write(self, known: Known) -> None:
         """Replaces the note. Needs the branch's lock."""
-        marks = {kind: [at.inode, at.offset, at.sum] for kind, at in known.marks.items()}
-        said = {"taken": known.taken, "sent": known.sent, "marks": marks, "done": known.done}
+        said = asdict(known)
         # Without the note everything is compared, which is right as well.
         _remove(self._known_path)
         data = json.dumps({"ref": self._ref, **said}).encode()

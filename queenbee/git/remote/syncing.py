@@ -15,7 +15,7 @@ import math
 import random
 import time
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy
@@ -25,15 +25,14 @@ from queenbee.git.remote.sync_state import Known, Notes
 from queenbee.services import unasked
 from queenbee.services.archiving import rotate_what_is_due
 from queenbee.services.keeping import KIND as ISSUES
+from queenbee.store.codec import decode_records, decoder, is_usable
 from queenbee.store.files import Appender, split_lines
-from queenbee.store.ledger.codec import decode_records, decoder, is_usable
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from queenbee.services.hive import Services
-    from queenbee.store.files import Mark
 
 SEGMENT_BYTES = 2**20
 """A ledger on the branch that grows beyond this becomes a segment, which never changes again. So
@@ -191,10 +190,11 @@ class _Exchange:
             self._done.refused += decisions.refused
             # 2. Read after the decisions: what they ended goes out with the rest.
             outgoing, ends = self._outgoing()
+            known = replace(self._known, taken=head, ends=ends)
             if not outgoing and not decisions.lines:
                 # Without a fetch, nobody else may rely on this round.
                 done = number if fetch or attempt else self._known.done
-                self._notes.write(Known(head, head, ends, done))
+                self._notes.write(replace(known, sent=head, done=done))
                 unasked.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
@@ -202,18 +202,16 @@ class _Exchange:
             commit = self._branch.write(self._tree, contents, head, token)
             # 3. The push is refused unless `head` is still the newest commit there.
             if self._branch.push(commit):
-                self._finish(decisions, head, commit, Known(head, commit, ends, number))
+                self._finish(decisions, head, commit, replace(known, sent=commit, done=number))
                 self._count(outgoing)
                 self._done.number = token
                 return self._done
             if not self._branch.left_s():
                 break
-            pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
-            time.sleep(random.uniform(0, pause_s))  # noqa: S311 - jitter, not a secret
-        raise Busy(
-            f"others pushed to {self._branch.name} {attempt + 1} times meanwhile",
-            hint="try again; nothing was granted",
-        )
+            longest_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
+            time.sleep(random.uniform(0, longest_s))  # noqa: S311 - jitter, not a secret
+        often = f"others pushed to {self._branch.name} {attempt + 1} times meanwhile"
+        raise Busy(often, hint="try again; nothing was granted")
 
     def _decided(self, token: int) -> Decisions:
         """Confirms or ends the grants that wait for the remote; of a shared engine, none does."""
@@ -233,7 +231,7 @@ class _Exchange:
         """Notes what was taken in, if there is nothing to send: the next look begins here."""
         outgoing, ends = self._outgoing()
         if not outgoing:
-            self._notes.write(Known(head, head, ends, self._known.done))
+            self._notes.write(Known(head, head, ends, self._known.memory, self._known.done))
 
     def _fetch(self) -> str | None:
         head = self._branch.fetch()
@@ -263,11 +261,11 @@ class _Exchange:
         """
         passed = {}
         for kind, own in lines.items():
-            chunk = self._hive.ledger(kind).journal.read(known.mark(kind))
-            if chunk.restarted or not set(own).issuperset(split_lines(chunk.lines)):
+            after = self._hive.state(kind).lines_after(known.ends.get(kind, 0))
+            if not set(own).issuperset(line for _, line in after):
                 return False
-            passed[kind] = chunk.end
-        known.marks = {**known.marks, **passed}
+            passed[kind] = after[-1][0] if after else known.ends.get(kind, 0)
+        known.ends = {**known.ends, **passed}
         return True
 
     def _take_in(self, head: str | None) -> None:
@@ -275,7 +273,7 @@ class _Exchange:
         known = self._known
         if known.sent is not None and (head is None or not self._branch.follows(known.sent, head)):
             # Somebody rewrote the branch: compare everything, and bring back what it lost.
-            known = self._known = Known(None, None, {}, known.done)
+            known = self._known = Known(None, None, {}, "", known.done)
         self._tree = self._branch.tree(head)
         old = self._branch.tree(known.taken)
         self._there = self._new_lines(old)
@@ -287,7 +285,7 @@ class _Exchange:
         self._append({kind: lines for kind, lines in lacking.items() if lines})
         self._done.taken += sum(map(len, lacking.values()))
         self._done.issues_taken += _issues(lacking)
-        if known.taken is None and self._hive.engine.archives:
+        if known.taken is None and not self._hive.engine.shared:
             # Of a long history that has just come, no host of git would take the one file.
             rotate_what_is_due(self._hive, lacking, whatever_size=True)
 
@@ -316,10 +314,7 @@ class _Exchange:
     def _lacking(self, kind: str, lines: Sequence[bytes]) -> list[bytes]:
         decode = decoder(sum(map(len, lines)))
         usable = dict.fromkeys(line for line in lines if is_usable(line, decode))
-        ledger = self._hive.ledger(kind)
-        ledger.stamp()  # It fetches what other machines wrote, if they write to one place.
-        lacking = ledger.journal.lacking(usable)
-        return [line for line in usable if line in lacking]
+        return self._hive.state(kind).lacking(usable)
 
     def _append(self, lines: Mapping[str, Sequence[bytes]]) -> None:
         """Appends lines from elsewhere to the ledgers, as a merge would; the same transaction
@@ -349,11 +344,7 @@ class _Exchange:
         hive = self._hive
         if hive.engine.shared:
             return
-        gained = [
-            kind
-            for kind in hive.kinds()
-            if hive.ledger(kind).read(hive.state(kind).agreed).unrecorded
-        ]
+        gained = [kind for kind in hive.kinds() if hive.state(kind).is_unrecorded]
         lacks_issues = not hive.keeping.has_all(hive.keeping.moment(), hive.keeping.noted())
         if gained or lacks_issues:
             with hive.transaction() as tx:
@@ -362,21 +353,21 @@ class _Exchange:
                 if lacks_issues:
                     tx.keep_all_issues()
 
-    def _outgoing(self) -> tuple[dict[str, list[bytes]], dict[str, Mark]]:
-        """Returns the lines that the branch lacks, by kind, and the ends of the journals."""
+    def _outgoing(self) -> tuple[dict[str, list[bytes]], dict[str, int]]:
+        """Returns the lines that the branch lacks, by kind, and the numbers of the last ones."""
+        known, memory = self._known, self._hive.engine.memory.identity()
+        if known.memory != memory:
+            # Another memory numbers them otherwise: all of it is compared with all that is there.
+            if known.sent is not None:
+                self._there = self._new_lines(Tree())
+            self._known = Known(None, None, {}, memory, known.done)
         outgoing, ends = {}, {}
         for kind in filter(is_kind, self._hive.kinds()):
-            ledger = self._hive.ledger(kind)
-            ledger.stamp()
-            chunk = ledger.journal.read(self._known.mark(kind))
-            if chunk.restarted and self._known.sent is not None:
-                # Another journal: compare all of it with all that is there.
-                self._known = Known(None, None, {}, self._known.done)
-                self._there = self._new_lines(Tree())
-                return self._outgoing()
+            end = self._known.ends.get(kind, 0)
+            after = self._hive.state(kind).lines_after(end)
             there = set(self._there.get(kind, ()))
-            lines = [line for line in split_lines(chunk.lines) if line not in there]
-            ends[kind] = chunk.end
+            lines = [line for _, line in after if line not in there]
+            ends[kind] = after[-1][0] if after else end
             if lines:
                 outgoing[kind] = lines
         return outgoing, ends

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ulid import ULID
 
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
+from queenbee.core.fold import Table
 from queenbee.core.glob import pattern as glob
 from queenbee.core.kinds import kind_of
 from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
@@ -27,20 +28,21 @@ from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.keeping import KIND
 from queenbee.services.waiting.landing_turn import odd_files
 from queenbee.store import creating, issues_file
-from queenbee.store.files import START, Original, read_after, size_of
-from queenbee.store.git_files.ignore_files import is_ignored_by_git
-from queenbee.store.ledger.codec import (
+from queenbee.store.codec import (
     CONFLICT_MARKERS,
     MAX_LINE_BYTES,
     SCANNED_LINE_BYTES,
     Unusable,
+    decode,
     decoder,
 )
+from queenbee.store.files import START, Original, read_after, size_of
+from queenbee.store.git_files.ignore_files import is_ignored_by_git
 from queenbee.store.lock import excludes, no_lock
+from queenbee.store.memory.archive import Archive
 from queenbee.store.safe_open import names_in
 from queenbee.store.settings import last_good_path, load
 from queenbee.store.settings_file.editing import changed_under_lock
-from queenbee.store.state import Folded
 from queenbee.store.whole_files import read_own
 
 if TYPE_CHECKING:
@@ -100,7 +102,7 @@ def _of_kind(hive: Services, kind: str) -> Iterator[Diagnosis]:
     yield from _two_files(hive, kind)
     if kind != KIND:
         yield from _records(hive, kind)
-    yield from _index(hive, kind)
+    yield from _memory(hive, kind)
 
 
 def _notes_of_sync(folder: str) -> Iterator[Diagnosis]:
@@ -127,10 +129,6 @@ def repair(hive: Services) -> list[Diagnosis]:
     before = examine(hive)
     if not _mend_settings(hive):
         return _with_fixed(hive, before)
-    damaged = any(each.code == "cache" for each in before)
-    if damaged:
-        hive.engine.repair()
-        hive.close()
     with hive.transaction() as tx:
         creating.add_attributes(hive.layout)
         is_marked = any(each.code == "conflict_marker" for each in before)
@@ -145,8 +143,8 @@ def repair(hive: Services) -> list[Diagnosis]:
         if any(each.code == "clock" for each in before):
             hive.reservations.stage_repair(tx, by=hive.actor_or_none or "queen")
             hive.assignments.stage_repair(tx)
-    if damaged or any(each.code == "index" for each in before):
-        hive.rebuild_indexes()
+    if any(each.code == "index" for each in before):
+        hive.rebuild_memory()
     hive.documents.repair()
     return _with_fixed(hive, before)
 
@@ -178,7 +176,7 @@ def _with_fixed(hive: Services, before: list[Diagnosis]) -> list[Diagnosis]:
 
 
 def _tracked_files(hive: Services, kind: str) -> list[str]:
-    archive = hive.ledger(kind).archive
+    archive = Archive(hive.layout.ledger_path(kind))
     return [hive.layout.ledger_path(kind), *map(archive.path, archive.listing())]
 
 
@@ -322,7 +320,7 @@ def _size(hive: Services, kind: str) -> Iterator[Diagnosis]:
 
 
 def _two_files(hive: Services, kind: str) -> Iterator[Diagnosis]:
-    missing = hive.ledger(kind).missing()
+    missing = hive.engine.lacking(kind)
     if missing:
         # Each worktree of a bare repository has a ledger of its own, and one journal serves all.
         shared = hive.layout.worktree is not None and hive.layout.root == hive.layout.tree
@@ -331,26 +329,29 @@ def _two_files(hive: Services, kind: str) -> Iterator[Diagnosis]:
             hive.layout.ledger_path(kind),
             f"{len(missing)} recorded lines are missing from this ledger "
             f"({'written in another worktree' if shared else 'git removed them'}); "
-            "they are in the journal",
+            "this clone remembers them",
             hint="the next write adds them, or: queen doctor --fix",
             severity="note" if shared else "error",
         )
 
 
-def _index(hive: Services, kind: str) -> Iterator[Diagnosis]:
-    """Compares an index that is in use with the ledger."""
-    indexed, folded = hive.state(kind), Folded(kind, hive.ledger(kind))
-    if isinstance(indexed, Folded):
-        return
-    folded.refresh()
-    truth = {str(fields["id"]): fields for fields in folded.everything()}
-    held = {str(fields["id"]): fields for fields in indexed.everything()}
-    wrong = sorted(key for key in truth.keys() | held.keys() if truth.get(key) != held.get(key))
+def _memory(hive: Services, kind: str) -> Iterator[Diagnosis]:
+    """Compares the records with what their lines fold to."""
+    state = hive.state(kind)
+    table = Table(kind_of(kind).aliases)
+    for _, line in state.lines_after(0):
+        with suppress(Unusable):
+            if "id" in (fields := decode(line)):
+                table.add(line, fields)
+    loose = state.is_unrecorded
+    truth = {str(fields["id"]): fields for fields in table}
+    held = {str(fields["id"]): fields for fields in state.everything()}
+    wrong = sorted(key for key in truth if truth[key] != held.get(key)) if not loose else []
     if wrong:
         yield Diagnosis(
             "index",
-            hive.layout.index_path(kind),
-            f"the index differs from the ledger in {len(wrong)} records, first {wrong[0]}",
+            hive.engine.memory.database.path,
+            f"the memory differs from its lines in {len(wrong)} records, first {wrong[0]}",
             hint="queen hive index rebuild",
         )
 

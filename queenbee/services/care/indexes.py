@@ -1,4 +1,4 @@
-"""`queen hive index` and `queen hive stats`: the disposable indexes, the ones that the records
+"""`queen hive index` and `queen hive stats`: what the memory has, the indexes that the records
 document describes, and how large the ledgers are and how fast they grow.
 """
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import NotFound
-from queenbee.store.engines.opening import INDEX_FROM_BYTES
+from queenbee.store.codec import Unusable, decoder, is_migration
 from queenbee.store.files import START, read_after, size_of, split_lines, stamp_of, wait_for_change
-from queenbee.store.ledger.codec import Unusable, decoder, is_migration
+from queenbee.store.memory.archive import Archive
 from queenbee.store.whole_files import read_document, write_document
 
 if TYPE_CHECKING:
@@ -28,30 +28,29 @@ _WEEK_MS = 7 * 86_400_000
 
 
 def status(store: Store) -> list[dict[str, object]]:
-    """Returns for each ledger whether it is large enough for an index, and the index's state."""
+    """Returns for each kind the size of its ledger, how many lines and records the memory has of
+    it, and where the memory is.
+    """
+    database = store.engine.memory.database
     rows: list[dict[str, object]] = []
     for kind in store.kinds():
-        path = store.layout.index_path(kind)
-        size = store.ledger(kind).size_bytes()
-        state = "not needed"
-        if size >= INDEX_FROM_BYTES:
-            state = "used" if os.path.exists(path) else "absent"
+        records = len(store.state(kind).project(("id",), {}))
         rows.append(
             {
                 "kind": kind,
-                "ledger_bytes": size,
-                "from_bytes": INDEX_FROM_BYTES,
-                "index": path,
-                "index_bytes": size_of(path),
-                "state": state,
+                "ledger_bytes": size_of(store.layout.ledger_path(kind)),
+                "lines": database.ask("SELECT count(*) FROM lines WHERE kind = ?", kind)[0][0],
+                "records": records,
+                "memory": database.path,
+                "memory_bytes": database.size_bytes(),
             }
         )
     return rows
 
 
 def rebuild(store: Store) -> list[dict[str, object]]:
-    """Deletes every index and rebuilds those of large ledgers."""
-    store.rebuild_indexes()
+    """Folds every record anew, from the lines."""
+    store.rebuild_memory()
     return status(store)
 
 
@@ -131,10 +130,9 @@ def _line_numbers(path: str) -> dict[str, int]:
 
 
 def statistics(store: Store) -> list[dict[str, object]]:
-    """Returns for each ledger: `kind`, `records`, `size_bytes` of the tracked file, of its
-    `journal_bytes`, of its `index_bytes` and of its `archive_bytes`, the number of `segments` in
-    its archive, `last_week` (records created in it), `unusable`
-    lines, and whether it is `indexed`.
+    """Returns for each ledger: `kind`, `records`, `size_bytes` of the tracked file, `archive_bytes`
+    and the number of `segments` of its archive, `last_week` (records created in it), `unusable`
+    lines, and `memory_bytes` of the one file for all kinds.
     """
     return [_of_kind(store, kind) for kind in store.kinds()]
 
@@ -142,17 +140,15 @@ def statistics(store: Store) -> list[dict[str, object]]:
 def _of_kind(store: Store, kind: str) -> dict[str, object]:
     state = store.state(kind)
     created = [instant_ms(value) or 0 for (value,) in state.project(("created_at",), {})]
-    segments = state.ledger.archive.listing()
+    segments = Archive(store.layout.ledger_path(kind)).listing()
     since_ms = store.now_ms() - _WEEK_MS
     return {
         "kind": kind,
         "records": len(created),
         "last_week": sum(1 for instant in created if instant >= since_ms),
-        "size_bytes": size_of(state.ledger.path),
-        "journal_bytes": size_of(state.ledger.journal_path),
-        "index_bytes": size_of(store.layout.index_path(kind)),
+        "size_bytes": size_of(store.layout.ledger_path(kind)),
+        "memory_bytes": store.engine.memory.database.size_bytes(),
         "archive_bytes": sum(size for _, size, _ in segments.values()),
         "segments": len(segments),
-        "indexed": state.ledger.size_bytes() >= INDEX_FROM_BYTES,
         "unusable": state.unusable,
     }

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from queenbee.core import leases
-from queenbee.core.glob.pattern import overlap
-from queenbee.core.glob.sieve import scan_covering, scan_meeting
+from queenbee.core.glob.pattern import ByFolder, overlap, scan_covering, scan_meeting
 from queenbee.core.records import Reservation
 from queenbee.store.whole_files import keep, recall
 
@@ -51,8 +50,6 @@ class LiveLeases:
         """Returns for each literal path the live leases that cover it, oldest first."""
         patterns = _patterns(state)
         if len(paths) > _SCANS:
-            from queenbee.core.glob.by_folder import ByFolder  # noqa: PLC0415 - start-up
-
             table = ByFolder(patterns, fold_case=self.fold_case)
             met = {path: table.covering(path) for path in paths}
         else:

@@ -44,7 +44,6 @@ class Announcer:
         self._wants = wants
         self._tell = tell
         self._clock = clock
-        self._ledgers = [hive.ledger(kind) for kind in _KINDS]
         self._memory = Told(hive.layout, f"notify-{hive.actor_or_none or PERSON}")
         self._known: set[str] = set()
         """Kept here too, where nothing can be written."""
@@ -99,7 +98,7 @@ class Announcer:
 
     def _stamp(self, more: Sequence[str]) -> object:
         """Returns what differs if anything has changed: the files, and what is in the folders."""
-        ledgers = [each.stamp() for each in self._ledgers]
+        ledgers = [self._hive.stamp(kind) for kind in _KINDS]
         places = self._folders(more)
         inside = [
             (name, stamp_of(os.path.join(folder, name)))

@@ -69,7 +69,8 @@ def _unusable(hive: Services) -> Iterator[str]:
         yield f"{text}; see: queen doctor"
     for state in hive.opened():
         if state.unusable:
-            text = f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
+            path = hive.layout.ledger_path(state.kind)
+            text = f"{state.unusable} of the lines in {path} cannot be used; "
             yield f"{text}they are left alone; see: queen doctor"
 
 

@@ -41,7 +41,7 @@ class Watch:
         on_tick: Callable[[float], None] | None = None,
     ) -> None:
         self._store = store
-        self._ledgers = [store.state(kind).ledger for kind in kinds]
+        self._kinds = kinds
         self._files = files
         self._on_tick = on_tick
         self._begun_s = time.monotonic()
@@ -69,7 +69,7 @@ class Watch:
         return False
 
     def _stamp(self) -> tuple[object, ...]:
-        return (*(each.stamp() for each in self._ledgers), *map(stamp_of, self._files))
+        return (*(self._store.stamp(kind) for kind in self._kinds), *map(stamp_of, self._files))
 
 
 def until(

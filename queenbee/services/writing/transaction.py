@@ -6,7 +6,7 @@ from queenbee.core.fold import following
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
-from queenbee.store.ledger import codec
+from queenbee.store import codec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Transaction:
         return self._store.mint(kind)
 
     def touch(self, kind: str) -> None:
-        """Brings a ledger and its journal up to date with each other without adding a line."""
+        """Brings the memory and a ledger up to date with each other without adding a line."""
         self.lines.setdefault(kind, [])
 
     def create(
@@ -159,10 +159,10 @@ class Transaction:
     def _record(self, write: Write) -> None:
         settled = self._store.settled_issues(self._rows, everything=self._keeps_all)
         if settled is None:
-            write.record(self.lines, None, self._store.state)
+            write.record(self.lines, None)
             return
         self.lines.setdefault("issues", []).extend(settled.lines)
-        write.record(self.lines, settled.replace if settled.edits else None, self._store.state)
+        write.record(self.lines, settled.replace if settled.edits else None)
         settled.note()
         self._is_overtaken = settled.is_overtaken
 

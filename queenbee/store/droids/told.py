@@ -127,10 +127,10 @@ class Told:
         Mail between others makes no command read all messages.
         """
         layout, engine = self._layout, self._engine
-        paths = (layout.ledger_path(MESSAGES), layout.journal_path(MESSAGES))
+        paths = (layout.ledger_path(MESSAGES),)
         seen = self._seen().get(_MAIL)
         if engine is not None and engine.shared:
-            stamp: object = repr(engine.ledger(MESSAGES).stamp())
+            stamp: object = repr(engine.stamp(MESSAGES))
             return stamp if seen != stamp else None
         stamps = [list(stamp_of(path)) for path in paths]
         if not any(stamps) or seen == stamps or self._is_others(paths, seen, stamps):
@@ -163,17 +163,14 @@ class Told:
 
     def _stamps(self) -> Stamps:
         layout, engine = self._layout, self._engine
-        paths = {
-            kind: [layout.ledger_path(kind), layout.journal_path(kind)]
-            for kind in (MESSAGES, LEASES, ISSUES)
-        }
+        paths = {kind: [layout.ledger_path(kind)] for kind in (MESSAGES, LEASES, ISSUES)}
         paths[ISSUES].append(layout.issues_path)
         stamps: Stamps = {
             kind: [list(stamp_of(path)) for path in each] for kind, each in paths.items()
         }
         if engine is not None and engine.shared:
-            with engine.reading(*paths):
-                ends = {kind: repr(engine.ledger(kind).stamp()) for kind in paths}
+            with engine.reading():
+                ends = {kind: repr(engine.stamp(kind)) for kind in paths}
             stamps.update({kind: [ends[kind], stamps[kind]] for kind in paths})
         stamps[QUEUE] = safe_open.names_in(layout.queue_dir)
         return stamps

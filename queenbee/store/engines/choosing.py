@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def open_engine(layout: Layout) -> Engine:
     """Returns the engine that the settings name. It connects to nothing yet.
 
-    Raises `StoreError` if libpq is needed and missing.
+    Raises `StoreError` if psycopg is needed and missing.
     """
     if layout.settings.engine_kind == FilesEngine.name:
         return FilesEngine(layout)
@@ -26,7 +26,7 @@ def open_engine(layout: Layout) -> Engine:
         from queenbee.store.engines.postgres.engine import PostgresEngine  # noqa: PLC0415 - start-up
     except ImportError as error:
         raise StoreError(
-            f"the hive is in PostgreSQL, and cannot be reached without libpq: {error}",
+            f"the hive is in PostgreSQL, and cannot be reached without psycopg: {error}",
             hint="pip install 'queenbee-hive[postgres]'",
         ) from error
     return PostgresEngine(layout)

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from queenbee.store.engines.fault import Fault
 from queenbee.store.issues_write import Replaced
-from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.questions import Progress, Records
+from queenbee.store.memory.files_memory import FilesMemory
+from queenbee.store.memory.memory import Memory
 
 Lines = Mapping[str, Sequence[bytes]]
 """The lines of a turn, by kind of record."""
@@ -26,8 +26,8 @@ class Write(Protocol):
     def begin(self) -> None:
         """Waits for the turn. Raises `Busy` and `Unwritable`; the turn has then not begun."""
 
-    def record(self, lines: Lines, rows: Rows, state: Callable[[str], Records]) -> None:
-        """Records lines and edits the tracker's rows: all or none, once. `state` is the store's."""
+    def record(self, lines: Lines, rows: Rows) -> None:
+        """Records lines and edits the tracker's rows: all or none, once."""
 
     def end(self) -> None:
         """Ends the turn: others may write. Call it exactly once after `begin`."""
@@ -41,8 +41,6 @@ class Engine(Protocol):
 
     name: str
     """`files` or `postgres`, as the setting `engine.kind` has it."""
-    archives: bool
-    """Whether closed records can move to an archive: see `store.ledger.rotation`."""
 
     shared: bool
     """Whether all machines write here. Then nobody else confirms grants, and lines that others
@@ -52,27 +50,31 @@ class Engine(Protocol):
     """How long another machine has to answer."""
 
     @property
-    def moment(self) -> object | None:
-        """What tells one turn from the next, while one is open in which nothing else can add a
-        line: who has read a kind in it need not look again. None if there is no such turn.
+    def memory(self) -> Memory:
+        """Every line that is known here, and the record that each id folds to."""
+
+    @property
+    def ledgers(self) -> FilesMemory | None:
+        """The memory, if its lines are those of ledgers: closed records can then move to an
+        archive. None for lines that are kept elsewhere.
         """
 
-    def ledger(self, kind: str) -> Ledger:
-        """Returns the lines of one kind: `read(position)` and `stamp()`."""
-
-    def records(self, kind: str, progress: Progress | None) -> Records:
-        """Returns the folded state of one kind."""
+    def stamp(self, kind: str) -> object:
+        """Returns a value that changes whenever lines of a kind come or go; for cheap polling."""
 
     def kinds(self) -> list[str]:
         """Returns the kinds of record that have lines, apart from ours."""
 
-    def index_path(self, kind: str) -> str:
-        """Returns the disposable index of one kind."""
+    def has_lines(self, kind: str) -> bool:
+        """Returns whether there are lines of a kind."""
 
-    def reading(self, *kinds: str) -> AbstractContextManager[None]:
-        """Returns a context in which this thread reads the hive of one moment, at or after its
-        beginning: an engine that is far away is asked once. `kinds` are what will be read, as far
-        as that is known. After a turn or a wait of this thread, reads are newer than that.
+    def lacking(self, kind: str) -> list[bytes]:
+        """Returns the recorded lines that the tracked files lack."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Returns a context in which an engine that is far away is asked once: this thread reads
+        the hive as it was at the beginning, or later. After a turn or a wait of this thread, reads
+        are newer than that.
         """
 
     def writing(self, holder: str) -> Write:
@@ -94,9 +96,6 @@ class Engine(Protocol):
 
     def faults(self) -> list[Fault]:
         """Returns what is wrong with the place where the lines are kept. Never raises for that."""
-
-    def repair(self) -> None:
-        """Replaces copies on this machine that differ from what they are copies of."""
 
     def close(self) -> None:
         """Closes what is open; the next question opens it again."""

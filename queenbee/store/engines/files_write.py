@@ -10,27 +10,26 @@ from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from queenbee.store.engines.engine import Lines, Rows
     from queenbee.store.issues_write import Replaced
     from queenbee.store.layout import Layout
-    from queenbee.store.ledger.ledger import Receipt
-    from queenbee.store.questions import Records
+    from queenbee.store.memory.files_memory import FilesMemory
 
 
 class FilesWrite:
     """Implements `store.engines.engine.Write` with the hive's lock on this machine."""
 
-    def __init__(self, layout: Layout, holder: str) -> None:
+    def __init__(self, layout: Layout, memory: FilesMemory, holder: str) -> None:
         self._layout = layout
+        self._memory = memory
         self._lock = KernelLock(
             layout.lock_path,
             holder=holder,
             timeout_s=layout.settings.lock_timeout_s,
             prepare=self._make_folders,
         )
-        self._receipts: list[Receipt | Replaced] = []
+        self._rows: Replaced | None = None
+        self._has_lines = False
 
     def begin(self) -> None:
         try:
@@ -45,22 +44,23 @@ class FilesWrite:
             add_hint(error, self._layout)
             raise
 
-    def record(self, lines: Lines, rows: Rows, state: Callable[[str], Records]) -> None:
+    def record(self, lines: Lines, rows: Rows) -> None:
         try:
             self._lock.confirm()
             # The issues first: after a crash in between, an assignment is still active and can be
             # ended again. The other way round, an open issue would have no assignment.
             if rows:
                 creating.make_beads_dir(self._layout)
-                self._receipts.append(rows())
-            for kind, each in lines.items():
-                self._receipts.append(state(kind).append(each))
+                self._rows = rows()
+            if lines:
+                self._memory.write(lines)
+                self._has_lines = True
         except BaseException as error:
-            # The lock is still ours: appends to the first ledgers can be undone.
-            for receipt in self._receipts:
-                receipt.take_back()
-                receipt.close()
-            self._receipts.clear()
+            # The lock is still ours: the rows can be put back.
+            if self._rows is not None:
+                self._rows.take_back()
+                self._rows.close()
+                self._rows = None
             add_hint(error, self._layout)
             raise
 
@@ -74,11 +74,14 @@ class FilesWrite:
     def settle(self) -> None:
         try:
             if self._layout.settings.durability == "synced":
-                for receipt in self._receipts:
-                    receipt.sync()
+                if self._rows is not None:
+                    self._rows.sync()
+                if self._has_lines:
+                    self._memory.sync()
+            self._memory.database.shorten_log()
         finally:
-            for receipt in self._receipts:
-                receipt.close()
+            if self._rows is not None:
+                self._rows.close()
 
 
 def add_hint(error: BaseException, layout: Layout) -> None:

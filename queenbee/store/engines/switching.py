@@ -76,7 +76,7 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
 
     found["database"] = place(settings.database)
     found["faults"] = [asdict(each) for each in faults]
-    if any(each.code != "cache" and each.severity == "error" for each in faults):
+    if any(each.severity == "error" for each in faults):
         return found
     found["only_in_files"] = carrying.only_in_files(layout, settings.engine_hive)
     if verify:

@@ -8,7 +8,7 @@ import tomllib
 import tomlkit
 
 from queenbee.errors import QueenError
-from queenbee.store.ledger.codec import CONFLICT_MARKERS
+from queenbee.store.codec import CONFLICT_MARKERS
 from queenbee.store.settings import FILE_NAME, by_name, is_readable
 from queenbee.store.settings_file.editing import with_values
 

@@ -12,10 +12,10 @@ from queenbee.core.command_lines import command_line, no_dash
 from queenbee.core.text import one_line, shell_word
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.store.codec import encode
 from queenbee.store.creating import make_state_dir
 from queenbee.store.git_trees import git_tree
 from queenbee.store.issues_file import owner_in
-from queenbee.store.ledger.codec import encode
 from queenbee.store.safe_open import unlink
 from queenbee.store.whole_files import take_name
 

@@ -33,7 +33,7 @@ from queenbee.documents.reconcile import fresh_id, hashed_id, merge_dependencies
 from queenbee.documents.sprints.executions import record_dev_execution
 from queenbee.documents.sprints.sprint_bead import check_bead
 from queenbee.errors import InvalidInput
-from queenbee.store.ledger.codec import encode
+from queenbee.store.codec import encode
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 NOW = parse_ms("2026-02-07T10:00:00Z")

@@ -25,7 +25,7 @@ from queenbee.documents.sessions.skeleton import session_skeleton
 from queenbee.documents.sessions.task_graph import Task, pipeline, read_tasks, render_pipeline
 from queenbee.documents.sprints.sprint_bead import group_by_team
 from queenbee.errors import Conflict, InvalidInput, Unwritable
-from queenbee.store.ledger.codec import encode
+from queenbee.store.codec import encode
 
 NOW = parse_ms("2026-02-27T10:00:00Z")
 LATER = NOW + 60_000

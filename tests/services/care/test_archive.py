@@ -127,7 +127,7 @@ class TestAfterwards:
 
         [row] = [each for each in statistics(open_as("x")) if each["kind"] == "messages"]
         assert (row["records"], row["segments"], row["size_bytes"]) == (1, 1, 0)
-        assert row["archive_bytes"] == row["journal_bytes"]
+        assert row["archive_bytes"] > 100
 
 
 class TestByItself:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 from hives import Clock, records, snapshot, write_lines
+from raw_files import remembered
 
 from queenbee import Hive
 from queenbee.services.care.doctor import examine, repair
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store import creating
-from queenbee.store.ledger.codec import SCANNED_LINE_BYTES, encode
+from queenbee.store.codec import SCANNED_LINE_BYTES, encode
 
 MESSAGE = {"id": "qm-1", "created_at": "2024-12-14T10:00:00Z", "from": "a", "to": "b", "body": ""}
 LEASE = {
@@ -69,7 +70,7 @@ def test_a_line_without_a_record_is_reported_with_file_line_and_reason(
     hive: Hive, messages: Path, line: bytes, code: str, why: str
 ) -> None:
     write_lines(messages, MESSAGE, line, {**MESSAGE, "id": "qm-2"})
-    hive.messages.send("b", "heals the journal")
+    hive.messages.send("b", "brings the ledger up to date")
     finding = only(hive)
     assert (finding.code, finding.file, finding.line) == (code, str(messages), 2)
     assert why in finding.message
@@ -342,9 +343,11 @@ def test_examining_changes_nothing(hive: Hive, beads: Path, messages: Path) -> N
 def test_repairing_twice_changes_nothing_more(hive: Hive, beads: Path, messages: Path) -> None:
     write_lines(messages, "<<<<<<< HEAD", MESSAGE, "garbage")
     repair(hive)
+    recorded = remembered(hive.layout.state_dir, "messages")
     before = snapshot(beads, Path(hive.layout.state_dir))
     repair(hive)
     assert snapshot(beads, Path(hive.layout.state_dir)) == before
+    assert remembered(hive.layout.state_dir, "messages") == recorded
 
 
 def test_a_finding_as_plain_values_has_all_its_parts(hive: Hive, messages: Path) -> None:

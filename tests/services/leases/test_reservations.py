@@ -195,14 +195,18 @@ def test_patterns_without_a_common_path_are_both_granted(
     assert reviewer.reservations.reserve([asked])
 
 
+@pytest.mark.parametrize(
+    ("held", "asked"),
+    [("SRC/A.py", "src/a.py"), ("src/Auth", "src/Auth/"), ("src/Auth/", "src/auth")],
+)
 def test_case_is_folded_where_git_says_that_the_file_system_does(
-    repo: Path, open_as: Opener
+    repo: Path, open_as: Opener, held: str, asked: str
 ) -> None:
     with (repo / ".git" / "config").open("a") as config:
         config.write("[core]\n\tignorecase = true\n")
-    open_as("ui-engineer").reservations.reserve(["SRC/A.py"])
+    open_as("ui-engineer").reservations.reserve([held])
     with pytest.raises(Held):
-        open_as("reviewer").reservations.reserve(["src/a.py"])
+        open_as("reviewer").reservations.reserve([asked])
 
 
 def test_a_refusal_names_every_holder_with_all_that_is_known(

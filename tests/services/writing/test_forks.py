@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 
 from queenbee import Hive
 from queenbee.errors import Busy
-from queenbee.store.index.indexed import Indexed
 from queenbee.store.lock import KernelLock
 
 
@@ -106,12 +106,7 @@ def test_a_write_that_was_forked_is_the_parents_alone(hive: Hive) -> None:
     assert [each.body for each in hive.messages.sent()] == ["once"]
 
 
-@pytest.mark.parametrize("indexed", [False, True])
-def test_a_hive_is_used_by_both_after_a_fork(
-    hive: Hive, indexed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if indexed:
-        monkeypatch.setattr("queenbee.store.engines.opening.INDEX_FROM_BYTES", 0)
+def test_a_hive_is_used_by_both_after_a_fork(hive: Hive) -> None:
     hive.messages.send("api", "before")
     hive.reservations.reserve(["src/a.py"])
 
@@ -147,29 +142,38 @@ def test_a_fork_while_another_thread_is_at_work_does_not_hang(hive: Hive, busy: 
 
 
 def two(hive: Hive) -> None:
-    """Sends two messages: the second one needs an index with the first one in it."""
+    """Sends two messages: the second one needs a memory that has the first one."""
     for number in (1, 2):
         hive.messages.send("api", f"message {number} from the child")
 
 
-class TestAForkWhileAThreadWritesTheIndex:
+class TestAForkWhileAThreadWrites:
+    """SQLite forbids to use a connection of the parent: the child opens the memory itself."""
+
     @pytest.fixture
-    def busy(self, hive: Hive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hive]:
-        """A hive whose index is locked by this process."""
-        monkeypatch.setattr("queenbee.store.engines.opening.INDEX_FROM_BYTES", 1)
+    def busy(self, hive: Hive) -> Iterator[Hive]:
+        """A hive that a thread is writing to, which ends half a second after the fork began."""
         hive.messages.send("api", "before the fork")
-        hive.close()
-        state = hive.state("messages")
-        assert isinstance(state, Indexed)
-        with state._index.tables.transaction():
-            yield hive
+        entered = threading.Event()
+
+        def work() -> None:
+            with hive.engine.memory.database.turn():
+                entered.set()
+                time.sleep(0.5)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        entered.wait(10)
+        yield hive
+        thread.join()
 
     def test_does_not_stop_the_child(self, busy: Hive) -> None:
         with child(lambda: two(busy)):
-            pass
+            busy.messages.send("api", "from the parent")
+        assert len(busy.messages.sent()) == 4
 
     def test_nor_one_that_opens_the_hive_itself(self, busy: Hive) -> None:
         tree = busy.layout.tree
-
         with child(lambda: two(Hive.open(tree, droid="reviewer"))):
             pass
+        assert len(busy.state("messages").select({})) == 3

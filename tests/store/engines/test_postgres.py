@@ -30,7 +30,6 @@ from queenbee.errors import (
 from queenbee.hook.main import respond
 from queenbee.store.engines.postgres import carrying, connection, postgres_write
 from queenbee.store.engines.postgres.ddl import chained
-from queenbee.store.engines.postgres.engine import PostgresEngine
 
 Open = Callable[..., Hive]
 
@@ -47,11 +46,6 @@ def open_for(repo: Path, hive_name: str) -> Open:
         return Hive.open(repo, droid=droid, env=env)
 
     return opened
-
-
-def engine_of(hive: Hive) -> PostgresEngine:
-    assert isinstance(hive.engine, PostgresEngine)
-    return hive.engine
 
 
 def count(server: postgres_server.Server, hive: str) -> int:
@@ -130,14 +124,18 @@ class TestAConnectionThatIsLost:
         """Asked without the lock, the database would say no, and commit afterwards."""
         other = connection.Connection(server.url, hive_name, name="t", patience_s=2, durable=True)
         asking = connection.Connection(server.url, hive_name, name="t", patience_s=2, durable=True)
-        row = connection.Row("messages", 1, b"{}", chained(b"", b"{}"))
+        row = connection.Row(1, chained(b"", b"{}"), b"{}")
         other.begin({}, 1)
         found: list[bool] = []
-        asker = threading.Thread(target=lambda: found.append(asking.is_recorded(row, b"turn", 30)))
+
+        def ask() -> None:
+            found.append(asking.is_recorded("messages", row.end, b"turn", 30))
+
+        asker = threading.Thread(target=ask)
         asker.start()
         while not waiting_for_lock(server):
             time.sleep(0.01)
-        other.commit([row], b"turn")
+        other.commit({"messages": [row]}, b"turn")
         asker.join()
         assert found == [True]
 
@@ -164,7 +162,7 @@ def lose_commit(
             commit(self, *arguments)
         cut(server)
         and_then()
-        self.table("SELECT 1")
+        self.db.execute("SELECT 1")
         raise AssertionError("the connection was not cut")
 
     monkeypatch.setattr(connection.Connection, "commit", losing)
@@ -239,7 +237,6 @@ def test_without_its_lock_the_key_still_refuses_the_second_writer(
     with pytest.raises(Busy, match="at the same time"), ui.transaction() as tx:
         ui.state("assignments")
         api.assignments.claim("qb-1")
-        engine_of(ui).copy.discard("assignments")  # Another machine would not share it.
         tx.append("assignments", {"id": "qa-1", "issue_id": "qb-1", "droid": "ui"})
     assert [each.droid for each in api.assignments.find() if each.issue_id == "qb-1"] == ["api"]
 
@@ -262,7 +259,7 @@ def test_a_waiter_is_woken_by_an_announcement(
     told: list[object] = []
     waiter = threading.Thread(target=lambda: told.extend(api.messages.wait(timeout_s=60)))
     waiter.start()
-    while engine_of(api)._listening is None:
+    while api.engine._listening is None:
         time.sleep(0.01)
     time.sleep(0.1)
     ui.messages.send("api", "hello")
@@ -313,9 +310,9 @@ class TestFaults:
     def test_a_statement_that_takes_too_long(self, open_for: Open, server: Any) -> None:
         ui = open_for("ui")
         ui.assignments.find()
-        db = engine_of(ui).connection
+        db = ui.engine.session.connection
         assert db is not None
-        db.table("SET statement_timeout = 50")
+        db.db.execute("SET statement_timeout = 50")
         with (
             psycopg.connect(server.url) as other,
             other.transaction(),
@@ -334,9 +331,9 @@ class TestFaults:
     def test_a_server_that_became_a_standby(self, open_for: Open, server: Any) -> None:
         ui = open_for("ui")
         ui.assignments.find()
-        db = engine_of(ui).connection
+        db = ui.engine.session.connection
         assert db is not None
-        db.table("SET default_transaction_read_only = on")
+        db.db.execute("SET default_transaction_read_only = on")
         with pytest.raises(Unreachable, match="read-only"):
             ui.assignments.claim("qb-1")
 
@@ -383,7 +380,7 @@ class TestTheEditHook:
 
 
 STEPS: dict[tuple[str, str], tuple[Any, str]] = {
-    ("postgres", "verified"): (carrying, "_verify"),
+    ("postgres", "verified"): (carrying, "_verified"),
     ("postgres", "committed"): (carrying, "note_engine"),
     ("postgres", "noted"): (carrying, "_write_settings"),
     ("files", "verified"): (carrying, "_carry_to"),

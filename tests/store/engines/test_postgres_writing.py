@@ -11,7 +11,6 @@ import pytest
 
 from queenbee import Hive
 from queenbee.errors import Unreadable
-from queenbee.store.engines.postgres.engine import PostgresEngine
 from queenbee.store.layout import noted_hive
 
 Open = Callable[..., Hive]
@@ -28,11 +27,6 @@ def open_for(repo: Path, hive_name: str) -> Open:
         return Hive.open(repo, droid=droid, env=postgres_server.environment())
 
     return opened
-
-
-def engine_of(hive: Hive) -> PostgresEngine:
-    assert isinstance(hive.engine, PostgresEngine)
-    return hive.engine
 
 
 def holders(hive: Hive) -> dict[str, str]:
@@ -81,18 +75,3 @@ def test_a_repository_that_was_moved_takes_no_more_writes(open_for: Open, repo: 
     repo.mkdir()
     with pytest.raises(Unreadable, match="moved"), ui.transaction():
         pass
-
-
-def test_a_copy_that_another_process_began_anew_is_fetched_again(open_for: Open) -> None:
-    _begins_anew(open_for)
-
-
-def _begins_anew(open_for: Open) -> None:
-    ui, api = open_for("ui"), open_for("api")
-    for number in range(3):
-        ui.assignments.claim(f"qb-{number}")
-    engine_of(api).copy.discard("assignments")
-    api.assignments.claim("qb-3")
-    ui.assignments.claim("qb-4")
-    assert set(holders(ui)) == set(holders(open_for("docs"))) == {f"qb-{n}" for n in range(5)}
-    assert engine_of(ui).copy.is_whole("assignments")

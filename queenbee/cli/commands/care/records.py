@@ -79,15 +79,14 @@ def migrate(hive: Hive, name: str, kinds: tuple[str, ...]) -> list[str]:
 
 def _show_status(rows: Sequence[dict[str, object]]) -> None:
     cells = [
-        [str(r["kind"]), _size(r["ledger_bytes"]), str(r["state"]), _size(r["index_bytes"])]
-        for r in rows
+        [str(r["kind"]), _size(r["ledger_bytes"]), str(r["lines"]), str(r["records"])] for r in rows
     ]
-    table(["LEDGER", "SIZE", "INDEX", "SIZE"], cells, empty="No ledgers.")
+    table(["LEDGER", "SIZE", "LINES", "RECORDS"], cells, empty="No ledgers.")
 
 
 @command("status", show=_show_status, example="queen hive index status")
 def status(hive: Hive) -> list[dict[str, object]]:
-    """Show which ledgers are large enough for an index"""
+    """Show how many lines and records this clone remembers"""
     from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     return indexes.status(hive)
@@ -95,7 +94,7 @@ def status(hive: Hive) -> list[dict[str, object]]:
 
 @command("rebuild", show=_show_status, example="queen hive index rebuild")
 def rebuild(hive: Hive) -> list[dict[str, object]]:
-    """Delete the indexes and build them again; nothing else changes"""
+    """Make every record again from its lines; nothing else changes"""
     from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     return indexes.rebuild(hive)
@@ -126,12 +125,12 @@ def _files(paths: Sequence[str]) -> str:
 index = group(
     "index",
     [status, rebuild, export],
-    help="The disposable indexes of large ledgers",
+    help="What this clone remembers of the ledgers",
     example="queen hive index status",
 )
 
 
-_SIZES = ("size_bytes", "archive_bytes", "journal_bytes", "index_bytes")
+_SIZES = ("size_bytes", "archive_bytes")
 
 
 def _show_stats(rows: Sequence[dict[str, object]]) -> None:
@@ -144,8 +143,8 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
         ]
         for row in rows
     ]
-    headings = ["LEDGER", "RECORDS", "LAST 7 DAYS", "SIZE", "ARCHIVE", "JOURNAL", "INDEX"]
-    table(headings, cells, empty="No ledgers.", spare=["ARCHIVE", "JOURNAL", "INDEX"])
+    headings = ["LEDGER", "RECORDS", "LAST 7 DAYS", "SIZE", "ARCHIVE"]
+    table(headings, cells, empty="No ledgers.", spare=["ARCHIVE"])
 
 
 @command("stats", show=_show_stats, example="queen hive stats")

@@ -7,22 +7,23 @@ can be repeated: only lines that are missing are added.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from queenbee.errors import StoreError
 from queenbee.store import creating, safe_open
+from queenbee.store.codec import Unusable, decode
 from queenbee.store.engines.fault import Fault
 from queenbee.store.engines.files_engine import FilesEngine
 from queenbee.store.engines.postgres import faults
-from queenbee.store.engines.postgres.connection import Connection, Row
+from queenbee.store.engines.postgres.connection import Connection, End, Row, followed
 from queenbee.store.engines.postgres.ddl import bring_up_to_date, chained
-from queenbee.store.engines.postgres.libpq import PgError, Statement
 from queenbee.store.files import split_lines
 from queenbee.store.layout import note_engine, noted_hive
-from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.lock import KernelLock
 from queenbee.store.settings_file.editing import replace, with_values
 
@@ -52,26 +53,24 @@ def to_postgres(layout: Layout, hive: str) -> Carried:
     two clones would otherwise write to two places.
     """
     carried = Carried(hive)
-    with _database(layout, hive) as db:
-        bring_up_to_date(db.link)
-        creating.make_beads_dir(layout)
-        creating.make_state_dir(layout)
+    with _database(layout, hive) as connection:
+        db = connection.db
+        bring_up_to_date(db)
         # 1. Nobody writes to the files, until the note says that they are no longer in use.
-        with _local_lock(layout):
+        with _files(layout) as files:
             # 2. All lines and the switch in the database are one transaction.
-            with _turn(db):
-                _refuse_if_carried_back(db, layout)
-                db.table("INSERT INTO queen_hives (hive) VALUES ($1) ON CONFLICT DO NOTHING", hive)
-                # Not by the engine: it refuses files once the hive is elsewhere.
-                for kind in FilesEngine(layout).kinds():
-                    lines = _lines_of(_files(layout, kind))
-                    added = _add(db, kind, lines)
-                    carried.kinds[kind] = (_verify(db, kind, lines), added)
+            with _turn(connection):
+                _refuse_if_carried_back(connection, layout)
+                db.execute(
+                    "INSERT INTO queen_hives (hive) VALUES (%s) ON CONFLICT DO NOTHING", (hive,)
+                )
+                # Not by the engine's turn: it refuses files once the hive is elsewhere.
+                for kind in files.kinds():
+                    carried.kinds[kind] = _add(connection, kind, _lines_of(files, kind))
                 came = any(added for _, added in carried.kinds.values())
-                db.table(
-                    "UPDATE queen_hives SET in_use = true, carried = carried + $1 WHERE hive = $2",
-                    int(came),
-                    hive,
+                db.execute(
+                    "UPDATE queen_hives SET in_use = true, carried = carried + %s WHERE hive = %s",
+                    (int(came), hive),
                 )
             # 3. From here on, a writer with the old settings is refused.
             note_engine(layout, hive)
@@ -83,68 +82,59 @@ def to_postgres(layout: Layout, hive: str) -> Carried:
 def to_files(layout: Layout, hive: str) -> Carried:
     """Copies the lines that the files lack, verifies all of them, and switches to files."""
     carried = Carried(hive)
-    with _database(layout, hive) as db:
-        creating.make_beads_dir(layout)
-        creating.make_state_dir(layout)
-        with _local_lock(layout):
-            with _turn(db):
-                for kind in db.kinds():
-                    carried.kinds[kind] = _carry_to(_files(layout, kind), db, kind)
-                db.table("UPDATE queen_hives SET in_use = false WHERE hive = $1", hive)
-            _write_settings(layout, "files", hive)
-            with suppress(FileNotFoundError):
-                safe_open.unlink(layout.engine_path)
+    with _database(layout, hive) as connection, _files(layout) as files:
+        with _turn(connection):
+            for kind in connection.kinds():
+                carried.kinds[kind] = _carry_to(files, connection, kind)
+            connection.db.execute("UPDATE queen_hives SET in_use = false WHERE hive = %s", (hive,))
+        _write_settings(layout, "files", hive)
+        with suppress(FileNotFoundError):
+            safe_open.unlink(layout.engine_path)
     return carried
-
-
-def _carry_to(ledger: Ledger, db: Connection, kind: str) -> tuple[int, int]:
-    """Adds the lines that a ledger lacks; returns how many there are, and how many were added."""
-    there = {_digest(line) for line in _lines_of(ledger)}
-    lines, last = list[bytes](), b""
-    for row in db.lines(kind):
-        # A row of somebody else's may be in no chain, or hold several lines of a file, or none.
-        if row.digest == chained(last, row.line):
-            lines += split_lines(row.line)
-            last = row.digest
-    lacking = [line for line in lines if _digest(line) not in there]
-    if lacking:
-        receipt = ledger.append(lacking)
-        try:
-            receipt.sync()
-        finally:
-            receipt.close()
-    kept = {_digest(line) for line in _lines_of(ledger)}
-    if any(_digest(line) not in kept for line in lines):
-        raise StoreError(f"lines of {kind} are missing in {ledger.path}")
-    return len(lines), len(lacking)
 
 
 def verified(layout: Layout, hive: str) -> tuple[dict[str, int], list[Fault]]:
     """Returns how many lines of each kind the database has, each compared with its digest; and the
     first line of each other kind that does not match it.
     """
-    counts, faults = {}, []
-    with _database(layout, hive) as db:
-        for kind in db.kinds():
+    counts, wrong = {}, []
+    with _database(layout, hive) as connection:
+        for kind in connection.kinds():
             try:
-                counts[kind] = _verify(db, kind, [])
+                counts[kind] = _verified(connection, kind)[0].sequence
             except StoreError as error:
-                faults.append(Fault(error.code, kind, error.message, hint=error.hint))
-    return counts, faults
+                wrong.append(Fault(error.code, kind, error.message, hint=error.hint))
+    return counts, wrong
 
 
 def only_in_files(layout: Layout, hive: str) -> dict[str, int]:
     """Returns how many lines of each kind are in this machine's files and not in the database."""
     found = {}
-    with _database(layout, hive) as db:
-        for kind in FilesEngine(layout).kinds():
-            lines = _lines_of(_files(layout, kind))
-            rows = db.lines(kind) if lines else ()
-            there = {_digest(line) for row in rows for line in split_lines(row.line)}
-            missing = sum(_digest(line) not in there for line in lines)
-            if missing:
+    with _database(layout, hive) as connection, closing(FilesEngine(layout)) as files:
+        for kind in files.kinds():
+            lines = _lines_of(files, kind)
+            there = {_digest(each) for row in connection.lines(kind) for each in _parts(row)}
+            if missing := sum(_digest(line) not in there for line in lines):
                 found[kind] = missing
     return found
+
+
+def _carry_to(files: FilesEngine, connection: Connection, kind: str) -> tuple[int, int]:
+    """Adds the lines that the files lack; returns how many there are, and how many were added."""
+    lines, end = list[bytes](), End()
+    for row in connection.lines(kind):
+        # A row of somebody else's may be in no chain, or hold several lines of a file, or none.
+        if row.digest == chained(end.digest, row.line):
+            lines += _parts(row)
+            end = row.end
+    there = {*_lines_of(files, kind)}
+    lacking = [line for line in lines if line not in there]
+    if lines:
+        files.memory.write({kind: lacking})
+        files.memory.sync()
+    if not {*lines}.issubset(_lines_of(files, kind)) or files.lacking(kind):
+        raise StoreError(f"lines of {kind} are missing in {files.memory.tracked(kind).path}")
+    return len(lines), len(lacking)
 
 
 @contextmanager
@@ -153,12 +143,9 @@ def _database(layout: Layout, hive: str) -> Iterator[Connection]:
     if not conninfo:
         raise faults.no_address("nothing says where the database is")
     try:
-        db = Connection(conninfo, hive, name="", patience_s=10, durable=True, idle_s=_LONG_S)
-        try:
-            yield db
-        finally:
-            db.close()
-    except PgError as error:
+        with closing(Connection(conninfo, hive, idle_s=_LONG_S)) as connection:
+            yield connection
+    except psycopg.Error as error:
         refused = faults.refusal(error)
         if error.sqlstate == faults.FORBIDDEN:
             refused.hint = "run it as the owner of the tables: it changes queen_hives"
@@ -166,65 +153,80 @@ def _database(layout: Layout, hive: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _turn(db: Connection) -> Iterator[None]:
+def _turn(connection: Connection) -> Iterator[None]:
     """Runs a block in one transaction, in which nobody else writes to the hive."""
-    db.wait_for_turn(_LONG_S)
+    connection.wait_for_turn(_LONG_S)
     yield
-    db.link.run(Statement("COMMIT"))  # After an error, the connection is closed without it.
+    connection.db.execute("COMMIT")  # After an error, the connection is closed without it.
 
 
-def _refuse_if_carried_back(db: Connection, layout: Layout) -> None:
+@contextmanager
+def _files(layout: Layout) -> Iterator[FilesEngine]:
+    """Runs a block in which nobody else writes to the files."""
+    creating.make_beads_dir(layout)
+    creating.make_state_dir(layout)
+    timeout_s = layout.settings.lock_timeout_s
+    with (
+        KernelLock(layout.lock_path, holder="queen hive engine use", timeout_s=timeout_s),
+        closing(FilesEngine(layout)) as files,
+    ):
+        yield files
+
+
+def _refuse_if_carried_back(connection: Connection, layout: Layout) -> None:
     if layout.settings.engine_kind == "files" and not noted_hive(layout):
         return
-    rows = db.table("SELECT in_use::text FROM queen_hives WHERE hive = $1", db.hive)
-    if rows == [["false"]]:
-        raise faults.carried_back(db.hive)
+    query = "SELECT in_use FROM queen_hives WHERE hive = %s"
+    if connection.db.execute(query, (connection.hive,)).fetchall() == [(False,)]:
+        raise faults.carried_back(connection.hive)
 
 
-def _local_lock(layout: Layout) -> KernelLock:
-    timeout_s = layout.settings.lock_timeout_s
-    return KernelLock(layout.lock_path, holder="queen hive engine use", timeout_s=timeout_s)
+def _lines_of(files: FilesEngine, kind: str) -> list[bytes]:
+    """Returns the lines that the files have once, in order of arrival."""
+    files.memory.refresh(kind)
+    query = "SELECT raw FROM lines WHERE kind = ? ORDER BY seq"
+    rows = files.memory.asked(lambda: files.memory.database.ask(query, kind))
+    return list(dict.fromkeys(raw for (raw,) in rows if isinstance(raw, bytes)))
 
 
-def _files(layout: Layout, kind: str) -> Ledger:
-    return Ledger(layout.ledger_path(kind), layout.journal_path(kind))
+def _parts(row: Row) -> list[bytes]:
+    """Returns the lines of a row that hold records."""
+    found = []
+    for line in split_lines(row.line):
+        with suppress(Unusable):
+            decode(line)
+            found.append(line)
+    return found
 
 
-def _lines_of(ledger: Ledger) -> list[bytes]:
-    """Returns the lines of all files of a ledger once, in the order in which they are folded."""
-    batch = ledger.read()
-    return list(dict.fromkeys([*batch.archived, *batch.tracked, *batch.journal_only]))
-
-
-def _add(db: Connection, kind: str, lines: Sequence[bytes]) -> int:
-    """Adds the lines that the database lacks; returns how many."""
-    sequence, last, there = 0, b"", set()
-    for row in db.lines(kind):
-        sequence, last = row.sequence, row.digest
-        there.add(_digest(row.line))
+def _add(connection: Connection, kind: str, lines: Sequence[bytes]) -> tuple[int, int]:
+    """Adds the lines that the database lacks; returns how many there are, and how many were
+    added.
+    """
+    end, there = _verified(connection, kind)
     lacking = [line for line in lines if _digest(line) not in there]
     turn = os.urandom(16)
     for begin in range(0, len(lacking), _SOME):
         rows = []
         for line in lacking[begin : begin + _SOME]:
-            sequence, last = sequence + 1, chained(last, line)
-            rows.append(Row(kind, sequence, line, last))
-        db.insert(rows, turn)
-    return len(lacking)
+            end = End(end.sequence + 1, chained(end.digest, line))
+            rows.append(Row(*end, line))
+        connection.insert({kind: rows}, turn)
+    end, there = _verified(connection, kind)
+    if any(_digest(line) not in there for line in lines):
+        raise StoreError(f"lines of {kind} did not arrive in the database")
+    return end.sequence, len(lacking)
 
 
-def _verify(db: Connection, kind: str, lines: Sequence[bytes]) -> int:
-    """Returns the number of lines of a kind. Raises `StoreError` if one is missing or altered."""
-    missing = {_digest(line) for line in lines}
-    sequence, last = 0, b""
-    for row in db.lines(kind):
-        sequence, last = sequence + 1, chained(last, row.line)
-        if (row.sequence, row.digest) != (sequence, last):
-            raise faults.damaged(kind, row.sequence)
-        missing.discard(_digest(row.line))
-    if missing:
-        raise StoreError(f"{len(missing)} lines of {kind} did not arrive in the database")
-    return sequence
+def _verified(connection: Connection, kind: str) -> tuple[End, set[bytes]]:
+    """Returns where the lines of a kind end, and the digest of each by itself. Raises `StoreError`
+    if one is altered.
+    """
+    end, there = End(), set()
+    for row in connection.lines(kind):
+        end = followed(kind, [row], end)
+        there.add(_digest(row.line))
+    return end, there
 
 
 def _digest(line: bytes) -> bytes:

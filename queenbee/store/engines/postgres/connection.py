@@ -1,266 +1,299 @@
-"""A connection to the database, and what is asked through it: each question is one round trip."""
+"""A session with the database, and what is asked through it: each question is one round trip."""
 
 from __future__ import annotations
 
+import logging
+import os
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import psycopg
 
 from queenbee.errors import Unreachable
 from queenbee.store.engines.postgres import faults
-from queenbee.store.engines.postgres.ddl import VERSION, channel, is_kind, lock_key
-from queenbee.store.engines.postgres.libpq import Link, PgError, Statement
+from queenbee.store.engines.postgres.ddl import VERSION, chained, channel, is_kind, lock_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, LiteralString
 
-    from queenbee.store.engines.postgres import libpq
+    Statement = tuple[LiteralString, Sequence[object]]
 
-_FALSE = b"\0"
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+"""Otherwise its warnings about lost connections go to standard error, beside our own."""
+
 AT_ONCE = 5_000
-"""How many lines of one kind one question fetches at most: about 2 MiB."""
+"""How many lines of one kind one question fetches: about 2 MiB."""
 _IDLE_S = 10
 """How long a turn may stay silent: its process does nothing in between but decide."""
 
-_BEGIN = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
-_COMMIT = Statement("COMMIT")
 _LOCK = """
 WITH limits AS MATERIALIZED (
-    SELECT set_config('lock_timeout', $1, true),
-        set_config('idle_in_transaction_session_timeout', $2, true),
-        set_config('synchronous_commit', CASE WHEN $3 = 'buffered' THEN 'off'
+    SELECT set_config('lock_timeout', %s, true),
+        set_config('idle_in_transaction_session_timeout', %s, true),
+        set_config('synchronous_commit', CASE WHEN %s = 'buffered' THEN 'off'
             WHEN current_setting('synchronous_commit') = 'off' THEN 'on'
             ELSE current_setting('synchronous_commit') END, true)
-) SELECT pg_advisory_xact_lock($4) FROM limits
+) SELECT pg_advisory_xact_lock(%s) FROM limits
 """
 """The limits hold before the lock is waited for: the table is made first."""
 _HIVE = """
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_is_in_recovery(),
     (SELECT max(step) FROM queen_schema), in_use, carried
-FROM (VALUES (1)) AS one LEFT JOIN queen_hives ON hive = $1
+FROM (VALUES (1)) AS one LEFT JOIN queen_hives ON hive = %s
 """
 _LINES = """
-SELECT sequence, CASE WHEN sequence = $3 THEN ''::bytea ELSE line END, digest
-FROM queen_lines WHERE hive = $1 AND kind = $2 AND sequence >= $3 ORDER BY sequence LIMIT $4
+SELECT kind, sequence, digest, CASE WHEN sequence = known.last THEN ''::bytea ELSE line END
+FROM unnest(%s::text[], %s::bigint[]) AS known (kind, last) CROSS JOIN LATERAL (
+    SELECT sequence, digest, line FROM queen_lines
+    WHERE hive = %s AND kind = known.kind AND sequence >= known.last
+    ORDER BY sequence LIMIT %s
+) AS found ORDER BY kind, sequence
 """
 _INSERT = """
 INSERT INTO queen_lines (hive, kind, sequence, line, digest, turn)
-SELECT $1, kind, sequence, line, digest, $2
-FROM unnest($3::text[], $4::bigint[], $5::bytea[], $6::bytea[])
+SELECT %s, kind, sequence, line, digest, %s
+FROM unnest(%s::text[], %s::bigint[], %s::bytea[], %s::bytea[])
     AS added (kind, sequence, line, digest)
 """
 _RECORDED = """
-SELECT kind FROM queen_lines
-WHERE hive = $1 AND kind = $2 AND sequence = $3 AND digest = $4 AND turn = $5
+SELECT FROM queen_lines
+WHERE hive = %s AND kind = %s AND sequence = %s AND digest = %s AND turn = %s
 """
-_NOTIFY = "SELECT pg_notify($1, '')"
 _KINDS = """
 WITH RECURSIVE each (kind) AS (
-    SELECT min(kind) FROM queen_lines WHERE hive = $1 UNION ALL
-    SELECT (SELECT min(kind) FROM queen_lines WHERE hive = $1 AND kind > each.kind)
+    SELECT min(kind) FROM queen_lines WHERE hive = %(hive)s UNION ALL
+    SELECT (SELECT min(kind) FROM queen_lines WHERE hive = %(hive)s AND kind > each.kind)
     FROM each WHERE kind IS NOT NULL
 ) SELECT kind FROM each WHERE kind IS NOT NULL
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class End(NamedTuple):
+    """Where the lines of a kind end: the number of the last one, and its digest."""
+
+    sequence: int = 0
+    digest: bytes = b""
+
+
+class Row(NamedTuple):
     """A line as the database has it."""
 
-    kind: str
     sequence: int
-    line: bytes
     digest: bytes
+    line: bytes
+
+    @property
+    def end(self) -> End:
+        """Where the lines end with this one."""
+        return End(self.sequence, self.digest)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one question brings: the database's clock, the state of the hive, and new lines."""
+Rows = dict[str, list[Row]]
+"""By kind: what came after a line that was known, and first that line itself, with no text."""
+
+
+class Answer(NamedTuple):
+    """What one question brings: the database's clock, and new lines."""
 
     now_ms: int
-    in_use: bool | None
-    """Whether writes go here; a hive may have moved elsewhere. None: it was never here."""
     carried: int
     """How often lines were carried over from files."""
-    rows: dict[str, list[Row]]
-    """By kind, for each that was asked for."""
-
-    def refuse_if_elsewhere(self, hive: str) -> None:
-        """Raises `StoreError` if the hive is not in use here."""
-        if self.in_use is None:
-            raise faults.absent(hive)
-        if not self.in_use:
-            raise faults.carried_back(hive)
+    rows: Rows
 
 
 class Connection:
-    """One session of one hive. Not safe for threads; the engine sees to that."""
+    """One session of one hive. Not safe for threads; the engine sees to that.
+
+    Raises `psycopg.Error`, and `StoreError` if the hive is not in use here: what is here may be
+    old.
+    """
 
     def __init__(
         self,
         conninfo: str,
         hive: str,
         *,
-        name: str,
-        patience_s: float,
-        durable: bool,
+        name: str = "",
+        patience_s: float = 10,
+        durable: bool = True,
         idle_s: int = _IDLE_S,
     ) -> None:
         self.hive = hive
         self._durability = "synced" if durable else "buffered"
         self._idle = f"{idle_s}s"
-        self.link = Link(conninfo, _parameters(name, patience_s))
+        self._process = os.getpid()
+        # A server that vanished without a word would stop a command for minutes.
+        self.db = psycopg.connect(
+            conninfo,
+            autocommit=True,
+            client_encoding="utf8",
+            application_name=f"queen {name}"[:63],
+            connect_timeout=max(2, round(patience_s)),
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=3,
+            tcp_user_timeout=max(1000, round(patience_s * 1000)),
+        )
+
+    # Reading.
 
     def ask(self, known: Mapping[str, int]) -> Answer:
-        """Returns what came after these sequence numbers, and the last line before it with no
-        text, so that its digest can be compared.
+        """Returns what came after these lines, by their numbers."""
+        return _answer(self.hive, known, *self._run(*self._questions(known)))
 
-        Raises `StoreError` if the hive is not in use here: what is here may be old.
-        """
-        answer = _answer(known, self.link.run(*self._questions(known)))
-        answer.refuse_if_elsewhere(self.hive)
-        return answer
+    def kinds(self) -> list[str]:
+        """Returns the kinds of record that have lines."""
+        found = self.db.execute(_KINDS, {"hive": self.hive}).fetchall()
+        return [kind for (kind,) in found if is_kind(kind)]
+
+    def lines(self, kind: str) -> Iterator[Row]:
+        """Yields the lines of a kind, oldest first; also of a hive that is not in use here."""
+        last, more = 0, True
+        while more:
+            rows = _rows({kind: last}, self._run(self._questions({kind: last})[1])[0])[kind]
+            yield from rows[1:]
+            more, last = len(rows) > AT_ONCE, rows[-1].sequence if rows else 0
+
+    # Writing.
 
     def begin(self, known: Mapping[str, int], lock_timeout_s: float) -> Answer:
-        """Begins a turn: nobody else writes to the hive until `commit` or `roll_back`.
-
-        Raises `StoreError` if the hive is not in use here.
+        """Begins a turn, and returns what came after these lines: nobody else writes to the hive
+        until `commit` or `roll_back`.
         """
-        answer = self._begin(known, lock_timeout_s)
-        answer.refuse_if_elsewhere(self.hive)
-        return answer
+        # Each statement must see what was committed before it began, not before the lock.
+        beginning = self._beginning(lock_timeout_s)
+        _, _, *results = self._run(*beginning, *self._questions(known))
+        return _answer(self.hive, known, *results)
 
     def wait_for_turn(self, lock_timeout_s: float) -> None:
         """Begins a turn without a question, also in a hive that is not in use here."""
-        self.link.run(*self._beginning(lock_timeout_s))
+        self._run(*self._beginning(lock_timeout_s))
 
-    def _begin(self, known: Mapping[str, int], lock_timeout_s: float) -> Answer:
-        # Each statement must see what was committed before it began, not before the lock.
-        beginning = self._beginning(lock_timeout_s)
-        results = self.link.run(*beginning, *self._questions(known))
-        return _answer(known, results[len(beginning) :])
+    def insert(self, rows: Mapping[str, Sequence[Row]], turn: bytes) -> None:
+        """Adds rows in the turn that has begun, which goes on."""
+        self._run(self._insertion(rows, turn))
 
-    def _beginning(self, lock_timeout_s: float) -> tuple[Statement, Statement]:
-        timeout_ms = max(1, round(lock_timeout_s * 1000))
-        limits = (timeout_ms, self._idle, self._durability, lock_key(self.hive))
-        return _BEGIN, Statement(_LOCK, limits)
-
-    def commit(self, rows: Sequence[Row], turn: bytes) -> None:
+    def commit(self, rows: Mapping[str, Sequence[Row]], turn: bytes) -> None:
         """Records the rows and ends the turn; those who listen are told.
 
         Whether they are recorded cannot be told from an error: ask `is_recorded`.
         """
         # After the commit: announcements hold a lock of the whole server, which would let only one
         # hive of all commit at a time. If this one is lost, those who wait ask twice a second.
-        tell = Statement(_NOTIFY, (channel(self.hive),))
-        self.link.run(self._insertion(rows, turn), _COMMIT, tell)
-
-    def insert(self, rows: Sequence[Row], turn: bytes) -> None:
-        """Adds rows in the turn that has begun, which goes on."""
-        self.link.run(self._insertion(rows, turn))
-
-    def _insertion(self, rows: Sequence[Row], turn: bytes) -> Statement:
-        columns = (
-            [row.kind for row in rows],
-            [row.sequence for row in rows],
-            [row.line for row in rows],
-            [row.digest for row in rows],
-        )
-        return Statement(_INSERT, (self.hive, turn, *columns))
+        tell: Statement = ("SELECT pg_notify(%s, '')", (channel(self.hive),))
+        self._run(self._insertion(rows, turn), ("COMMIT", ()), tell)
 
     def roll_back(self) -> None:
         """Ends the turn without recording anything."""
-        self.link.run(Statement("ROLLBACK"))
+        self._run(("ROLLBACK", ()))
 
-    def is_recorded(self, row: Row, turn: bytes, lock_timeout_s: float) -> bool:
-        """Returns whether a turn is recorded that began with this row.
+    def is_recorded(self, kind: str, end: End, turn: bytes, lock_timeout_s: float) -> bool:
+        """Returns whether a turn is recorded that wrote this line.
 
         It waits until the server has ended that turn, one way or the other. A standby is not asked:
         the turn may be on its way to it.
         """
-        self._begin({}, lock_timeout_s)
-        try:
-            values = (self.hive, row.kind, row.sequence, row.digest, turn)
-            found = self.table(_RECORDED, *values)
-        finally:
-            with suppress(PgError):
-                self.roll_back()
+        hive = self._questions({})[0]
+        *_, [state], found = self._run(
+            *self._beginning(lock_timeout_s), hive, (_RECORDED, (self.hive, kind, *end, turn))
+        )
+        _refuse_unknown(state)
+        with suppress(psycopg.Error):
+            self.roll_back()
         return bool(found)
 
-    def kinds(self) -> list[str]:
-        """Returns the kinds of record that have lines."""
-        return [kind for (kind,) in self.table(_KINDS, self.hive) if is_kind(kind)]
-
-    def lines(self, kind: str) -> Iterator[Row]:
-        """Yields the lines of a kind, oldest first, in as many questions as that takes."""
-        after, more = 0, True
-        while more:
-            statement = Statement(_LINES, (self.hive, kind, after, AT_ONCE))
-            rows = _rows(kind, self.link.run(statement)[0])
-            yield from rows[1:] if after else rows
-            more = len(rows) == AT_ONCE
-            after = rows[-1].sequence if rows else after
-
-    def table(self, query: str, *values: libpq.Value) -> list[list[str]]:
-        """Returns the rows of a query whose columns are all text."""
-        (rows,) = self.link.run(Statement(query, values))
-        return [[(value or b"").decode() for value in row] for row in rows]
+    # Waiting.
 
     def listen(self) -> None:
         """Asks to be told of writes to the hive."""
-        self.link.run(Statement(f"LISTEN {channel(self.hive)}"))
+        self.db.execute(f"LISTEN {channel(self.hive)}".encode())
 
     def was_told(self, timeout_s: float) -> bool:
         """Returns whether a write was announced, or is within this time."""
-        return self.link.was_told(timeout_s)
+        return bool([*self.db.notifies(timeout=timeout_s, stop_after=1)])
 
     def close(self) -> None:
         """Closes the connection; a forked child leaves that to its parent."""
-        self.link.close()
+        if self._process == os.getpid():
+            self.db.close()
+
+    def _beginning(self, lock_timeout_s: float) -> list[Statement]:
+        limits = (str(max(1, round(lock_timeout_s * 1000))), self._idle, self._durability)
+        return [
+            ("BEGIN ISOLATION LEVEL READ COMMITTED", ()),
+            (_LOCK, (*limits, lock_key(self.hive))),
+        ]
 
     def _questions(self, known: Mapping[str, int]) -> list[Statement]:
-        lines = [
-            Statement(_LINES, (self.hive, kind, sequence, AT_ONCE))
-            for kind, sequence in known.items()
-        ]
-        return [Statement(_HIVE, (self.hive,)), *lines]
+        lines = ([*known], [*known.values()], self.hive, AT_ONCE + 1)
+        return [(_HIVE, (self.hive,)), (_LINES, lines)]
+
+    def _insertion(self, rows: Mapping[str, Sequence[Row]], turn: bytes) -> Statement:
+        added = [(kind, row) for kind, each in rows.items() for row in each]
+        columns = (
+            [kind for kind, _ in added],
+            [row.sequence for _, row in added],
+            [row.line for _, row in added],
+            [row.digest for _, row in added],
+        )
+        return _INSERT, (self.hive, turn, *columns)
+
+    def _run(self, *statements: Statement) -> list[list[tuple[Any, ...]]]:
+        """Returns the rows of each statement, after one round trip. The first error ends it; no
+        statement after it is run.
+        """
+        try:
+            with self.db.pipeline():
+                sent = [self.db.execute(*each, binary=True) for each in statements]
+            return [each.fetchall() if each.description is not None else [] for each in sent]
+        except psycopg.Error:
+            raise
+        except BaseException:
+            self.close()  # Nobody could tell the next answer from this one.
+            raise
 
 
-def _parameters(name: str, patience_s: float) -> dict[str, str | int]:
-    # A server that vanished without a word would stop a command for minutes.
-    return {
-        "connect_timeout": max(2, round(patience_s)),  # libpq takes less for 2.
-        "application_name": f"queen {name}"[:63],
-        "keepalives_idle": 5,
-        "keepalives_interval": 2,
-        "keepalives_count": 3,
-        "tcp_user_timeout": max(1000, round(patience_s * 1000)),
-    }
+def followed(kind: str, rows: Sequence[Row], after: End) -> End:
+    """Returns where rows end that follow. Raises `StoreError` if one does not match its digest."""
+    for row in rows:
+        if row.end != (after.sequence + 1, chained(after.digest, row.line)):
+            raise faults.damaged(kind, row.sequence)
+        after = row.end
+    return after
 
 
-def _answer(known: Mapping[str, int], results: Sequence[list[libpq.Row]]) -> Answer:
-    ((now_ms, standby, version, in_use, carried),) = results[0]
-    if standby != _FALSE:
+def _answer(
+    hive: str,
+    known: Mapping[str, int],
+    state: list[tuple[Any, ...]],
+    lines: list[tuple[Any, ...]],
+) -> Answer:
+    now_ms, *_, in_use, carried = state[0]
+    _refuse_unknown(state[0])
+    if in_use is None:
+        raise faults.absent(hive)
+    if not in_use:
+        raise faults.carried_back(hive)
+    return Answer(now_ms, carried, _rows(known, lines))
+
+
+def _refuse_unknown(state: tuple[Any, ...]) -> None:
+    """Raises `QueenError` for a standby, and for tables of another version."""
+    _, is_standby, version, *_ = state
+    if is_standby:
         raise Unreachable(
             "the database is a standby, which cannot be written",
             hint="try again, or name the primary in QUEEN_DATABASE_URL",
         )
-    steps = _number(version)
-    if steps < VERSION:
+    if (version or 0) < VERSION:
         raise faults.no_tables()
-    if steps > VERSION:
-        raise faults.too_new(steps)
-    rows = {kind: _rows(kind, each) for kind, each in zip(known, results[1:], strict=True)}
-    is_in_use = None if in_use is None else in_use != _FALSE
-    return Answer(_number(now_ms), is_in_use, _number(carried), rows)
+    if version > VERSION:
+        raise faults.too_new(version)
 
 
-def _rows(kind: str, found: Sequence[libpq.Row]) -> list[Row]:
-    return [
-        Row(kind, _number(sequence), line or b"", digest or b"") for sequence, line, digest in found
-    ]
-
-
-def _number(value: bytes | None) -> int:
-    """Returns a number from the server's binary form; 0 for none."""
-    return int.from_bytes(value or b"", "big", signed=True)
+def _rows(known: Mapping[str, int], lines: list[tuple[Any, ...]]) -> Rows:
+    rows: Rows = {kind: [] if last else [Row(*End(), b"")] for kind, last in known.items()}
+    for kind, *row in lines:
+        rows[kind].append(Row(*row))
+    return rows

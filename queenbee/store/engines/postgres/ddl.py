@@ -14,14 +14,14 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from queenbee.store.engines.postgres.libpq import Statement
-
 if TYPE_CHECKING:
-    from queenbee.store.engines.postgres.libpq import Link
+    from typing import Any, LiteralString
+
+    import psycopg
 
 _MOST_KIND_BYTES = 100
 _UPGRADE_LOCK = 0x7175_6565_6E  # "queen"
-STEPS: tuple[tuple[str, ...], ...] = (
+STEPS: tuple[tuple[LiteralString, ...], ...] = (
     (
         """
     CREATE TABLE queen_hives (
@@ -48,8 +48,8 @@ STEPS: tuple[tuple[str, ...], ...] = (
         EXECUTE FUNCTION queen_append_only()
     """,
     ),
-    # A copy has a line of its file for each row: one that were two would never match, and be
-    # fetched again. What is there already stays, so that no digest is missing.
+    # Carried to files, a row becomes a line. What is there already stays, so that no digest is
+    # missing.
     (
         r"""
     ALTER TABLE queen_lines ADD CONSTRAINT queen_one_line
@@ -88,22 +88,19 @@ STEPS: tuple[tuple[str, ...], ...] = (
 VERSION = len(STEPS)
 
 
-def bring_up_to_date(link: Link) -> None:
+def bring_up_to_date(db: psycopg.Connection[Any]) -> None:
     """Takes the steps that the database lacks: all or none. Safe while others do the same."""
-    found = link.run(
-        Statement("BEGIN"),
-        Statement("SELECT pg_advisory_xact_lock($1)", (_UPGRADE_LOCK,)),
-        Statement(
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (_UPGRADE_LOCK,))
+        db.execute(
             "CREATE TABLE IF NOT EXISTS queen_schema "
             "(step integer PRIMARY KEY, taken_at timestamptz NOT NULL DEFAULT now())"
-        ),
-        Statement("SELECT step::text FROM queen_schema"),
-    )[-1]
-    last = max((int(step or 0) for (step,) in found), default=0)
-    for number in range(last, VERSION):
-        taken = Statement("INSERT INTO queen_schema (step) VALUES ($1)", (number + 1,))
-        link.run(*map(Statement, STEPS[number]), taken)
-    link.run(Statement("COMMIT"))
+        )
+        [[last]] = db.execute("SELECT coalesce(max(step), 0) FROM queen_schema").fetchall()
+        for number in range(last, VERSION):
+            for statement in STEPS[number]:
+                db.execute(statement)
+            db.execute("INSERT INTO queen_schema (step) VALUES (%s)", (number + 1,))
 
 
 def lock_key(hive: str) -> int:

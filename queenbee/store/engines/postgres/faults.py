@@ -4,12 +4,9 @@ what to do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import psycopg
 
 from queenbee.errors import Busy, OutcomeUnknown, QueenError, StoreError, Unreachable, Unwritable
-
-if TYPE_CHECKING:
-    from queenbee.store.engines.postgres.libpq import PgError
 
 _NOTHING = "; nothing was written"
 _ENDED = ("57P01", "57P02", "25P03")
@@ -21,25 +18,18 @@ attempt may find it ready.
 _NO_ENTRY = ("28000", "28P01", "3D000")
 _NO_TABLES = ("42P01", "42703", "42883")
 _LOCKED, _CANCELLED, _FULL, FORBIDDEN, _TAKEN = "55P03", "57014", "53100", "42501", "23505"
-_NO_ADDRESS = (
-    "in connection info string",
-    " in URI",
-    "invalid URI",
-    "invalid connection option",
-    "invalid integer value",
-    "invalid port number",
-)
-"""What libpq says about an address before it connects."""
+_NO_ADDRESS = ("invalid integer value", "invalid port number", "could not match")
+"""What libpq says about an address that it could read, before it connects."""
 _AUTHENTICATION = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf")
-"""What libpq says if the server turned us away: such an error has no SQLSTATE."""
+"""What the server says as it turns us away: until then, an error has no SQLSTATE."""
 
 
-def is_lost(error: PgError) -> bool:
+def is_lost(error: psycopg.Error) -> bool:
     """Returns whether the connection is gone, so that nobody knows what the server did last."""
-    return not error.sqlstate or error.sqlstate in _ENDED
+    return error.sqlstate is None or error.sqlstate in _ENDED
 
 
-def refused_write(error: PgError | QueenError) -> QueenError:
+def refused_write(error: psycopg.Error | QueenError) -> QueenError:
     """Returns the refusal for an error in a turn, after which nothing was written."""
     refused = error if isinstance(error, QueenError) else refusal(error)
     if _NOTHING not in refused.message and not isinstance(refused, OutcomeUnknown):
@@ -47,11 +37,11 @@ def refused_write(error: PgError | QueenError) -> QueenError:
     return refused
 
 
-def refusal(error: PgError) -> QueenError:
+def refusal(error: psycopg.Error) -> QueenError:
     """Returns the refusal for an error; it does not say whether something was written."""
     text = first_line(error)
-    if not error.sqlstate:
-        return _unconnected(text)
+    if error.sqlstate is None:
+        return _unconnected(error)
     if error.sqlstate in _NO_TABLES:
         return no_tables()
     if error.sqlstate in _NO_ENTRY:
@@ -80,9 +70,10 @@ def refusal(error: PgError) -> QueenError:
     return StoreError(f"the database refuses the request: {text}")
 
 
-def _unconnected(text: str) -> QueenError:
-    """Returns the refusal for what libpq itself said."""
-    if any(each in text for each in _NO_ADDRESS):
+def _unconnected(error: psycopg.Error) -> QueenError:
+    """Returns the refusal for what did not come from a session."""
+    text = first_line(error)
+    if isinstance(error, psycopg.ProgrammingError) or any(each in text for each in _NO_ADDRESS):
         return Unwritable(
             f"the address of the database cannot be read: {text}",
             hint="correct QUEEN_DATABASE_URL: postgresql://USER@HOST/NAME",
@@ -167,7 +158,7 @@ def unknown_outcome(text: str, waited_s: float) -> OutcomeUnknown:
     )
 
 
-def first_line(error: PgError) -> str:
-    """Returns what the server or libpq said, in one line."""
-    lines = str(error).strip().splitlines()
+def first_line(error: psycopg.Error) -> str:
+    """Returns what the server or its library said, in one line."""
+    lines = (error.diag.message_primary or str(error)).strip().splitlines()
     return lines[0].strip() if lines else type(error).__name__

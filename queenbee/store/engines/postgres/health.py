@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
+
 from queenbee.errors import QueenError
 from queenbee.store.engines.fault import Fault
-from queenbee.store.engines.postgres.libpq import PgError, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from queenbee.store.engines.postgres.connection import Connection
-    from queenbee.store.engines.postgres.copy import Copy
 
-    Examined = tuple[list[str], dict[str, str]]
+    Settings = dict[str, str]
+
+_ADDRESS = ("service", "host", "hostaddr", "port", "dbname")
+
+
+def address(conninfo: str) -> list[str]:
+    """Returns what tells a database from others, whoever asks; also what the environment says."""
+    said = {each.keyword.decode(): (each.val or b"").decode() for each in Conninfo.get_defaults()}
+    try:
+        said |= {name: str(value) for name, value in conninfo_to_dict(conninfo).items()}
+    except psycopg.Error:
+        return [conninfo]
+    return [said.get(name, "") for name in _ADDRESS]
 
 
 def place(conninfo: str) -> str:
     """Returns where a database is, without who asks and the password."""
     try:
-        said = parsed(conninfo)
-    except PgError:
+        said = conninfo_to_dict(conninfo)
+    except psycopg.Error:
         return "the database"
     if "service" in said and "host" not in said:
         return f"service {said['service']}"
@@ -31,12 +45,12 @@ def place(conninfo: str) -> str:
 
 
 def found(
-    conninfo: str, asked: Callable[[Callable[[Connection], Examined]], Examined], copy: Copy
+    conninfo: str, asked: Callable[[Callable[[Connection], Settings]], Settings]
 ) -> Iterator[Fault]:
-    """Yields what is wrong: first the server, then the copy of the lines on this machine."""
+    """Yields what is wrong with the server."""
     where = place(conninfo)
     try:
-        kinds, settings = asked(_examined)
+        settings = asked(_settings)
     except QueenError as error:
         yield Fault(error.code, where, error.message, hint=error.hint)
         return
@@ -50,18 +64,14 @@ def found(
         if settings[name] == "off":
             text = f"the database runs with {name} = off: it may lose what it has confirmed"
             yield Fault("not_durable", where, text, hint=f"set {name} = on in postgresql.conf")
-    for kind in kinds:
-        if not copy.is_whole(kind):
-            text = f"the copy of {kind} on this machine differs from the database"
-            yield Fault("cache", copy.path, text, hint="queen doctor --fix")
 
 
-def _examined(connection: Connection) -> Examined:
-    """Returns the kinds of record that the database has, and what matters of its settings."""
-    rows = connection.table(
-        "SELECT name, setting FROM pg_settings WHERE name = ANY($1) UNION ALL "
-        "SELECT 'may_insert', has_table_privilege('queen_lines', 'INSERT')::text",
-        ["fsync", "full_page_writes", "transaction_read_only"],
-    )
+def _settings(connection: Connection) -> Settings:
+    """Returns what matters of the server's settings."""
     connection.ask({})  # It says whether the hive is in use there, in tables that we know.
-    return connection.kinds(), {row[0]: row[1] for row in rows}
+    query = (
+        "SELECT name, setting FROM pg_settings "
+        "WHERE name IN ('fsync', 'full_page_writes', 'transaction_read_only') UNION ALL "
+        "SELECT 'may_insert', has_table_privilege('queen_lines', 'INSERT')::text"
+    )
+    return dict(connection.db.execute(query).fetchall())

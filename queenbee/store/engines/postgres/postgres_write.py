@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
+
+import psycopg
 
 from queenbee.errors import Busy, OutcomeUnknown, QueenError
 from queenbee.store import creating
@@ -17,42 +19,20 @@ from queenbee.store.engines.files_write import add_hint
 from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.connection import Row
 from queenbee.store.engines.postgres.ddl import chained
-from queenbee.store.engines.postgres.libpq import PgError
-from queenbee.store.files import stamp_of
+from queenbee.store.engines.postgres.postgres_memory import ISSUES, numbers
 from queenbee.store.layout import note_engine, noted_hive
 from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from threading import RLock
-    from typing import Protocol
+    from collections.abc import Callable, Sequence
 
-    from queenbee.store.engines.engine import Lines, Rows
-    from queenbee.store.engines.postgres.connection import Answer, Connection
-    from queenbee.store.engines.postgres.copy import Copy, End
-    from queenbee.store.files import Stamp
+    from queenbee.store.engines.engine import Lines
+    from queenbee.store.engines.engine import Rows as IssueRows
+    from queenbee.store.engines.postgres.connection import Answer, Rows
+    from queenbee.store.engines.postgres.postgres_memory import Ends, PostgresMemory
+    from queenbee.store.engines.postgres.session import Session
     from queenbee.store.issues_write import Replaced
     from queenbee.store.layout import Layout
-    from queenbee.store.questions import Records
-
-    class Opened(Protocol):
-        """What a turn needs from the engine that it writes to."""
-
-        layout: Layout
-        hive: str
-        mutex: RLock
-        copy: Copy
-        connection: Connection | None
-        fresh: set[str] | None
-        noted: Stamp
-
-        def opened_kinds(self) -> list[str]: ...
-        def end_in_turn(self, kind: str) -> End: ...
-        def read_anew(self) -> None: ...
-        def take(self, answer: Answer, known: Mapping[str, End]) -> bool: ...
-        def open_connection(self, name: str = "") -> Connection: ...
-        def drop(self) -> None: ...
-
 
 _RETRY_S = 0.2
 _TURN_BYTES = 16
@@ -63,172 +43,177 @@ _LEAST_SEARCH_S = 15.0
 class PostgresWrite:
     """Implements `store.engines.engine.Write`."""
 
-    def __init__(self, engine: Opened, holder: str) -> None:
-        self._engine = engine
+    def __init__(
+        self, layout: Layout, session: Session, memory: PostgresMemory, holder: str
+    ) -> None:
+        self._layout = layout
+        self._session = session
+        self._memory = memory
         self._holder = holder
-        self._timeout_s = engine.layout.settings.lock_timeout_s
+        self._timeout_s = layout.settings.lock_timeout_s
         self._process = os.getpid()
         self._is_open = False
+        self._births = set[tuple[object, ...]]()
         self._local: KernelLock | None = None
-        self._receipts: list[Replaced] = []
+        self._replaced: Replaced | None = None
 
     def begin(self) -> None:
-        engine = self._engine
+        memory = self._memory
         try:
             self._prepare()
         except BaseException as error:
-            add_hint(error, engine.layout)
+            add_hint(error, self._layout)
             raise
-        with engine.mutex:
+        with self._session.mutex:
             answer, known = self._begun()
             self._is_open = True
-            engine.read_anew()  # What is read after the turn has what it wrote.
             try:
-                engine.fresh = set()
-                if not engine.take(answer, known):
-                    engine.fresh = set(known)
+                self._session.turn = set(known)
+                memory.take(self._session.clocked(answer), known)
+                self._births = memory.births()
             except BaseException:
                 self.end()
                 raise
 
     def _prepare(self) -> None:
         """Makes the state's folders, and the note that the hive is in a database."""
-        engine = self._engine
-        engine.layout.refuse_if_moved()
-        stamp = stamp_of(engine.layout.engine_path)
-        if stamp and stamp == engine.noted:
-            return  # It was right when this process last read it, and so its folder is there.
-        creating.make_state_dir(engine.layout)
-        if noted_hive(engine.layout) != engine.hive:
-            note_engine(engine.layout, engine.hive)
-            stamp = stamp_of(engine.layout.engine_path)
-        engine.noted = stamp
+        layout, hive = self._layout, self._session.hive
+        layout.refuse_if_moved()
+        if noted_hive(layout) != hive:
+            creating.make_state_dir(layout)
+            note_engine(layout, hive)
 
-    def _begun(self) -> tuple[Answer, Mapping[str, End]]:
+    def _begun(self) -> tuple[Answer, Ends]:
         """Begins the transaction; on a new connection if the old one was lost in the meantime."""
-        engine = self._engine
+        session, memory = self._session, self._memory
         while True:
-            reused = engine.connection is not None
+            reused = session.connection is not None
             try:
-                connection = engine.connection or engine.open_connection(self._holder)
-            except QueenError as error:
-                raise faults.refused_write(error) from error.__cause__
-            engine.connection = connection
-            known = {kind: engine.copy.end(kind) for kind in engine.opened_kinds()}
-            asked = {kind: end.sequence for kind, end in known.items()}
-            try:
-                return connection.begin(asked, self._timeout_s), known
-            except PgError as error:
-                lost = faults.is_lost(error)
-                engine.drop()  # It may hold the lock, or wait for it.
-                if not lost or not reused:
+                known = memory.known()
+                if not any(end.sequence for end in known.values()):
+                    memory.refresh(ISSUES)  # What may take long keeps nobody waiting.
+                    known = memory.known()
+                if session.connection is None:
+                    session.connection = session.opened(self._holder)
+                return session.connection.begin(numbers(known), self._timeout_s), known
+            except psycopg.Error as error:
+                session.close()  # It may hold the lock, or wait for it.
+                if not (faults.is_lost(error) and reused):
                     raise faults.refused_write(error) from error
             except QueenError as error:
-                engine.drop()
-                raise faults.refused_write(error) from None
+                session.close()
+                raise faults.refused_write(error) from error.__cause__
             except BaseException:
-                engine.drop()
+                session.close()
                 raise
 
-    def record(self, lines: Lines, rows: Rows, state: Callable[[str], Records]) -> None:
+    def record(self, lines: Lines, rows: IssueRows) -> None:
         if self._process != os.getpid():
             raise Busy(
                 "this process was forked during a write, which is its parent's",
                 hint="try again; nothing was written",
             )
-        added = [row for kind, each in lines.items() for row in self._numbered(kind, each)]
+        added = {kind: self._numbered(kind, each) for kind, each in lines.items() if each}
         try:
+            if (added or rows) and not self._births <= self._memory.births():
+                raise faults.overtaken()  # What was read in this turn may be another database's.
             # The issues first: after a crash in between, an assignment is still active and can be
             # ended again. The other way round, an open issue would have no assignment.
             if rows:
-                self._record_issues(rows)
+                self._replace_issues(rows)
             if added:
                 self._commit(added)
         except OutcomeUnknown:
             raise  # The lines may be there: then the issues must be.
         except BaseException as error:
-            for receipt in self._receipts:
-                receipt.take_back()
-                receipt.close()
-            self._receipts.clear()
-            add_hint(error, self._engine.layout)
+            if self._replaced is not None:
+                self._replaced.take_back()
+                self._replaced.close()
+                self._replaced = None
+            add_hint(error, self._layout)
             raise
 
     def end(self) -> None:
         if self._process != os.getpid():
             return
-        engine = self._engine
-        with engine.mutex:
+        session = self._session
+        with self._session.mutex:
             if self._is_open:
-                self._is_open = False
-                engine.fresh = None
-                if engine.connection is not None:
-                    try:
-                        engine.connection.roll_back()
-                    except PgError:
-                        engine.drop()
+                self._is_open, session.turn = False, None
+                try:
+                    if session.connection is not None:
+                        session.connection.roll_back()
+                except psycopg.Error:
+                    session.close()
         if self._local is not None:
             self._local.__exit__(None, None, None)
             self._local = None
 
     def settle(self) -> None:
+        self._memory.database.shorten_log()
+        if self._replaced is None:
+            return
         try:
-            if self._engine.layout.settings.durability == "synced":
-                for receipt in self._receipts:
-                    receipt.sync()
+            if self._layout.settings.durability == "synced":
+                self._replaced.sync()
         finally:
-            for receipt in self._receipts:
-                receipt.close()
+            self._replaced.close()
 
     def _numbered(self, kind: str, lines: Sequence[bytes]) -> list[Row]:
-        """Returns the lines with the sequence numbers and digests that they get."""
-        # As the database said it: the copy may have been exchanged since.
-        end = self._engine.end_in_turn(kind)
-        sequence, digest, rows = end.sequence, end.digest, []
+        """Returns the lines with the sequence numbers and digests that they get, after the line
+        that they follow.
+        """
+        self._memory.refresh(kind)
+        # As the database said it in this turn, whatever became of the memory since.
+        rows = [Row(*self._memory.ends[kind], b"")]
         for line in lines:
-            sequence, digest = sequence + 1, chained(digest, line)
-            rows.append(Row(kind, sequence, line, digest))
+            sequence, digest, _ = rows[-1]
+            rows.append(Row(sequence + 1, chained(digest, line), line))
         return rows
 
-    def _record_issues(self, rows: Callable[[], Replaced]) -> None:
-        layout = self._engine.layout
+    def _replace_issues(self, rows: Callable[[], Replaced]) -> None:
+        layout = self._layout
         creating.make_beads_dir(layout)
         local = KernelLock(layout.lock_path, holder=self._holder, timeout_s=self._timeout_s)
         local.__enter__()
         self._local = local
-        self._receipts.append(rows())
+        self._replaced = rows()
 
-    def _commit(self, added: Sequence[Row]) -> None:
-        engine = self._engine
+    def _commit(self, added: Rows) -> None:
+        session = self._session
         turn = os.urandom(_TURN_BYTES)
-        with engine.mutex:
-            connection = engine.connection
+        with self._session.mutex:
+            connection = session.connection
             assert connection is not None
-            engine.fresh = None  # Once the turn has ended, others write: readers ask again.
-            self._is_open = False
+            # Once the turn has ended, others write: readers ask again.
+            self._is_open, session.turn = False, None
             try:
-                connection.commit(added, turn)
-            except PgError as error:
-                engine.drop()
-                if not self._was_recorded(added[0], turn, error):
+                connection.commit({kind: rows[1:] for kind, rows in added.items()}, turn)
+            except psycopg.Error as error:
+                session.close()
+                if not self._was_recorded(added, turn, error):
                     raise faults.refused_write(error) from error
             except BaseException:
-                engine.drop()
+                session.close()
                 raise
+            try:
+                self._memory.take_own(added)
+            except QueenError:  # It is recorded: whoever asks takes it in.
+                self._memory.read_anew()
 
-    def _was_recorded(self, first: Row, turn: bytes, error: PgError) -> bool:
+    def _was_recorded(self, added: Rows, turn: bytes, error: psycopg.Error) -> bool:
         """Returns whether the server recorded a turn before the connection was lost.
 
         Raises `OutcomeUnknown` if it does not answer in time.
         """
+        kind, rows = next(iter(added.items()))
         search_s = max(self._timeout_s, _LEAST_SEARCH_S)
         deadline_s = time.monotonic() + search_s
         while (left_s := deadline_s - time.monotonic()) > 0:
-            connection: Connection | None = None
-            with suppress(QueenError, PgError):
-                connection = self._engine.open_connection(self._holder)
-                return connection.is_recorded(first, turn, left_s)
-            if connection is not None:
-                connection.close()
+            with (
+                suppress(QueenError, psycopg.Error),
+                closing(self._session.opened(self._holder)) as connection,
+            ):
+                return connection.is_recorded(kind, rows[1].end, turn, left_s)
             time.sleep(_RETRY_S)
         raise faults.unknown_outcome(faults.first_line(error), search_s) from error

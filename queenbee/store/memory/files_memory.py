@@ -1,0 +1,207 @@
+"""The memory of a hive in files: it reads after the ledgers, and is written before them.
+
+`docs/format.md`, "Memory"; ADR 0042.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee._light import suppress
+from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
+from queenbee.store import safe_open
+from queenbee.store.files import Appender, stamp_of
+from queenbee.store.memory import sqlite
+from queenbee.store.memory.folding import Folding
+from queenbee.store.memory.intake import Intake, Tracked, is_behind, note_recorded, recalled
+from queenbee.store.memory.memory import Memory, refusal
+from queenbee.store.memory.old_journal import forget_old_journals
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from queenbee.store.layout import Layout
+
+_KEPT_FROM_BYTES = 64 * 1024
+"""A shorter history is read again by each command that writes nothing: it leaves no file behind."""
+
+
+class FilesMemory(Memory):
+    """The memory of the ledgers of one hive. Writing needs the hive's lock."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout.memory_path)
+        self._layout = layout
+        self._tracked: dict[str, Tracked] = {}
+        self._stamps: dict[str, object] = {}
+
+    def tracked(self, kind: str) -> Tracked:
+        """Returns the tracked files of a kind."""
+        found = self._tracked.get(kind)
+        if found is None:
+            path = self._layout.ledger_path(kind)
+            found = self._tracked[kind] = Tracked(path, self._layout.journal_path(kind))
+        return found
+
+    def close(self) -> None:
+        self._stamps.clear()
+        super().close()
+
+    def refresh(self, kind: str) -> None:
+        """Takes in what the tracked files of a kind have that is new. Raises `Unreadable`."""
+        tracked = self.tracked(kind)
+        stamp = tracked.stamp()
+        database = self.database
+        if database.is_behind():
+            self.close()
+        seen = stamp, self.asked(database.version)
+        if self._stamps.get(kind) == seen:
+            return
+        if not os.path.lexists(database.path) and tracked.size_bytes() >= _KEPT_FROM_BYTES:
+            self._make_room()
+        self.asked(lambda: self._take_in(kind, tracked))
+        self._stamps[kind] = seen
+
+    def _take_in(self, kind: str, tracked: Tracked) -> None:
+        if is_behind(self.database, kind, tracked):
+            try:
+                with self.database.turn():
+                    Intake(self.database, kind, tracked, self.progress).take_in()
+            finally:
+                if self.progress is not None:
+                    self.progress(1, 1)
+            self.database.shorten_log()
+
+    def _replace(self) -> None:
+        kinds = [*self._stamps]
+        self._stamps.clear()
+        super()._replace()
+        for kind in kinds:
+            self.refresh(kind)
+
+    def _make_room(self) -> None:
+        """Lets the memory of a long history be kept, though nothing was written here."""
+        from queenbee.store.creating import make_state_dir  # noqa: PLC0415 - start-up
+
+        with suppress(QueenError):
+            make_state_dir(self._layout)
+            self.database.may_create = True
+
+    def unusable(self, kind: str) -> int:
+        path = self.tracked(kind).path
+        return self.asked(lambda: recalled(self.database, kind, path).unusable)
+
+    def lacking(self, kind: str) -> list[bytes]:
+        """Returns the recorded lines that the ledger lacks."""
+        self.refresh(kind)
+
+        def found() -> list[bytes]:
+            with self.database.turn():
+                return Intake(self.database, kind, self.tracked(kind)).lacking()
+
+        return self.asked(found)
+
+    # Writing.
+
+    def write(self, lines: Mapping[str, Sequence[bytes]]) -> None:
+        """Records lines of several kinds, all or none, and brings their ledgers up to date.
+
+        Needs the hive's lock. `sync` waits for the disk, once the lock is released. Raises
+        `Unwritable`.
+        """
+        files: dict[str, Appender] = {}
+        try:
+            # 1. A ledger that cannot be written refuses the write as a whole.
+            for kind in lines:
+                files[kind] = _opened(self.tracked(kind).path)
+            self._record(lines, files)
+        except (sqlite.Error, OSError) as error:
+            raise refusal(self.database.path, error) from error
+        finally:
+            for file in files.values():
+                file.close()
+
+    def _record(self, lines: Mapping[str, Sequence[bytes]], files: Mapping[str, Appender]) -> None:
+        database = self.database
+        database.may_create = True
+        if database.is_behind() or not database.is_durable:
+            self.close()
+        self.asked(lambda: database.db)
+        if not database.is_durable:
+            raise Unwritable(
+                f"{database.path} cannot be written; nothing was recorded", path=database.path
+            )
+        # 2. The memory first, all kinds at once: what it has is recorded.
+        lacking: dict[str, list[bytes]] = {}
+        recorded: dict[str, range] = {}
+        with database.turn():
+            for kind, new in lines.items():
+                intake = Intake(database, kind, self.tracked(kind), self.progress)
+                intake.take_in()
+                lacking[kind], recorded[kind] = intake.record(new)
+        # 3. The ledgers. What a kill leaves out, the next write appends.
+        try:
+            for kind, file in files.items():
+                _bring_up_to_date(file, lacking[kind])
+        except BaseException:
+            self._take_back(recorded)
+            for file in files.values():
+                file.take_back()
+            raise
+        with database.turn():
+            for kind, numbers in recorded.items():
+                note_recorded(database, kind, files[kind], numbers.stop - 1)
+        self._forget_old_journals(lines)
+
+    def _forget_old_journals(self, kinds: Iterable[str]) -> None:
+        old = [path for kind in kinds if stamp_of(path := self.tracked(kind).old_journal)]
+        with suppress(OSError):  # Then they stay until the next write.
+            if old:
+                self.database.sync()
+                forget_old_journals(old)
+
+    def _take_back(self, recorded: Mapping[str, range]) -> None:
+        with self.database.turn():
+            for kind, numbers in recorded.items():
+                folding = Folding(self.database, kind)
+                folding.forget(numbers)
+                folding.finish()
+
+    def sync(self) -> None:
+        """Returns when what was written is on disk. Raises `DurabilityUnknown`."""
+        try:
+            self.database.sync()
+        except OSError as error:
+            raise DurabilityUnknown(
+                f"{self.database.path} was written, but the disk did not confirm it: "
+                f"{error.strerror}",
+                hint="check the disk, then read the record back before you rely on it",
+                path=self.database.path,
+            ) from error
+
+
+def joined(lines: Sequence[bytes]) -> bytes:
+    """Returns the lines as the content of a file."""
+    return b"".join([line + b"\n" for line in lines])
+
+
+def _bring_up_to_date(file: Appender, lines: Sequence[bytes]) -> None:
+    """Appends lines to a ledger. A torn last line keeps its bytes and gets its newline."""
+    torn = b"" if file.ends_with_newline() else b"\n"
+    if lines or torn:
+        file.append(torn + joined(lines))
+
+
+def _opened(path: str) -> Appender:
+    """Opens a ledger, in a folder that a checkout may remove at this very moment."""
+    try:
+        return Appender(path)
+    except Unwritable as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        try:
+            safe_open.make_folder(os.path.dirname(path))
+        except OSError:
+            raise error from error.__cause__
+        return Appender(path)

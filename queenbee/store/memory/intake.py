@@ -1,0 +1,343 @@
+"""What the tracked files have, taken into the memory; and what they lack, brought back to them.
+
+A line that only a ledger has is *loose* until the next write records it: if git takes it away
+before, it leaves no trace. `docs/format.md`, "Memory"; ADR 0042.
+"""
+
+from __future__ import annotations
+
+from queenbee.core import plain_json
+from queenbee.core.kinds import KINDS
+from queenbee.store.codec import Unusable, decode, is_migration
+from queenbee.store.files import START, Mark, read_after, size_of, split_lines, stamp_of
+from queenbee.store.memory.archive import Archive
+from queenbee.store.memory.folding import Folding
+from queenbee.store.memory.old_journal import lines_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from queenbee.store.files import Appender, Stamp
+    from queenbee.store.memory.database import Database
+    from queenbee.store.questions import Progress
+
+_CHUNK_BYTES = 4 * 1024 * 1024
+_NONE = "[]"
+_UNKNOWN = -1
+_CUT_OFF = -2
+"""As `Noted.recorded_to`: a write that restores lines has begun, and has not said that it ended."""
+
+
+class Tracked:
+    """A ledger with its archive: the tracked files of one kind."""
+
+    def __init__(self, path: str, old_journal: str) -> None:
+        self.path = path
+        self.archive = Archive(path)
+        self.old_journal = old_journal
+        """The file in which versions up to 0.2 recorded lines."""
+
+    def stamp(self) -> tuple[object, ...]:
+        """Returns a value that changes whenever one of the files does; for cheap polling."""
+        return stamp_of(self.path), self.archive.listing()
+
+    def size_bytes(self) -> int:
+        """Returns how many bytes of lines there are to read."""
+        return size_of(self.path) + sum(size for _, size, _ in self.archive.listing().values())
+
+
+class Noted:
+    """What is noted of one ledger: up to where it was read, and up to where it has all lines."""
+
+    __slots__ = ("archive", "changed_ns", "is_whole", "mark", "number", "recorded_to",
+                 "settled_bytes", "unusable")  # fmt: skip
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.mark = START
+        self.changed_ns = 0
+        self.is_whole = True
+        """Whether its last line ended: one that does not may still change."""
+        self.recorded_to = _UNKNOWN
+        """Every recorded line up to this `seq` is in the ledger or the archive, if not negative."""
+        self.unusable = 0
+        self.archive = _NONE
+        """The listing of its archive, as JSON."""
+        self.settled_bytes = 0
+        """The size of the ledger after the last rotation."""
+
+
+class Intake:
+    """Brings the memory and the tracked files of one kind in step, within a transaction."""
+
+    def __init__(
+        self, database: Database, kind: str, tracked: Tracked, progress: Progress | None = None
+    ) -> None:
+        self._database = database
+        self._progress = progress
+        self.kind = kind
+        self.tracked = tracked
+        self.folding = Folding(database, kind)
+        self.noted = recalled(database, kind, tracked.path)
+
+    # From the files.
+
+    def take_in(self) -> None:
+        """Takes in what the files have that is new, and forgets the loose lines that are gone."""
+        stamp = stamp_of(self.tracked.path)
+        if self.tracked.size_bytes() > _CHUNK_BYTES:
+            self.folding.expect_many()
+        self._take_old_journal()
+        self._take_archive()
+        noted = self.noted
+        in_place = stamp[:2] == (noted.mark.inode, noted.mark.offset) and bool(
+            noted.changed_ns and stamp[2] != noted.changed_ns
+        )
+        chunk = read_after(self.tracked.path, noted.mark, limit=_CHUNK_BYTES)
+        came_back = not noted.mark.inode and self._has_lines()
+        if in_place or chunk.restarted or came_back or not noted.is_whole:
+            self._compare()
+        else:
+            while chunk.lines or chunk.rest:
+                self._grow(split_lines(chunk.lines + chunk.rest))
+                noted.mark, noted.is_whole = chunk.end, not chunk.rest
+                self._report()
+                if chunk.rest:
+                    break
+                chunk = read_after(self.tracked.path, noted.mark, limit=_CHUNK_BYTES)
+        # The stamp from before the read: what is written during it is read next time.
+        noted.changed_ns = stamp[2] if stamp else 0
+        self._save()
+
+    def record(self, lines: Sequence[bytes]) -> tuple[list[bytes], range]:
+        """Records the loose lines of this ledger for good, and new ones; returns what the ledger
+        then lacks, and the numbers of the new ones.
+        """
+        lacking = self.lacking()
+        self._record_loose()
+        # After a crash before `note_recorded`, the ledger gets the new lines by the next write.
+        self.noted.recorded_to = _CUT_OFF if lacking else self._database.number("seq")
+        before = self._database.number("seq")
+        self.folding.take(lines)
+        self._save()
+        return [*lacking, *lines], range(before + 1, self._database.number("seq") + 1)
+
+    def _record_loose(self) -> None:
+        query = "SELECT seq FROM lines WHERE kind = ? AND loose = ? AND loose != 0 ORDER BY seq"
+        loose = [
+            int(str(seq)) for (seq,) in self._database.ask(query, self.kind, self.noted.number)
+        ]
+        if not loose:
+            return
+        # Whoever has read the recorded lines up to a number reads only those after it.
+        query = "SELECT 1 FROM lines WHERE +kind = ? AND seq > ? AND loose = 0 LIMIT 1"
+        if self._database.ask(query, self.kind, loose[0]):
+            self.folding.number_anew(loose)
+        query = "UPDATE lines SET loose = 0 WHERE kind = ? AND loose = ? AND loose != 0"
+        self._database.db.execute(query, (self.kind, self.noted.number))
+        self._database.count(f"arrivals {self.kind}")
+        self._look_again_elsewhere("recorded_to")
+
+    def _has_lines(self) -> bool:
+        query = "SELECT 1 FROM lines WHERE kind = ? LIMIT 1"
+        return bool(self._database.ask(query, self.kind))
+
+    def _grow(self, lines: Sequence[bytes]) -> None:
+        """Takes in lines that were appended to the ledger."""
+        lacking, noted = self.lacking(), self.noted
+        # A write that was killed appended some of what it lacked: that does not arrive again.
+        once = noted.recorded_to == _CUT_OFF or (noted.recorded_to >= 0 and bool(lacking))
+        left = set(lacking).difference(lines)
+        if lacking and not left:
+            noted.recorded_to = self._database.number("seq")
+        elif len(left) < len(lacking):
+            noted.recorded_to = _CUT_OFF
+        self._take(lines, once=once)
+
+    def _take(self, lines: Sequence[bytes], *, once: bool, archived: bool = False) -> bool:
+        """Takes in lines of the files; returns whether all that are usable were new."""
+        count, unusable = self.folding.take(
+            lines, loose=self.noted.number, once=once, archived=archived
+        )
+        if not archived:
+            self.noted.unusable += unusable
+        return count + unusable == len(lines)
+
+    def _compare(self) -> None:
+        """Takes in a ledger that was rewritten: what is in it, and what no longer is."""
+        chunk = read_after(self.tracked.path, START)
+        lines = split_lines(chunk.lines + chunk.rest)
+        self._forget_loose_but(set(lines))
+        self.noted.unusable = 0
+        self._take(lines, once=True)
+        self.noted.mark, self.noted.is_whole = chunk.end, not chunk.rest
+        self.noted.recorded_to = _UNKNOWN
+        self._report()
+
+    def _forget_loose_but(self, there: set[bytes]) -> None:
+        where = "kind = ? AND loose = ? AND loose != 0 AND archived = 0"
+        query = f"SELECT seq, raw FROM lines WHERE {where}"  # noqa: S608
+        rows = self._database.ask(query, self.kind, self.noted.number)
+        gone = [int(seq) for seq, raw in rows if raw not in there]  # type: ignore[call-overload]
+        if gone:
+            self.folding.forget(gone)
+            self._look_again_elsewhere("inode")
+
+    def _look_again_elsewhere(self, column: str) -> None:
+        """Has the ledgers of other worktrees compared anew: all that they have (`inode`), or all
+        that they lack (`recorded_to`).
+        """
+        query = f"UPDATE ledgers SET {column} = -1 WHERE kind = ? AND number != ?"  # noqa: S608
+        self._database.db.execute(query, (self.kind, self.noted.number))
+
+    def note_settled(self, size_bytes: int) -> None:
+        """Notes the size that a rotation left."""
+        self.noted.settled_bytes = size_bytes
+        self._save()
+
+    # Journals of older versions.
+
+    def _take_old_journal(self) -> None:
+        stamp = stamp_of(self.tracked.old_journal)
+        key = f"journal {self.kind}"
+        if not stamp or self._database.meta(key) == repr(stamp):
+            return
+        lines = lines_of(self.tracked.old_journal)
+        self.folding.take(lines)
+        query = "UPDATE lines SET loose = 0 WHERE kind = ? AND id = ? AND raw = ? AND loose != 0"
+        rows = ((self.kind, identifier, raw) for identifier, raw in _named(lines))
+        self._database.db.executemany(query, rows)
+        self._database.put_meta(key, repr(stamp))
+        self.noted.recorded_to = _UNKNOWN
+
+    # The archive.
+
+    def _take_archive(self) -> None:
+        """Takes in new segments. If one is gone, all that are left are read again."""
+        listing = self.tracked.archive.listing()
+        now = plain_json.dumps(list(listing.items()))
+        if now == self.noted.archive:
+            return
+        before = {str(name): tuple(stamp) for name, stamp in plain_json.loads(self.noted.archive)}
+        names = [name for name, stamp in listing.items() if before.get(name) != stamp]
+        if any(listing.get(name) != stamp for name, stamp in before.items()):
+            names = [*listing]
+            where = "kind = ? AND archived = 1"
+            query = f"UPDATE lines SET archived = 0 WHERE {where}"  # noqa: S608
+            self._database.db.execute(query, (self.kind,))
+            self.noted.mark = Mark(-1, 0, 0)  # What was loose in it is gone, or in the ledger.
+        for name in names:
+            lines = split_lines(self.tracked.archive.read(name))
+            if not self._take(lines, once=True, archived=True):
+                self._mark_archived(lines)
+            self._report()
+        self.noted.archive = now
+
+    def _mark_archived(self, lines: Iterable[bytes]) -> None:
+        query = (
+            "UPDATE lines SET archived = 1 WHERE kind = ? AND id = ? AND raw = ? AND archived = 0"
+        )
+        rows = ((self.kind, identifier, raw) for identifier, raw in _named(lines))
+        self._database.db.executemany(query, rows)
+
+    # To the files.
+
+    def lacking(self) -> list[bytes]:
+        """Returns the recorded lines that the ledger lacks, and that no segment has."""
+        query = "SELECT raw FROM lines WHERE +kind = ? AND seq > ? AND loose = 0 AND archived = 0"
+        rows = self._database.ask(f"{query} ORDER BY seq", self.kind, self.noted.recorded_to)
+        lines = [raw for (raw,) in rows if isinstance(raw, bytes)]
+        if self.noted.recorded_to < 0 and lines:
+            chunk = read_after(self.tracked.path, START)
+            there = set(split_lines(chunk.lines + chunk.rest))
+            lines = [line for line in lines if line not in there]
+        return lines
+
+    # The note.
+
+    def _save(self) -> None:
+        note(self._database, self.kind, self.tracked.path, self.noted)
+        self.folding.finish()
+
+    def _report(self) -> None:
+        if self._progress is not None:
+            total = self.tracked.size_bytes()
+            # Never 100 %: the commit is still to come.
+            self._progress(min(self.noted.mark.offset, total), total + 1)
+
+
+def recalled(database: Database, kind: str, path: str) -> Noted:
+    """Returns what is noted of a ledger."""
+    query = (
+        "SELECT number, inode, offset, sum, changed_ns, is_whole, recorded_to, unusable, "
+        "archive, settled_bytes FROM ledgers WHERE path = ? AND kind = ?"
+    )
+    for row in database.ask(query, path, kind):
+        number, inode, offset, checksum, changed, whole, to, unusable, archive, settled = row
+        noted = Noted(_int(number))
+        noted.mark = Mark(_int(inode), _int(offset), int(str(checksum)))
+        noted.changed_ns, noted.is_whole = _int(changed), bool(whole)
+        noted.recorded_to, noted.unusable = _int(to), _int(unusable)
+        noted.archive, noted.settled_bytes = str(archive), _int(settled)
+        return noted
+    query = (
+        "SELECT number FROM ledgers WHERE path = ? "
+        "UNION ALL SELECT 1 + coalesce(max(number), 0) FROM ledgers"
+    )
+    return Noted(_int(database.ask(query, path)[0][0]))
+
+
+def note(database: Database, kind: str, path: str, noted: Noted) -> None:
+    """Notes how far a ledger is known."""
+    mark = noted.mark
+    database.db.execute(
+        "INSERT OR REPLACE INTO ledgers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (noted.number, path, kind, mark.inode, mark.offset, str(mark.sum), noted.changed_ns,
+         noted.is_whole, noted.recorded_to, noted.unusable, noted.archive, noted.settled_bytes),
+    )  # fmt: skip
+
+
+def note_recorded(database: Database, kind: str, file: Appender, recorded_to: int) -> None:
+    """Notes that a ledger, as it was just written, has every line up to this number. It is read
+    again if others wrote to it since it was read.
+    """
+    noted = recalled(database, kind, file.path)
+    noted.recorded_to = recorded_to
+    if noted.is_whole and file.follows(noted.mark):
+        noted.mark = file.end()
+        noted.changed_ns = file.stamp()[2]
+    note(database, kind, file.path, noted)
+
+
+def is_behind(database: Database, kind: str, tracked: Tracked) -> bool:
+    """Returns whether the files are other than when they were taken in."""
+    query = (
+        "SELECT inode, offset, changed_ns, is_whole, archive FROM ledgers "
+        "WHERE path = ? AND kind = ?"
+    )
+    old: Stamp = stamp_of(tracked.old_journal)
+    if old and database.meta(f"journal {kind}") != repr(old):
+        return True
+    stamp = stamp_of(tracked.path)
+    listing = tracked.archive.listing()
+    for inode, offset, changed, is_whole, archive in database.ask(query, tracked.path, kind):
+        expected = (inode, offset, changed) if inode else ()
+        if stamp and not is_whole:
+            expected = (inode, stamp[1], changed)
+        return stamp != expected or archive != plain_json.dumps(list(listing.items()))
+    return bool(stamp or listing) or kind not in KINDS
+
+
+def _named(lines: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
+    for raw in lines:
+        try:
+            fields = decode(raw)
+        except Unusable:
+            continue
+        yield "" if is_migration(fields) else str(fields["id"]), raw
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value

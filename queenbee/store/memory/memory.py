@@ -1,0 +1,177 @@
+"""A clone's memory of one hive: every line in order of arrival, and what each record folds to.
+
+`docs/format.md`, "Memory"; ADR 0042.
+"""
+
+from __future__ import annotations
+
+import os
+from errno import ENOSPC
+
+from queenbee._light import suppress
+from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
+from queenbee.store.memory import sqlite
+from queenbee.store.memory.database import (
+    Database,
+    checked,
+    is_busy,
+    is_damage,
+    is_unwritable,
+    make_fold,
+)
+from queenbee.store.memory.folding import Folding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from queenbee.store.questions import Progress
+
+    Found = TypeVar("Found")
+
+
+_LEAST_BYTES = 16
+"""No line takes less in a memory."""
+_FEW = 20
+"""Lines that are given up together with one that is on a damaged page."""
+
+
+class Memory:
+    """The memory, whatever brings it lines: `refresh` is each carrier's own. Safe for threads."""
+
+    def __init__(self, path: str) -> None:
+        self.database = Database(path, self._fold_anew)
+        self.progress: Progress | None = None
+        """Called while lines are taken in."""
+
+    def refresh(self, kind: str) -> None:
+        """Takes in what is new of a kind."""
+        raise NotImplementedError
+
+    def unusable(self, kind: str) -> int:
+        """Returns the number of lines of a kind that hold no record."""
+        return 0
+
+    def kinds(self) -> list[str]:
+        """Returns the kinds that have lines."""
+        rows = self.asked(
+            lambda: self.database.ask("SELECT substr(key, 6) FROM meta WHERE key LIKE 'born %'")
+        )
+        return [str(kind) for (kind,) in rows]
+
+    def identity(self) -> str:
+        """Returns a text that no other memory has, nor an older copy of this one that was put back:
+        each numbers its lines in its own way.
+        """
+        return self.asked(self.database.identity)
+
+    def close(self) -> None:
+        """Closes the file; the next question opens it again."""
+        self.database.close()
+
+    def asked(self, ask: Callable[[], Found]) -> Found:
+        """Returns what a question brings. If the file is damaged, another one takes its place, with
+        what can still be read of it and with what the ledgers have; if it cannot be written, a copy
+        in this process does. Raises `Unreadable`.
+        """
+        for is_again in (False, True):
+            try:
+                with self.database.mutex:
+                    return ask()
+            except sqlite.Error as error:
+                if is_busy(error):
+                    raise _busy(self.database.path) from error
+                if not is_again and is_unwritable(error) and self.database.is_durable:
+                    self.database.stand_in()
+                elif not is_again and is_damage(error):
+                    self._replace()
+                else:
+                    raise _unreadable(self.database.path, error) from error
+        raise AssertionError
+
+    def count_arrival(self, kind: str) -> None:
+        """Notes that verdicts on what met in a merge are to be made again."""
+        with self.database.turn():
+            self.database.count(f"arrivals {kind}")
+
+    def rebuild(self) -> None:
+        """Folds every record anew, from the lines."""
+
+        def folded() -> None:
+            with self.database.turn():
+                make_fold(self.database.db)
+                self._fold_anew(self.database)
+
+        self.asked(folded)
+
+    def _fold_anew(self, database: Database) -> None:
+        rows = database.ask("SELECT kind, count(DISTINCT id) FROM lines GROUP BY kind")
+        report = self.progress if rows else None
+        done, total = 0, sum(int(str(count)) for _, count in rows)
+        try:
+            for kind, _ in rows:
+                folding = Folding(database, str(kind))
+                for count in folding.fold_all():
+                    done += count
+                    if report:
+                        report(done, total + 1)  # Never 100 %: the commit is still to come.
+                folding.finish()
+        finally:
+            if report:
+                report(1, 1)
+
+    def _replace(self) -> None:
+        """Lets another file take the place of a damaged one, with the lines that can be read."""
+        aside = self.database.set_aside()
+        with suppress(sqlite.Error, OSError, QueenError):
+            lines = _readable(aside)
+            with self.database.turn():
+                for kind, recorded in lines.items():
+                    folding = Folding(self.database, kind)
+                    folding.take(recorded)
+                    folding.finish()
+
+
+def _readable(path: str) -> dict[str, list[bytes]]:
+    """Returns the recorded lines of a damaged file that can be read, by kind."""
+    found: dict[str, list[bytes]] = {}
+    db = sqlite.connect(path, isolation_level=None)
+    try:
+        last = os.stat(path).st_size // _LEAST_BYTES
+        with suppress(sqlite.Error):
+            (last,) = db.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()
+        query = "SELECT kind, raw, sum FROM lines WHERE loose = 0 AND seq BETWEEN ? AND ?"
+        for first in range(1, last + 1, _FEW):  # Beyond a damaged page, reading goes on.
+            with suppress(sqlite.Error):
+                for kind, raw, checksum in db.execute(query, (first, first + _FEW - 1)):
+                    with suppress(sqlite.DatabaseError):
+                        found.setdefault(str(kind), []).append(checked(raw, checksum))
+    finally:
+        db.close()
+    return found
+
+
+def refusal(path: str, error: sqlite.Error | OSError) -> QueenError:
+    """Returns the refusal for a write that failed."""
+    if is_busy(error):
+        return _busy(path)
+    is_full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+    why = os.strerror(ENOSPC) if is_full else getattr(error, "strerror", None) or error
+    return Unwritable(
+        f"{path} cannot be written: {why}; nothing was recorded",
+        hint="free some disk space, then try again" if is_full else None,
+        path=path,
+    )
+
+
+def _busy(path: str) -> Busy:
+    return Busy(f"{path} is in use by another process", hint="try again", path=path)
+
+
+def _unreadable(path: str, error: Exception) -> Unreadable:
+    return Unreadable(
+        f"{path} cannot be read: {error}",
+        hint="it is rebuilt from the ledgers once it is moved away",
+        path=path,
+    )

@@ -1,0 +1,314 @@
+"""The questions that services ask about one kind of record, answered by the memory.
+
+One row holds the record that the lines of an id fold to, with the columns that are queried.
+"""
+
+from __future__ import annotations
+
+from queenbee.core.fold import Table
+from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
+from queenbee.core.kinds import kind_of
+from queenbee.store.codec import decode, decode_exactly, unpack
+from queenbee.store.memory import sqlite
+from queenbee.store.memory.database import checked, sum_of, table_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from queenbee.core.fold import Fields, Line
+    from queenbee.store.memory.memory import Memory
+    from queenbee.store.questions import Cursor
+
+MANY = 6
+"""Ids that a part names before it is enough to say that it names too many."""
+_FLAGS = frozenset({"read", "deleted"})
+_BATCH = 500
+"""Ids in one query: old builds of SQLite allow 999 parameters."""
+_LAST = "\U0010ffff"
+"""Sorts after whatever may follow in an id."""
+
+
+class Recorded:
+    """The records of one kind, as of the last `refresh`. Implements `store.questions.Records`."""
+
+    def __init__(self, kind: str, memory: Memory) -> None:
+        self.kind = kind
+        self._kind = kind_of(kind)
+        self._memory = memory
+        self._database = memory.database
+        self._name = table_of(kind)
+        self._table = f"{self._name} AS r LEFT JOIN lines AS l USING (seq)"
+        self._row = "r.count, coalesce(r.body, l.raw), coalesce(r.body_sum, l.sum)"
+        self._checked_at: object = None
+        self._in_effect: dict[str, str] = {}
+        """What active grants hold, by their ids."""
+
+    def refresh(self) -> None:
+        self._memory.refresh(self.kind)
+        self._memory.asked(self._check_grants)
+
+    def close(self) -> None:
+        self._memory.close()
+
+    @property
+    def unusable(self) -> int:
+        return self._memory.unusable(self.kind)
+
+    @property
+    def migrations(self) -> list[Fields]:
+        query = "SELECT raw FROM lines WHERE kind = ? AND id = '' ORDER BY seq"
+        return [decode(raw) for (raw,) in self._ask(query, self.kind) if isinstance(raw, bytes)]
+
+    @property
+    def is_unrecorded(self) -> bool:
+        """Whether the tracked files have lines that no write has recorded."""
+        query = "SELECT 1 FROM lines WHERE kind = ? AND loose != 0 LIMIT 1"
+        return bool(self._ask(query, self.kind))
+
+    def foreign(self) -> str:
+        arrivals = self._database.number(f"arrivals {self.kind}")
+        query = "SELECT count(*), max(seq) FROM lines WHERE kind = ? AND loose != 0"
+        [[count, last]] = self._ask(query, self.kind)
+        return f"{arrivals} {count} {last}" if count else str(arrivals or "")
+
+    def get(self, identifier: str) -> Fields | None:
+        query = f"SELECT {self._row} FROM {self._table} WHERE r.id = ?"  # noqa: S608
+        found = self._fields(query, identifier, grants=lambda: {identifier} & {*self._in_effect})
+        return found[0] if found else None
+
+    def exact(self, identifier: str) -> Fields | None:
+        table = Table(self._kind.aliases)
+        for raw in self._raws(identifier):
+            table.add(raw, decode_exactly(raw))
+        return table.get(identifier)
+
+    def first_line(self, identifier: str) -> bytes | None:
+        lines = self._lines(identifier)
+        return lines[0].raw if lines else None
+
+    def history(self, identifier: str) -> list[Fields]:
+        return [{**line.fields, "rev": line.rev} for line in self._lines(identifier)]
+
+    def lines_after(self, number: int) -> list[tuple[int, bytes]]:
+        """Returns the recorded lines after a number, each with its own, in order of arrival."""
+        query = "SELECT seq, raw FROM lines WHERE +kind = ? AND seq > ? AND loose = 0 ORDER BY seq"
+        rows = self._ask(query, self.kind, number)
+        return [(int(str(seq)), raw) for seq, raw in rows if isinstance(raw, bytes)]
+
+    def number_of(self, line: bytes) -> int | None:
+        """Returns the number of a line; None if it never arrived."""
+        identifier = decode(line).get("id")
+        query = "SELECT max(seq) FROM lines WHERE kind = ? AND id = ? AND raw = ?"
+        [[number]] = self._ask(query, self.kind, identifier, line)
+        return None if number is None else int(str(number))
+
+    def lacking(self, lines: Iterable[bytes]) -> list[bytes]:
+        found = {line: str(decode(line).get("id", "")) for line in lines}
+        ids, known = sorted({*found.values()}), set[object]()
+        for begin in range(0, len(ids), _BATCH):
+            some = ids[begin : begin + _BATCH]
+            marks = ", ".join("?" * len(some))
+            query = f"SELECT raw FROM lines WHERE kind = ? AND id IN ({marks})"  # noqa: S608
+            known.update(raw for (raw,) in self._ask(query, self.kind, *some))
+        return [line for line in found if line not in known]
+
+    def named(self, part: str) -> list[str]:
+        for matching in (self._ending, self._beginning, self._containing):
+            for text in spellings(part):
+                if found := matching(text):
+                    return found
+        return []
+
+    def _ending(self, text: str) -> list[str]:
+        key = end_key(text)
+        where = "end_key >= ? AND end_key < ?"
+        values: list[object] = [key, key + _LAST]
+        if len(text) > KEY_LENGTH:
+            where, values = f"{where} AND substr(id, ?) = ?", [*values, -len(text), text]
+        return self._ids(where, *values)
+
+    def _beginning(self, text: str) -> list[str]:
+        return self._ids("id >= ? AND id < ?", text, text + _LAST)
+
+    def _containing(self, text: str) -> list[str]:
+        return self._ids("instr(id, ?) > 0", text)
+
+    def _ids(self, where: str, *values: object) -> list[str]:
+        query = f"SELECT id FROM {self._name} WHERE {where} ORDER BY id LIMIT {MANY}"  # noqa: S608
+        return [str(identifier) for (identifier,) in self._ask(query, *values)]
+
+    def short_id(self, identifier: str) -> str:
+        key, keys = end_key(identifier), f"end_key) FROM {self._name} WHERE end_key"
+        rows = self._ask(
+            f"SELECT max({keys} < ? UNION ALL SELECT min({keys} > ? UNION ALL SELECT * FROM "  # noqa: S608
+            f"(SELECT end_key FROM {self._name} WHERE end_key = ? LIMIT 1 OFFSET 1)",
+            key,
+            key,
+            key,
+        )
+        return shortest_end(identifier, [str(other) for (other,) in rows if other is not None])
+
+    def select(
+        self,
+        equals: Mapping[str, object],
+        *,
+        since_ms: int | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+        differs: Mapping[str, object] | None = None,
+        lacks: str | None = None,
+    ) -> list[Fields]:
+        where, values = self._where({**equals, "deleted": False})
+        if since_ms is not None:
+            where += " AND created_ms >= ?"
+            values.append(since_ms)
+        for name, value in (differs or {}).items():
+            assert name in self._kind.columns, name
+            where += f' AND "{name}" IS NOT ?'
+            values.append(value)
+        if lacks is not None:
+            where += (
+                " AND NOT EXISTS (SELECT 1 FROM marks AS m "
+                "WHERE m.kind = ? AND m.id = r.id AND m.name = ?)"
+            )
+            values += [self.kind, lacks]
+        way = "DESC" if newest_first else "ASC"
+        return self._fields(
+            f"SELECT {self._row} FROM {self._table} WHERE {where} "  # noqa: S608 - names of our own
+            f"ORDER BY created_ms {way}, r.id {way} LIMIT {-1 if limit is None else int(limit)}",
+            *values,
+            # Some of them may be left out on purpose, if more is asked than who holds a thing.
+            grants=None if limit or since_ms or differs or lacks else lambda: self._granted(equals),
+        )
+
+    def everything(self) -> list[Fields]:
+        return self._fields(f"SELECT {self._row} FROM {self._table}")  # noqa: S608
+
+    def project(
+        self,
+        columns: Sequence[str],
+        equals: Mapping[str, object],
+    ) -> list[tuple[object, ...]]:
+        where, values = self._where(equals)
+        if not {"id", *self._kind.columns}.issuperset(columns):
+            query = f"SELECT {self._row} FROM {self._table} WHERE {where}"  # noqa: S608
+            rows = self._fields(query, *values)
+            return [tuple(value_of(fields, name) for name in columns) for fields in rows]
+        names = ", ".join(f'"{column}"' for column in columns)
+        return self._ask(f"SELECT {names} FROM {self._name} AS r WHERE {where}", *values)  # noqa: S608
+
+    def distinct(self, column: str) -> set[object]:
+        assert column in self._kind.columns
+        if all(index[0] != column for index in self._kind.indexes):
+            rows = self._ask(f'SELECT DISTINCT "{column}" FROM {self._name}')  # noqa: S608
+        else:
+            # From one value to the next in the SQL index; DISTINCT would read all of it.
+            least = f'(SELECT min("{column}") FROM {self._name}'  # noqa: S608
+            rows = self._ask(
+                f"WITH RECURSIVE each(value) AS (SELECT * FROM {least}) UNION ALL "  # noqa: S608
+                f'SELECT {least} WHERE "{column}" > value) FROM each WHERE value IS NOT NULL) '
+                "SELECT value FROM each WHERE value IS NOT NULL UNION "
+                f'SELECT NULL WHERE EXISTS (SELECT 1 FROM {self._name} WHERE "{column}" IS NULL)'
+            )
+        return {value for (value,) in rows}
+
+    def greatest(self, column: str) -> str:
+        assert column in self._kind.columns
+        query = f'SELECT max("{column}") FROM {self._name} WHERE "{column}" IS NOT NULL'  # noqa: S608
+        return str(self._ask(query)[0][0] or "")
+
+    def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
+        born = self._database.number(f"born {self.kind}")
+        last = self._database.number(f"change {self.kind}")
+        if since is None or since[0] != born:
+            return None, (born, last)
+        query = f"SELECT id FROM {self._name} WHERE change > ?"  # noqa: S608
+        return [str(each) for (each,) in self._ask(query, since[1])], (born, last)
+
+    # A changed bit may hide a grant from a question. So a sum over all grants in effect is kept,
+    # too, and what asks for one of them must find it.
+
+    def _check_grants(self) -> None:
+        """Raises `DatabaseError` if the memory finds other active grants than it has."""
+        if not self._kind.holds:
+            return
+        now = [self._database.number(f"{each} {self.kind}") for each in ("born", "change")]
+        if self._checked_at != now:
+            # In one query, so that no other process writes in between.
+            query = f'SELECT id, "{self._kind.holds}", value FROM meta LEFT JOIN {self._name} '  # noqa: S608
+            query += "ON status = 'active' WHERE key = ?"
+            rows = self._database.ask(query, f"in effect {self.kind}")
+            found = {str(each): str(held) for each, held, _ in rows if each is not None}
+            if rows and rows[0][2] != sum_of(found.items()):
+                raise sqlite.DatabaseError("the memory has other grants than were written to it")
+            self._checked_at, self._in_effect = now, found
+
+    def _granted(self, equals: Mapping[str, object]) -> set[str]:
+        """Returns the active grants that an answer must have: to the question who holds a thing."""
+        held = equals.get(self._kind.holds)
+        if held is None or len(equals) > 1:
+            return set()
+        return {each for each, what in self._in_effect.items() if what == held}
+
+    def _fields(
+        self, query: str, *values: object, grants: Callable[[], set[str]] | None = None
+    ) -> list[Fields]:
+        def found() -> list[Fields]:
+            rows = self._database.db.execute(query, values).fetchall()
+            fields = [self._folded(*row) for row in rows]
+            if grants is not None and self._kind.holds:
+                self._check_grants()
+                self._refuse_without(grants(), fields)
+            return fields
+
+        return self._memory.asked(found)
+
+    def _refuse_without(self, grants: set[str], found: Sequence[Fields]) -> None:
+        missing = grants.difference(str(each["id"]) for each in found)
+        query = f"SELECT 1 FROM {self._name} WHERE id = ? AND deleted = 1"  # noqa: S608
+        if any(not self._database.ask(query, each) for each in missing):
+            raise sqlite.DatabaseError("the memory does not find a grant that it has")
+
+    def _folded(self, count: object, body: object, checksum: object) -> Fields:
+        """Returns the fields of a record, from its row. Raises `DatabaseError`."""
+        raw = checked(body, checksum)
+        fields = unpack(raw)
+        if count == 1:  # The line itself, as the ledger has it.
+            table = Table(self._kind.aliases)
+            return table.get(table.add(raw, fields)) or {}
+        return fields
+
+    def _raws(self, identifier: str) -> list[bytes]:
+        """Returns the lines of a record in order of arrival."""
+        query = "SELECT raw, sum FROM lines WHERE kind = ? AND id = ? ORDER BY seq"
+
+        def found() -> list[bytes]:
+            rows = self._database.db.execute(query, (self.kind, identifier)).fetchall()
+            return [checked(*row) for row in rows]
+
+        return self._memory.asked(found)
+
+    def _lines(self, identifier: str) -> Sequence[Line]:
+        table = Table(self._kind.aliases)
+        for raw in self._raws(identifier):
+            table.add(raw, decode(raw))
+        entry = table.entry(identifier)
+        return entry.lines if entry else ()
+
+    def _ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
+        return self._memory.asked(lambda: self._database.ask(query, *values))
+
+    def _where(self, equals: Mapping[str, object]) -> tuple[str, list[object]]:
+        terms, values = ["1"], list[object]()
+        for name, value in equals.items():
+            assert name in _FLAGS or name in self._kind.columns, name
+            terms.append(f'r."{name}" = ?')
+            values.append(int(bool(value)) if name in _FLAGS else value)
+        return " AND ".join(terms), values
+
+
+def value_of(fields: Fields, name: str) -> object:
+    """Returns the value of a column: a `status` that is not text reads as `active`."""
+    value = fields.get(name)
+    return "active" if name == "status" and not isinstance(value, str) else value

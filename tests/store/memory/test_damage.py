@@ -1,0 +1,108 @@
+"""A memory whose bytes were changed answers nothing that its lines do not say."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from memory_places import Place, line
+from memory_worlds import Happening
+
+from queenbee import Hive
+from queenbee.errors import Held, Taken
+from queenbee.store.memory.files_memory import FilesMemory
+
+
+@pytest.fixture
+def ada(repo: Path) -> Hive:
+    """A droid that holds three files and three issues."""
+    hive = Hive.open(repo, droid="ada", env={})
+    hive.reservations.reserve(["src/a.py", "src/held.py", "src/z.py"])
+    for issue_id in ("shop-1", "shop-held", "shop-9"):
+        hive.assignments.claim(issue_id)
+    assert len(hive.reservations.find()) == len(hive.assignments.find()) == 3
+    hive.close()
+    return hive
+
+
+@pytest.mark.parametrize("of", [0, 2, 5])
+def test_a_changed_bit_gives_nobody_what_another_holds(ada: Hive, repo: Path, of: int) -> None:
+    """Neither in what a grant holds nor in its status, its line, or the SQL indexes."""
+    memory = Happening(repo)
+    memory.change()
+    whole = memory.path.read_bytes()
+    places = list(re.finditer(rb"active|src/held\.py|shop-held", whole))
+    assert len(places) > 10
+    for found in places:
+        changed = bytearray(whole)
+        changed[found.start() + of % len(found[0])] ^= 1 << of
+        memory.remove()
+        memory.path.write_bytes(changed)
+        with Hive.open(repo, droid="bob", env={}) as bob:
+            with pytest.raises(Held):
+                bob.reservations.reserve(["src/held.py"])
+            with pytest.raises(Taken):
+                bob.assignments.claim("shop-held")
+
+
+@pytest.mark.parametrize("of", range(8))
+def test_a_changed_bit_in_a_line_is_noticed(tmp_path: Path, of: int) -> None:
+    place = Place(tmp_path)
+    place.record(line("qm-1", 1, body="as it was"))
+    path = place.state_dir / "hive.sqlite3"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    changed = bytearray(path.read_bytes())
+    changed[changed.index(b"as it was") + of] ^= 1
+    path.write_bytes(changed)
+    assert place.state()["qm-1"]["body"] == "as it was"
+    assert len(list(place.state_dir.glob("hive.sqlite3.damaged-*"))) == 1
+
+
+def test_a_fold_that_is_made_anew_counts_each_grant_once(ada: Hive, repo: Path) -> None:
+    """Else the memory would be taken for a damaged one."""
+    memory = Happening(repo)
+    memory.change("UPDATE meta SET value = 99 WHERE key = 'fold'")
+    with Hive.open(repo, droid="bob", env={}) as bob:
+        assert len(bob.reservations.find()) == len(bob.assignments.find()) == 3
+        bob.rebuild_memory()
+        assert len(bob.reservations.find()) == len(bob.assignments.find()) == 3
+    assert list(memory.path.parent.glob("hive.sqlite3.damaged-*")) == []
+
+
+def test_lines_on_both_sides_of_a_damaged_page_are_kept(tmp_path: Path) -> None:
+    """Also those that git took away, which only the memory has."""
+    place = Place(tmp_path)
+    place.record(*(line(f"qm-{number:03}", 1, body="x" * 200) for number in range(200)))
+    path = place.state_dir / "hive.sqlite3"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    place.ledger().write_bytes(b"")
+    data = bytearray(path.read_bytes())
+    at = data.index(b'"qm-100"') // 4096 * 4096
+    data[at : at + 4096] = b"\xff" * 4096
+    path.write_bytes(data)
+    kept = place.state()
+    assert {"qm-000", "qm-199"} <= kept.keys()
+    assert len(kept) > 140
+
+
+def test_an_older_memory_that_is_put_back_is_another_one(tmp_path: Path) -> None:
+    """Its lines have numbers that others had meanwhile: what was sent up to one is asked anew."""
+    place = Place(tmp_path)
+    place.record(line("qm-1", 1))
+    before = identity(place)
+    path = place.state_dir / "hive.sqlite3"
+    older = path.read_bytes()
+    assert identity(place) == before
+    path.rename(tmp_path / "it keeps its number")
+    path.write_bytes(older)
+    assert identity(place) != before
+
+
+def identity(place: Place) -> str:
+    with closing(FilesMemory(place.layout)) as memory:
+        return memory.identity()
