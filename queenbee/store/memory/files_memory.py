@@ -55,11 +55,11 @@ class FilesMemory(Memory):
         database = self.database
         if database.is_behind():
             self.close()
+        if not os.path.lexists(database.path) and tracked.size_bytes() >= _KEPT_FROM_BYTES:
+            self._make_room()
         seen = stamp, self.asked(database.version)
         if self._stamps.get(kind) == seen:
             return
-        if not os.path.lexists(database.path) and tracked.size_bytes() >= _KEPT_FROM_BYTES:
-            self._make_room()
         self.asked(lambda: self._take_in(kind, tracked))
         self._stamps[kind] = seen
 
