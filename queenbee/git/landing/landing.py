@@ -25,6 +25,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, shell_word, some
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
+from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import Incoming, began, undone
 from queenbee.git.landing.commands import Commands
@@ -184,6 +185,7 @@ class _One:
 
     def heal(self) -> None:
         """Takes back what a landing that was killed or failed left half done in this worktree."""
+        remove_left_lock(self.place.common_dir)
         healing.heal(self.commands, self.step, self.place.own, self._tell)
 
     def done_before(self) -> Landing | None:

@@ -58,7 +58,8 @@ class Memory:
         rows = self.asked(
             lambda: self.database.ask("SELECT substr(key, 6) FROM meta WHERE key LIKE 'born %'")
         )
-        return [str(kind) for (kind,) in rows]
+        # A name is part of the names of files: nothing in a memory leads out of their folder.
+        return [name for (kind,) in rows if "/" not in (name := str(kind))]
 
     def identity(self) -> str:
         """Returns a text that no other memory has, nor an older copy of this one that was put back:

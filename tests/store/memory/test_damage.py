@@ -106,3 +106,12 @@ def test_an_older_memory_that_is_put_back_is_another_one(tmp_path: Path) -> None
 def identity(place: Place) -> str:
     with closing(FilesMemory(place.layout)) as memory:
         return memory.identity()
+
+
+def test_a_kind_that_leads_elsewhere_is_no_kind(tmp_path: Path) -> None:
+    place = Place(tmp_path / "repo")
+    place.record(line("qm-1", 1))
+    with closing(sqlite3.connect(place.state_dir / "hive.sqlite3")) as database, database:
+        database.execute("INSERT INTO meta VALUES ('born x/../../../elsewhere', 1)")
+    with closing(FilesMemory(place.layout)) as memory:
+        assert memory.kinds() == ["messages"]
