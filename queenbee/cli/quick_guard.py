@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from queenbee.store.questions import Progress
+    from queenbee.store.memory.database import Progress
 
 _INTERRUPTED = 130
 

@@ -103,11 +103,6 @@ def emptied_ms(layout: Layout) -> int:
     return said if type(said) is int else 0
 
 
-def made_here(layout: Layout, branch: str) -> bool:
-    """Returns whether QueenBee made a branch, or a person has handed it over."""
-    return branch_note(layout, branch) is not None
-
-
 def note_branch(layout: Layout, made: MadeNote) -> None:
     """Notes a branch as made by QueenBee. Raises `ExternalFailure`."""
     how = ("config", "--local", "--replace-all", f"branch.{made.branch}.{_NOTE}")

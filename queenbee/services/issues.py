@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from queenbee.services.keeping import Moment
     from queenbee.services.open_store import Store
     from queenbee.services.writing.transaction import Transaction
-    from queenbee.store.questions import Cursor
+    from queenbee.store.memory.recorded import Cursor
 
     class Circumstances(TypedDict):
         """What decides where issues stand, besides their rows: see `readiness.open_standings`."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.store.engines.engine import Engine
     from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
-    from queenbee.store.questions import Records
+    from queenbee.store.memory.recorded import Recorded
 
     Row = Mapping[str, object]
     Moment = tuple[Stamp, object]
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
         @property
         def is_writing(self) -> bool: ...
-        def state(self, kind: str) -> Records: ...
+        def state(self, kind: str) -> Recorded: ...
         def stamp(self, kind: str) -> object: ...
 
 

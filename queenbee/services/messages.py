@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from queenbee._light import suppress
 from queenbee.core.names import EVERYONE, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
@@ -284,8 +282,7 @@ class Messages:
         seen = state.first_line(after)
         assert seen is not None
         arrived: list[Message] = []
-        number = state.number_of(seen)
-        for _, line in state.lines_after(number if number is not None else sys.maxsize):
+        for line in state.arrived_after(seen):
             identifier = decode(line).get("id")
             if isinstance(identifier, str) and state.first_line(identifier) == line:
                 arrived.append(self._get(identifier))

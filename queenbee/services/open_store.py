@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from queenbee.services.settling import Settled
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.layout import Layout
-    from queenbee.store.questions import Progress, Records
+    from queenbee.store.memory.database import Progress
+    from queenbee.store.memory.recorded import Recorded
     from queenbee.store.trust import Proposal
 
 
@@ -82,7 +83,7 @@ class Store:
         self._process = os.getpid()
         self.engine = open_engine(self.layout)
         """Where the lines are kept."""
-        self._states: dict[str, Records] = {}
+        self._states: dict[str, Recorded] = {}
         self._writing = allocate_lock()
         self._minting = allocate_lock()
         self._last_id = (-1, "")
@@ -196,7 +197,7 @@ class Store:
             return self._clock()
         return self.engine.present_ms(self.engine.now_ms())
 
-    def state(self, kind: str) -> Records:
+    def state(self, kind: str) -> Recorded:
         """Returns the folded state of one kind of record, as of now.
 
         Raises `Unreadable` if the repository was moved or deleted while it was open.
@@ -210,7 +211,7 @@ class Store:
         state.refresh()
         return state
 
-    def opened(self) -> list[Records]:
+    def opened(self) -> list[Recorded]:
         """Returns the states that have been opened so far."""
         return list(self._states.values())
 

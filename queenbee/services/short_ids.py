@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from queenbee.services.open_store import Store
-    from queenbee.store.questions import Records
+    from queenbee.store.memory.recorded import Recorded
 
 _WHOLE = 26
 """A ULID without its prefix: what is as long is no part of another id."""
 _SHOWN = 5
 
 
-def record_id(state: Records, text: str) -> str | None:
+def record_id(state: Recorded, text: str) -> str | None:
     """Returns the id of the record that an id or a part of one names, or None.
 
     A part may have the prefix of its kind in front: `qm-5W6X`. Raises `Ambiguous`.

@@ -22,7 +22,6 @@ TAIL_BYTES = 4096
 """How many bytes before a mark are compared before reading on. File systems reuse the inode of a
 file that git replaced, and lines have similar lengths: a ledger may get other lines before the same
 last one, at the same size. Comparing a page costs 1 µs."""
-_BLOCK_BYTES = 1024 * 1024
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.1
 """Between two looks at what is waited for. Ten in a second take 1.4 ms of processor time."""
 
@@ -153,19 +152,6 @@ class Appender:
     def ends_with_newline(self) -> bool:
         """Returns whether the file is empty or its last line is whole."""
         return self.size == 0 or os.pread(self._fd, 1, self.size - 1) == b"\n"
-
-    def cut(self, size: int) -> None:
-        """Truncates the file to `size` bytes; only for unacknowledged writes in our own journal."""
-        if size == self.size:
-            return
-        try:
-            os.ftruncate(self._fd, size)
-        except OSError as error:
-            raise Unwritable(
-                f"{self.path} cannot be truncated: {error.strerror}; nothing was recorded",
-                path=self.path,
-            ) from error
-        self.size = size
 
     def append(self, data: bytes) -> None:
         """Writes the bytes at the end: all of them or, with `Unwritable`, none."""
@@ -315,20 +301,6 @@ class Original:
             ) from error
 
 
-def common_lines(left: bytes, right: bytes) -> int:
-    """Returns the length in bytes of the whole lines that both begin with."""
-    if left == right:
-        return len(left)
-    shortest, same = min(len(left), len(right)), 0
-    step = _BLOCK_BYTES
-    while step:
-        until = min(same + step, shortest)
-        while same < shortest and left[same:until] == right[same:until]:
-            same, until = until, min(until + step, shortest)
-        step = max(1, step // 8) if step > 1 else 0
-    return left.rfind(b"\n", 0, same) + 1
-
-
 def size_of(path: str) -> int:
     """Returns the size of a file in bytes; 0 if it does not exist."""
     try:
@@ -353,13 +325,6 @@ def stamp_of(path: str) -> Stamp:
 
 def _stamp(status: os.stat_result) -> Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def changed_in_place(before: Stamp, now: Stamp) -> bool:
-    """Returns whether a file of the same size has another content, as after a purge that put other
-    bytes in the place of some: no reader would notice who only reads on from its mark.
-    """
-    return before[:2] == now[:2] and before != now
 
 
 def wait_for_change(stamp: Callable[[], object], before: object, deadline_s: float) -> bool:

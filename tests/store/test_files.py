@@ -18,7 +18,6 @@ from queenbee.store.files import (
     Appender,
     Mark,
     Original,
-    common_lines,
     read_after,
     split_lines,
 )
@@ -269,20 +268,6 @@ class TestLines:
     )
     def test_are_split_on_newlines_only(self, data, lines):
         assert split_lines(data) == lines
-
-    @pytest.mark.slow
-    @given(LINES, LINES, LINES)
-    @settings(max_examples=examples(300))
-    def test_that_two_files_begin_with_alike_are_counted_in_whole_lines(self, both, one, other):
-        begin, left, right = (b"".join(x + b"\n" for x in each) for each in (both, one, other))
-        same = common_lines(begin + left, begin + right)
-        assert same >= len(begin)
-        assert (begin + left)[:same] == (begin + right)[:same]
-        assert same == 0 or (begin + left)[same - 1 : same] == b"\n"
-
-    def test_that_differ_late_in_long_files_are_found(self):
-        begin = b"0123456789\n" * 300_000
-        assert common_lines(begin + b"a\n", begin + b"b\nc\n") == len(begin)
 
 
 def test_a_file_to_replace_that_the_disk_does_not_give_is_named(path, monkeypatch):

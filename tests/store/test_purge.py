@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -56,3 +57,18 @@ def test_nor_does_it_write_it_again(long_lived: Hive) -> None:
     )
     for path in Path(long_lived.layout.state_dir).glob("hive.sqlite3*"):
         assert SECRET.encode() not in path.read_bytes()
+
+
+def test_what_another_program_overwrites_in_place_is_shown_as_it_is(hive: Hive) -> None:
+    """At the same size, far from the end, and before a write has recorded it."""
+    path = Path(hive.layout.ledger_path("messages"))
+    rows = [("m-0", "once"), *((f"m-{number}", 400 * "x") for number in range(1, 20))]
+    lines = [
+        json.dumps({"id": key, "rev": 1, "from": "ui-engineer", "to": "api", "body": body}) + "\n"
+        for key, body in rows
+    ]
+    path.write_text("".join(lines))
+    assert "once" in bodies(hive)
+    with path.open("r+b") as file:
+        file.write("".join(lines).replace("once", "then").encode())
+    assert {"then", "once"} & {*bodies(hive)} == {"then"}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.services.leases.live import LiveLeases
     from queenbee.services.waiting.queue import Place, Queue
     from queenbee.services.writing.transaction import Transaction
-    from queenbee.store.questions import Records
+    from queenbee.store.memory.recorded import Recorded
 
 
 class Request:
@@ -91,7 +91,7 @@ def checked_ttl_s(ttl_s: int) -> int:
 class LeaseWriter:
     """Writes leases in one transaction."""
 
-    def __init__(self, tx: Transaction, state: Records, live: LiveLeases) -> None:
+    def __init__(self, tx: Transaction, state: Recorded, live: LiveLeases) -> None:
         self.tx = tx
         self.state = state
         self.live = live

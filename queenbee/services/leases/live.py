@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from queenbee.store.questions import Records
+    from queenbee.store.memory.recorded import Recorded
 
 KIND = "reservations"
 ACTIVE: Mapping[str, object] = {"status": "active"}
@@ -31,7 +31,7 @@ class LiveLeases:
         self._verdicts: tuple[str, dict[str, str]] | None = None
 
     def overlapping(
-        self, state: Records, patterns: Iterable[str], now_ms: int
+        self, state: Recorded, patterns: Iterable[str], now_ms: int
     ) -> dict[str, list[Reservation]]:
         """Returns for each pattern the live leases that overlap it; `witness` says where."""
         held = _patterns(state)
@@ -45,7 +45,7 @@ class LiveLeases:
         return overlap(lease.pattern, pattern, fold_case=self.fold_case) or ""
 
     def covering(
-        self, state: Records, paths: Collection[str], now_ms: int
+        self, state: Recorded, paths: Collection[str], now_ms: int
     ) -> dict[str, list[Reservation]]:
         """Returns for each literal path the live leases that cover it, oldest first."""
         patterns = _patterns(state)
@@ -61,7 +61,7 @@ class LiveLeases:
             for path, keys in met.items()
         }
 
-    def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
+    def everything(self, state: Recorded, now_ms: int, *, ended: bool = False) -> list[Reservation]:
         """Returns all live leases, oldest first; with `ended`, all leases ever, with the
         superseded ones marked.
         """
@@ -69,12 +69,12 @@ class LiveLeases:
         found = [leases.as_of(fields, now_ms) for fields in rows]
         return self._judged(state, found) if ended else self._counting(state, found)
 
-    def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
+    def _live(self, state: Recorded, keys: Iterable[str], now_ms: int) -> list[Reservation]:
         found = [leases.as_of(fields, now_ms) for key in keys if (fields := state.get(key))]
         # By age: the files' order differs from clone to clone.
         return sorted(self._counting(state, found), key=lambda lease: lease.age)
 
-    def _counting(self, state: Records, found: list[Reservation]) -> list[Reservation]:
+    def _counting(self, state: Recorded, found: list[Reservation]) -> list[Reservation]:
         """Returns the live ones that have not lost to an older one."""
         live = [lease for lease in found if leases.is_live(lease)]
         return [lease for lease in self._judged(state, live) if leases.is_live(lease)]
@@ -82,7 +82,7 @@ class LiveLeases:
     # Grants made on one machine never exclude each other. So a verdict is only needed for lines
     # from elsewhere, and it is valid until more of them arrive.
 
-    def verdicts(self, state: Records) -> dict[str, str]:
+    def verdicts(self, state: Recorded) -> dict[str, str]:
         """Returns the winner's id for each lease of the hive that lost to an older one."""
         foreign = state.foreign()
         if not foreign:
@@ -109,7 +109,7 @@ class LiveLeases:
             pass
         return None
 
-    def _judged(self, state: Records, found: list[Reservation]) -> list[Reservation]:
+    def _judged(self, state: Recorded, found: list[Reservation]) -> list[Reservation]:
         """Returns the leases, with `superseded_by` set in those that lost to an older one."""
         verdicts = self.verdicts(state) if found else {}
         if not verdicts:
@@ -132,7 +132,7 @@ def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
     return bool(scan_meeting(pattern, [(lease.id, lease.pattern)], fold_case))
 
 
-def _patterns(state: Records) -> list[tuple[str, str]]:
+def _patterns(state: Recorded) -> list[tuple[str, str]]:
     """Returns the active leases, each with its pattern."""
     rows = state.project(("id", "pattern"), ACTIVE)
     return [(str(key), pattern) for key, pattern in rows if isinstance(pattern, str)]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from queenbee.errors import QueenError
     from queenbee.services.droids import Droids
     from queenbee.services.nudges import Nudges
-    from queenbee.store.questions import Records
+    from queenbee.store.memory.recorded import Recorded
 
 _SHOWN = 10
 _NAMED = 3
@@ -58,7 +58,7 @@ class Refusal:
     wait, each for the next and the last for the droid that asks.
     """
 
-    state: Records
+    state: Recorded
     now_ms: int
     asker: leases.Asker
     patterns: Mapping[str, str]

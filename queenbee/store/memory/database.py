@@ -22,6 +22,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    Progress = Callable[[int, int], None]
+    """Called with how much is done, and of how much. The last call of a build says that all is
+    done, even if it failed."""
+
 LINES_VERSION = 1
 """Of the tables that cannot be made anew. A newer one is refused."""
 FOLD_VERSION = 1
@@ -45,7 +49,9 @@ CREATE TABLE ledgers (number INTEGER, path TEXT, kind TEXT, inode INTEGER, offse
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
 """`loose` is the number of the ledger that alone has a line, 0 for a line that is recorded."""
-SPARSE = frozenset({"issue_id", "thread_id", "released_at"})
+_BATCH = 500
+"""Values in one query: old builds of SQLite allow 999 parameters."""
+_SPARSE = frozenset({"issue_id", "thread_id", "released_at"})
 """Columns that most records leave empty: an index has the others only."""
 _MARKS = "CREATE TABLE marks (kind TEXT, id TEXT, name TEXT, PRIMARY KEY (kind, id, name)) "
 _MARKS += "WITHOUT ROWID"
@@ -365,7 +371,7 @@ def index_records(db: sqlite.Connection, kind: str) -> None:
     """Makes the SQL indexes of a kind's records, as far as they are not there."""
     for name, columns in _indexes(kind):
         names = ", ".join(f'"{column}"' for column in columns)
-        where = f' WHERE "{columns[0]}" IS NOT NULL' if columns[0] in SPARSE else ""
+        where = f' WHERE "{columns[0]}" IS NOT NULL' if columns[0] in _SPARSE else ""
         db.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {table_of(kind)} ({names}){where}")
 
 
@@ -382,6 +388,13 @@ def _indexes(kind: str) -> Iterator[tuple[str, Sequence[str]]]:
     for number, columns in enumerate((("end_key",), *kind_of(kind).indexes)):
         name = f"{kind} by {number}".replace('"', '""')
         yield f'"{name}"', columns
+
+
+def batches(them: Sequence[object]) -> Iterator[tuple[str, Sequence[object]]]:
+    """Yields some values at a time, after the question marks that stand for them in a query."""
+    for begin in range(0, len(them), _BATCH):
+        some = them[begin : begin + _BATCH]
+        yield ", ".join("?" * len(some)), some
 
 
 def checked(raw: object, checksum: object) -> bytes:

@@ -15,6 +15,7 @@ from queenbee.store.codec import (
     without_collection,
 )
 from queenbee.store.memory.database import (
+    batches,
     birth,
     checked,
     index_records,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
     Added = list[tuple[str, bytes]]
     """New lines, each with the id of its record; `""` for a migration."""
-
-_BATCH = 500
-"""Ids in one query: old builds of SQLite allow 999 parameters."""
 
 
 class Folding:
@@ -80,24 +78,25 @@ class Folding:
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Removes lines by their `seq`, as if they had never arrived."""
-        ids = set[str]()
-        for some in _batches(numbers):
-            where = f"seq IN ({_marks(some)})"
-            query = f"SELECT id FROM lines WHERE {where}"  # noqa: S608
-            ids.update(str(identifier) for (identifier,) in self._db.execute(query, some))
-            self._db.execute(f"DELETE FROM lines WHERE {where}", some)  # noqa: S608
-        self.fold_anew(ids - {""})
+        ids = self._ids_of(numbers)
+        self._db.executemany("DELETE FROM lines WHERE seq = ?", ((each,) for each in numbers))
+        self.fold_anew(ids)
 
     def number_anew(self, numbers: Sequence[int]) -> None:
         """Has lines arrive once more, after all others, in the order of these numbers."""
         last = self._database.count("seq", len(numbers))
         rows = [*zip(range(last - len(numbers) + 1, last + 1), numbers, strict=True)]
-        ids = set[str]()
-        for some in _batches(numbers):
-            query = f"SELECT id FROM lines WHERE seq IN ({_marks(some)})"  # noqa: S608
-            ids.update(str(identifier) for (identifier,) in self._db.execute(query, some))
+        ids = self._ids_of(numbers)
         self._db.executemany("UPDATE lines SET seq = ? WHERE seq = ?", rows)
-        self.fold_anew(ids - {""})
+        self.fold_anew(ids)
+
+    def _ids_of(self, numbers: Sequence[int]) -> set[str]:
+        """Returns the ids of the records that some lines belong to, by their numbers."""
+        ids = set[str]()
+        for marks, some in batches(numbers):
+            query = f"SELECT id FROM lines WHERE seq IN ({marks})"  # noqa: S608
+            ids.update(str(identifier) for (identifier,) in self._db.execute(query, some))
+        return ids - {""}
 
     def forget_all(self) -> None:
         """Removes every line of the kind, as if none had ever arrived."""
@@ -190,9 +189,9 @@ class Folding:
     def _known(self, ids: Collection[str]) -> Table:
         """Returns a table with the lines that are known of these ids."""
         table = Table(self._kind.aliases)
-        for some in _batches(sorted(ids)):
+        for marks, some in batches(sorted(ids)):
             query = (
-                f"SELECT raw, sum FROM lines WHERE kind = ? AND id IN ({_marks(some)}) "  # noqa: S608
+                f"SELECT raw, sum FROM lines WHERE kind = ? AND id IN ({marks}) "  # noqa: S608
                 "ORDER BY seq"
             )
             for row in self._db.execute(query, (self.kind, *some)):
@@ -242,10 +241,10 @@ class Folding:
         """Adds those of these records that are active grants to the sum of those in effect."""
         if not self._kind.holds:
             return
-        for some in _batches([*ids]):
+        for marks, some in batches([*ids]):
             query = (
                 f'SELECT id, "{self._kind.holds}" FROM {self._table} '  # noqa: S608
-                f"WHERE +status = 'active' AND id IN ({_marks(some)})"
+                f"WHERE +status = 'active' AND id IN ({marks})"
             )
             self._in_effect += sign * sum_of(self._db.execute(query, some))
 
@@ -264,11 +263,3 @@ class Folding:
         self._db.execute("DELETE FROM marks WHERE kind = ? AND id = ?", (self.kind, identifier))
         # Followers read everything again: no row shows the removal.
         self._database.put_meta(f"born {self.kind}", birth())
-
-
-def _batches(them: Sequence[str] | Sequence[int]) -> Iterator[Sequence[str] | Sequence[int]]:
-    return (them[begin : begin + _BATCH] for begin in range(0, len(them), _BATCH))
-
-
-def _marks(some: Sequence[object]) -> str:
-    return ", ".join("?" * len(some))

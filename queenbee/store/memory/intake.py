@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from queenbee.store.files import Appender, Stamp
-    from queenbee.store.memory.database import Database
-    from queenbee.store.questions import Progress
+    from queenbee.store.memory.database import Database, Progress
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _NONE = "[]"

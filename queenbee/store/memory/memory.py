@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
 
-    from queenbee.store.questions import Progress
+    from queenbee.store.memory.database import Progress
 
     Found = TypeVar("Found")
 

@@ -10,7 +10,7 @@ from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
 from queenbee.store.codec import decode, decode_exactly, unpack
 from queenbee.store.memory import sqlite
-from queenbee.store.memory.database import checked, sum_of, table_of
+from queenbee.store.memory.database import batches, checked, sum_of, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields, Line
     from queenbee.store.memory.memory import Memory
-    from queenbee.store.questions import Cursor
+
+    Cursor = tuple[int, int]
+    """How many changes a follower has seen, and of which memory."""
 
 MANY = 6
 """Ids that a part names before it is enough to say that it names too many."""
 _FLAGS = frozenset({"read", "deleted"})
-_BATCH = 500
-"""Ids in one query: old builds of SQLite allow 999 parameters."""
 _LAST = "\U0010ffff"
 """Sorts after whatever may follow in an id."""
 
 
 class Recorded:
-    """The records of one kind, as of the last `refresh`. Implements `store.questions.Records`."""
+    """The folded records of one kind, as of the last `refresh`. Safe for threads."""
 
     def __init__(self, kind: str, memory: Memory) -> None:
         self.kind = kind
@@ -45,18 +45,18 @@ class Recorded:
         """What active grants hold, by their ids."""
 
     def refresh(self) -> None:
+        """Reads what was appended since the last call. Raises `Unreadable`."""
         self._memory.refresh(self.kind)
         self._memory.asked(self._check_grants)
 
-    def close(self) -> None:
-        self._memory.close()
-
     @property
     def unusable(self) -> int:
+        """The number of lines that hold no record."""
         return self._memory.unusable(self.kind)
 
     @property
     def migrations(self) -> list[Fields]:
+        """The ledger's `_migration` lines."""
         query = "SELECT raw FROM lines WHERE kind = ? AND id = '' ORDER BY seq"
         return [decode(raw) for (raw,) in self._ask(query, self.kind) if isinstance(raw, bytes)]
 
@@ -67,27 +67,34 @@ class Recorded:
         return bool(self._ask(query, self.kind))
 
     def foreign(self) -> str:
+        """Returns a text that changes whenever lines arrive that this clone did not write, or ""
+        if there are none. All processes that see the same lines get the same text.
+        """
         arrivals = self._database.number(f"arrivals {self.kind}")
         query = "SELECT count(*), max(seq) FROM lines WHERE kind = ? AND loose != 0"
         [[count, last]] = self._ask(query, self.kind)
         return f"{arrivals} {count} {last}" if count else str(arrivals or "")
 
     def get(self, identifier: str) -> Fields | None:
+        """Returns the folded fields of a record, or None."""
         query = f"SELECT {self._row} FROM {self._table} WHERE r.id = ?"  # noqa: S608
         found = self._fields(query, identifier, grants=lambda: {identifier} & {*self._in_effect})
         return found[0] if found else None
 
     def exact(self, identifier: str) -> Fields | None:
+        """Returns the fields for writing back: long integers keep every digit."""
         table = Table(self._kind.aliases)
         for raw in self._raws(identifier):
             table.add(raw, decode_exactly(raw))
         return table.get(identifier)
 
     def first_line(self, identifier: str) -> bytes | None:
+        """Returns the line that created a record, as the ledger has it."""
         lines = self._lines(identifier)
         return lines[0].raw if lines else None
 
     def history(self, identifier: str) -> list[Fields]:
+        """Returns every line of a record in the order of the fold, each with its `rev`."""
         return [{**line.fields, "rev": line.rev} for line in self._lines(identifier)]
 
     def lines_after(self, number: int) -> list[tuple[int, bytes]]:
@@ -96,24 +103,27 @@ class Recorded:
         rows = self._ask(query, self.kind, number)
         return [(int(str(seq)), raw) for seq, raw in rows if isinstance(raw, bytes)]
 
-    def number_of(self, line: bytes) -> int | None:
-        """Returns the number of a line; None if it never arrived."""
-        identifier = decode(line).get("id")
+    def arrived_after(self, line: bytes) -> list[bytes]:
+        """Returns the recorded lines that arrived after this one, in order; none if it never
+        arrived.
+        """
         query = "SELECT max(seq) FROM lines WHERE kind = ? AND id = ? AND raw = ?"
-        [[number]] = self._ask(query, self.kind, identifier, line)
-        return None if number is None else int(str(number))
+        [[number]] = self._ask(query, self.kind, decode(line).get("id"), line)
+        return [] if number is None else [raw for _, raw in self.lines_after(int(str(number)))]
 
     def lacking(self, lines: Iterable[bytes]) -> list[bytes]:
+        """Returns those of some usable lines that never arrived."""
         found = {line: str(decode(line).get("id", "")) for line in lines}
-        ids, known = sorted({*found.values()}), set[object]()
-        for begin in range(0, len(ids), _BATCH):
-            some = ids[begin : begin + _BATCH]
-            marks = ", ".join("?" * len(some))
+        known = set[object]()
+        for marks, some in batches(sorted({*found.values()})):
             query = f"SELECT raw FROM lines WHERE kind = ? AND id IN ({marks})"  # noqa: S608
             known.update(raw for (raw,) in self._ask(query, self.kind, *some))
         return [line for line in found if line not in known]
 
     def named(self, part: str) -> list[str]:
+        """Returns the ids, sorted and at most six, that end in a part; if there are none, those
+        that begin with it, else those that contain it. Its case only counts if it must.
+        """
         for matching in (self._ending, self._beginning, self._containing):
             for text in spellings(part):
                 if found := matching(text):
@@ -139,6 +149,7 @@ class Recorded:
         return [str(identifier) for (identifier,) in self._ask(query, *values)]
 
     def short_id(self, identifier: str) -> str:
+        """Returns the shortest end of an id that no other id of this kind has."""
         key, keys = end_key(identifier), f"end_key) FROM {self._name} WHERE end_key"
         rows = self._ask(
             f"SELECT max({keys} < ? UNION ALL SELECT min({keys} > ? UNION ALL SELECT * FROM "  # noqa: S608
@@ -159,6 +170,11 @@ class Recorded:
         differs: Mapping[str, object] | None = None,
         lacks: str | None = None,
     ) -> list[Fields]:
+        """Returns the records that are not deleted and have these values, by age.
+
+        A flag that is absent is false. `differs` are values that the records must not have, and
+        `lacks` is a mark (see `Kind.marks`) that they must not have.
+        """
         where, values = self._where({**equals, "deleted": False})
         if since_ms is not None:
             where += " AND created_ms >= ?"
@@ -183,6 +199,7 @@ class Recorded:
         )
 
     def everything(self) -> list[Fields]:
+        """Returns all records, deleted ones included, in no particular order."""
         return self._fields(f"SELECT {self._row} FROM {self._table}")  # noqa: S608
 
     def project(
@@ -190,6 +207,7 @@ class Recorded:
         columns: Sequence[str],
         equals: Mapping[str, object],
     ) -> list[tuple[object, ...]]:
+        """Returns some fields of the records with these values, in no particular order."""
         where, values = self._where(equals)
         if not {"id", *self._kind.columns}.issuperset(columns):
             query = f"SELECT {self._row} FROM {self._table} WHERE {where}"  # noqa: S608
@@ -199,6 +217,7 @@ class Recorded:
         return self._ask(f"SELECT {names} FROM {self._name} AS r WHERE {where}", *values)  # noqa: S608
 
     def distinct(self, column: str) -> set[object]:
+        """Returns the values of a field."""
         assert column in self._kind.columns
         if all(index[0] != column for index in self._kind.indexes):
             rows = self._ask(f'SELECT DISTINCT "{column}" FROM {self._name}')  # noqa: S608
@@ -214,11 +233,15 @@ class Recorded:
         return {value for (value,) in rows}
 
     def greatest(self, column: str) -> str:
+        """Returns the greatest text in a field, or ""."""
         assert column in self._kind.columns
         query = f'SELECT max("{column}") FROM {self._name} WHERE "{column}" IS NOT NULL'  # noqa: S608
         return str(self._ask(query)[0][0] or "")
 
     def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
+        """Returns the ids that changed since a cursor (None: read everything anew), and
+        the next cursor.
+        """
         born = self._database.number(f"born {self.kind}")
         last = self._database.number(f"change {self.kind}")
         if since is None or since[0] != born:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from queenbee.core.fold import Fields
-    from queenbee.store.questions import Records
+    from queenbee.store.memory.recorded import Recorded
 
 _SNIPPET_WORDS = 12
 _MARKS = ("»", "«")
 
 
 def find_text(
-    state: Records,
+    state: Recorded,
     query: str,
     equals: Mapping[str, object],
     *,
@@ -32,7 +32,7 @@ def find_text(
 ) -> list[tuple[str, str]]:
     """Returns (id, snippet) of the records whose text has all words of the query, best first.
 
-    `equals` and `since_ms` filter the records, as in `Records.select`. Raises `InvalidInput` for
+    `equals` and `since_ms` filter the records, as in `Recorded.select`. Raises `InvalidInput` for
     a query without a word.
     """
     words = _words(query) if query.isprintable() or query.isascii() else []
@@ -46,7 +46,7 @@ def find_text(
     return ranked[:limit]
 
 
-def _ranked(state: Records, words: list[str]) -> list[tuple[str, str]]:
+def _ranked(state: Recorded, words: list[str]) -> list[tuple[str, str]]:
     """Returns (id, snippet) of all matches: the best first, and the newest among equals."""
     rows = state.select({}, newest_first=True)
     with closing(sqlite3.connect(":memory:")) as database:
