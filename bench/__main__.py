@@ -50,12 +50,12 @@ COMMANDS = {
     "msg send": ("msg", "send", "droid-2", "hello", "--issue", "qb-7"),
     "show": ("show", "qb-7"),
     "reserve": ("reserve", "src/new.py"),
-    "check": ("check", "src/new.py"),
+    "check": ("reserve", "check", "src/new.py"),
 }
 LEASE_COMMANDS = {
     "reserve": ("reserve", "elsewhere/new.py"),
-    "check, free": ("check", "elsewhere/new.py"),
-    "check, held": ("check", "src/app0/module0.py"),
+    "check, free": ("reserve", "check", "elsewhere/new.py"),
+    "check, held": ("reserve", "check", "src/app0/module0.py"),
 }
 GOALS = {"msg inbox": 1.3, "next": 1.6, "status": 1.6}
 LEASE_GOAL = 1.35

@@ -274,7 +274,7 @@ def act(repo: Path) -> subprocess.Popen[bytes]:
     run("git", "commit", "-qm", "A shop")
     for droid in ("ui-engineer", "api-engineer"):
         run("git", "worktree", "add", "-q", str(repo.parent / droid), "-b", droid)
-        queen(droid, "whoami", "--set", droid)
+        queen(droid, "hive", "whoami", "--set", droid)
     queen("ui-engineer", "claim", "shop-4")
     queen("ui-engineer", "complete", "shop-4", "--no-verify", "--reason", "merged")
     queen("ui-engineer", "claim", "shop-1")

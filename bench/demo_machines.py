@@ -167,10 +167,12 @@ def partition(stage: Stage) -> None:
     heading("The desktop loses its network.")
     stage.pull("desktop")
     stage.queen("bob", "reserve", _MIGRATIONS, "--confirm", code=6)
-    promised(stage.asked("bob", "reserved") == [], "something was granted without the remote")
+    promised(
+        stage.asked("bob", "reserve", "list") == [], "something was granted without the remote"
+    )
     print("\n  It can go on without a confirmation, and everybody there sees that:\n")
     stage.queen("bob", "reserve", _MIGRATIONS, "--local-if-offline")
-    stage.queen("bob", "reserved")
+    stage.queen("bob", "reserve", "list")
     print("\n  The laptop asks the remote, and gets it:\n")
     stage.queen("ada", "reserve", _MIGRATIONS, "--confirm")
 
@@ -182,8 +184,8 @@ def healing(stage: Stage) -> None:
     )
     stage.plug("desktop")
     stage.queen("bob", "sync")
-    stage.queen("bob", "reserved")
-    stage.queen("bob", "check", "db/migrations/1.sql", code=1)
+    stage.queen("bob", "reserve", "list")
+    stage.queen("bob", "reserve", "check", "db/migrations/1.sql", code=1)
 
 
 def third_machine(stage: Stage) -> None:
@@ -196,12 +198,12 @@ def third_machine(stage: Stage) -> None:
     stage.queen("eve", "init")
     stage.queen("eve", "reserve", _MIGRATIONS, "--confirm", code=5)
     print("\n  The laptop gives it back. Its token is no longer good for anything:\n")
-    old = stage.asked("ada", "reserved")[0]["token"]
-    stage.queen("ada", "unreserve", "--all")
+    old = stage.asked("ada", "reserve", "list")[0]["token"]
+    stage.queen("ada", "reserve", "release", "--all")
     stage.queen("ada", "sync")
     stage.queen("eve", "reserve", _MIGRATIONS, "--confirm")
-    stage.queen("eve", "check", "db/migrations/1.sql", "--token", str(old), code=1)
-    new = stage.asked("eve", "reserved")[0]["token"]
+    stage.queen("eve", "reserve", "check", "db/migrations/1.sql", "--token", str(old), code=1)
+    new = stage.asked("eve", "reserve", "list")[0]["token"]
     promised(new > old, "a later grant has a smaller token")
 
 

@@ -28,8 +28,11 @@ COMMANDS = {
     "next": ("next",),
     "show": ("show", "qb-000007"),
     "claim": ("claim", "qb-000005"),
-    "ready": ("ready",),
-    "ready --limit 20": ("ready", "--limit", "20"),
+    "ready": (
+        "issue",
+        "ready",
+    ),
+    "ready --limit 20": ("issue", "ready", "--limit", "20"),
 }
 _GOAL = 1.6
 _AS = ("--as", "droid-1")

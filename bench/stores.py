@@ -39,7 +39,7 @@ def make_hive(folder: str, *, messages: int = 0, leases: int = 0, rotate: bool =
             file.writelines(lease_line(number, rng) for number in range(leases))
     queen(folder, "init")
     if messages and rotate:
-        queen(folder, "rotate")
+        queen(folder, "hive", "rotate")
 
 
 def everything(folder: str, path: str) -> None:

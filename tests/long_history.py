@@ -44,7 +44,7 @@ def write_past(
     _work(quick, clock, 1)
     then()
     _work(quick, clock, 5)
-    quick("rotate", "--older-than", "20h")
+    quick("hive", "rotate", "--older-than", "20h")
     _work(quick, clock, 9)
     _foreign_lines(beads)
     _pulled_segments(beads)

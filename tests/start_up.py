@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 QUEEN = "from queenbee.cli.main import main; main()"
-QUICK = "from queenbee.cli.quick import main; main()"
 COMPLETION = (
     "import os; os.environ.update(_QUEEN_COMPLETE='bash_complete', "
     f"COMP_WORDS='queen show q', COMP_CWORD='2'); {QUEEN}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bead_files import put_bead, ralph_bead
 from hives import write_lines
-from start_up import HOOK, LIBRARY, QUEEN, QUICK, edit_event, loaded
+from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
 
 from queenbee.core.timestamps import format_ms
 
@@ -106,13 +106,17 @@ def test_a_command_loads_nothing_that_it_does_not_use(small: Path, line: str) ->
     assert needless(modules, OF_OTHERS | OF_PYTHON | RARE | COMMANDS[line]) == set()
 
 
-@pytest.mark.parametrize("line", ["ready", "claim qb-1", "msg inbox", "check src/x.py"])
+@pytest.mark.parametrize(
+    "line", ["issue ready", "claim qb-1", "msg inbox", "reserve check src/x.py"]
+)
 def test_beads_in_the_repository_load_nothing_that_runs_them(small: Path, line: str) -> None:
     put_bead(small, ralph_bead("gt-1", "true"))
     modules = loaded(small, QUEEN, *line.split(" "))
     # Whether somebody has seen the commands is asked by a hash of each.
     assert needless(modules, (OF_OTHERS | OF_PYTHON | RARE) - {"hashlib"}) == set()
-    assert ("queenbee.documents.ralph.ralph_bead" in modules) == (line in ("ready", "claim qb-1"))
+    assert ("queenbee.documents.ralph.ralph_bead" in modules) == (
+        line in ("issue ready", "claim qb-1")
+    )
 
 
 def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
@@ -146,15 +150,6 @@ def test_an_edit_beside_many_leases_loads_no_more_than_beside_few(small: Path) -
         assert {"_sqlite3", "queenbee.store.memory.recorded"} <= modules
     spared = OF_HOOKS - OF_SQLITE
     assert needless(modules, OF_OTHERS | OF_PYTHON | OF_CLICK | spared) == set()
-
-
-@pytest.mark.parametrize("line", ["prompt", "prompt --for tmux --ascii"])
-def test_a_prompt_loads_no_command_line(small: Path, line: str) -> None:
-    modules = loaded(small, QUICK, *line.split(" "))
-    assert "queenbee.services.telling.glance" in modules
-    unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | PATTERNS | LEASES | ISSUES | WRITING
-    unused |= {"queenbee.cli.app", "queenbee.checks", "queenbee.documents", "queenbee.workflows"}
-    assert needless(modules, unused | {"queenbee.hook"}) == set()
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse"])

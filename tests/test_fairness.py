@@ -85,10 +85,10 @@ def test_five_waiters_are_served_in_their_order(
     queen("reserve", "a.py", as_="holder")
     droids = [f"droid-{number}" for number in (3, 1, 5, 2, 4)]
     processes = [waiting(droid, "a.py") for droid in droids]
-    queen("unreserve", "a.py", as_="holder")
+    queen("reserve", "release", "a.py", as_="holder")
     for droid, process in zip(droids, processes, strict=True):
         assert served(process)
-        assert queen("unreserve", "a.py", as_=droid).code == 0
+        assert queen("reserve", "release", "a.py", as_=droid).code == 0
     granted = [
         row["droid"] for row in records(beads / "queen_reservations.jsonl") if row["rev"] == 1
     ]
@@ -102,7 +102,7 @@ def test_a_newcomer_that_polls_cannot_overtake(
     queen("reserve", "a.py", as_="holder")
     first = waiting("birch", "src/**", "a.py")
     os.kill(first.pid, signal.SIGSTOP)  # It cannot come to its turn, and still has it.
-    queen("unreserve", "a.py", as_="holder")
+    queen("reserve", "release", "a.py", as_="holder")
     for _ in range(3):
         refused = queen("reserve", "src/x.py", as_="newcomer")
         assert refused.code == 5
@@ -121,7 +121,7 @@ def test_a_waiter_that_dies_holds_nobody_up(
     first, second = waiting("birch", "a.py"), waiting("oak", "a.py")
     first.send_signal(how)
     first.wait(timeout=PATIENCE_S)
-    queen("unreserve", "a.py", as_="holder")
+    queen("reserve", "release", "a.py", as_="holder")
     assert served(second)
     assert list(line.iterdir()) == []
 
@@ -155,7 +155,7 @@ def test_a_wide_pattern_is_not_starved_by_a_stream_of_narrow_ones(
         queen("reserve", f"src/{number}.py", as_=f"narrow-{number}").code for number in (1, 2, 3)
     ]
     assert refused == [5, 5, 5]
-    queen("unreserve", "src/0.py", as_="narrow-0")
+    queen("reserve", "release", "src/0.py", as_="narrow-0")
     assert served(wide)
 
 
@@ -169,5 +169,5 @@ def test_a_circle_of_waiters_is_named_instead_of_waited_for(
     assert refused.code == 5
     assert refused.error["circle"] == ["oak", "birch"]
     assert "birch waits for b.py, which oak holds" in refused.error["message"]
-    queen("unreserve", "b.py", as_="oak")
+    queen("reserve", "release", "b.py", as_="oak")
     assert served(birch)

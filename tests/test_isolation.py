@@ -162,7 +162,7 @@ def test_a_checkout_of_the_library_itself_stays_on_the_path() -> None:
 
 def test_outside_git_the_working_directory_is_kept_out(tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit(99)\n")
-    ran = run(SCRIPTS / "queen", "where", cwd=tmp_path, path=".")
+    ran = run(SCRIPTS / "queen", "hive", "where", cwd=tmp_path, path=".")
     assert ran.returncode != 99, ran
     assert "hive" in ran.stderr + ran.stdout
 
@@ -170,13 +170,8 @@ def test_outside_git_the_working_directory_is_kept_out(tmp_path: Path) -> None:
 def test_the_two_scripts_differ_in_their_last_import_alone() -> None:
     queen, hook = ((SCRIPTS / name).read_text() for name in ("queen", "queen-hook"))
     plain = "from queenbee.hook.main import main  # noqa: E402 - only now\n"
-    choice = (
-        'if sys.argv[1:2] in (["prompt"], ["guard"]):\n'
-        "    from queenbee.cli.quick import main\n"
-        "else:\n"
-        "    from queenbee.cli.main import main\n"
-    )
-    assert hook.replace(plain, choice).split("\n", 6)[6] == queen.split("\n", 6)[6]
+    whole = "from queenbee.cli.main import main\n"
+    assert hook.replace(plain, whole).split("\n", 6)[6] == queen.split("\n", 6)[6]
     assert queen.startswith("#!python\n")
 
 

@@ -183,17 +183,17 @@ def test_what_git_takes_away_from_the_archive_is_there_again(
 def test_the_command_says_what_it_moved(queen: Queen, repo: Path) -> None:
     queen("init")
     queen("msg", "send", "reviewer", "hello", "--new", as_="ui")
-    done = queen("rotate", "--older-than", "0s")
+    done = queen("hive", "rotate", "--older-than", "0s")
     assert done.code == 0
     moved = done.out.splitlines()[1].split()
     assert moved[:3] == ["messages", "1", "1"]
     assert moved[-1] == "queen_messages.1.jsonl"
     assert (repo / ".beads" / "archive" / moved[-1]).exists()
-    assert queen("rotate", "--older-than", "0s", "--json").json[0]["records"] == 0
+    assert queen("hive", "rotate", "--older-than", "0s", "--json").json[0]["records"] == 0
     assert queen("doctor").code == 0
 
 
 def test_a_duration_that_is_none_is_refused(quick: QuickQueen) -> None:
-    refused = quick("rotate", "--older-than", "soon", "--json")
+    refused = quick("hive", "rotate", "--older-than", "soon", "--json")
     assert refused.code == 2
     assert "soon" in refused.error["message"]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from bead_files import put_bead, ralph_bead
 from hives import commit_file, git, write_lines
-from start_up import COMPLETION, HOOK, LIBRARY, QUEEN, QUICK, edit_event, loaded
+from start_up import COMPLETION, HOOK, LIBRARY, QUEEN, edit_event, loaded
 from test_cold_start import COMMANDS
 
 import queenbee
@@ -131,8 +131,7 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
         yield loaded(small, use)
     yield loaded(small, "import queenbee.mcp.server")  # A client gets its first answer from that.
     for line in ("prompt", "prompt --json"):
-        yield loaded(small, QUICK, *line.split(" "))
-    yield loaded(small, QUICK, "guard", "check", "--staged")
+        yield loaded(small, QUEEN, *line.split(" "))
     yield loaded(small, COMPLETION)
     # Help, completion and the search for a mistyped name load the modules of all commands.
     helps = ("--help", "hive --help", "worktree --help", "bead --help", "msg --help")
@@ -148,10 +147,10 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     yield loaded(plain, QUEEN, "next")
     put_bead(small, ralph_bead("gt-1", "true"))
     for line in (
-        "ready",
+        "issue ready",
         "claim qb-1",
         "msg inbox",
-        "check src/x.py",
+        "reserve check src/x.py",
         "show qb-1",
         "complete qb-1",
     ):

@@ -20,9 +20,8 @@ from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
-from queenbee.errors import NoHive, QueenError, Unwritable
+from queenbee.errors import NoHive, Unwritable
 from queenbee.git import let_ask
-from queenbee.store import layout
 from queenbee.store.droids.presence import Beat
 from queenbee.store.whole_files import keep, recall
 from queenbee.version import __version__
@@ -54,9 +53,9 @@ class Answer:
 _LONG = frozenset(("collisions", "doctor", "import", "land", "report", "rotate", "sync"))
 _ASIDE = frozenset(("guard", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
-_SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
 _ALIKE = (("new", "create", "add"), ("remove", "delete", "rm"), ("list", "ls", "inbox", "status"))
 """Words for the same, of which each noun has its own."""
+_SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
 
 
 class Invocation:
@@ -300,8 +299,7 @@ class QueenGroup(click.Group):
     """A group whose commands are imported when called; a mistyped name suggests the nearest.
 
     `sections` maps the heading of each section of the help to its commands, each with its module
-    in `cli.commands`, as does `hidden` without showing them. The names in `moved` and `meant`
-    stand for other commands: the former run, the latter are suggested.
+    in `cli.commands`, as does `hidden` without showing them.
     """
 
     def __init__(
@@ -309,8 +307,6 @@ class QueenGroup(click.Group):
         *args: Any,
         sections: Mapping[str, Mapping[str, str]] | None = None,
         hidden: Mapping[str, str] | None = None,
-        moved: Mapping[str, str] | None = None,
-        meant: Mapping[str, str] | None = None,
         example: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -320,7 +316,6 @@ class QueenGroup(click.Group):
             kwargs["epilog"] = _example(example)
         super().__init__(*args, **kwargs)
         self.sections = sections or {}
-        self.moved, self.meant = moved or {}, meant or {}
         shown = {name: module for each in self.sections.values() for name, module in each.items()}
         self.modules = {**shown, **(hidden or {})}
 
@@ -371,10 +366,6 @@ class QueenGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] in self.moved:
-            new = self.moved[args[0]]
-            _tell_moved(ctx, args[0], new)
-            args = [*new.split(" "), *args[1:]]
         both = " ".join(args[:2])
         if len(args) > 1 and both in self.modules:
             return both, self.get_command(ctx, both), args[2:]
@@ -384,9 +375,6 @@ class QueenGroup(click.Group):
 
     def _similar(self, ctx: click.Context, typed: str) -> list[str]:
         """Returns the commands that the user may have meant: `msg inbox` for `inbox`."""
-        stands_for = {**self.meant, **self.moved}.get(typed.lower())
-        if stands_for is not None:
-            return stands_for.split("|")
         names = self.list_commands(ctx)
         inner = []
         for name in names:
@@ -399,16 +387,7 @@ class QueenGroup(click.Group):
         if found := [name for name in names if name in alike]:
             return found
         close = nearest(typed, names)
-        return inner or ([close] if close else self._elsewhere(ctx, typed))
-
-    def _elsewhere(self, ctx: click.Context, typed: str) -> list[str]:
-        """Returns the commands outside this group that were meant: `doctor` for `hive doctor`."""
-        if ctx.parent is None or not isinstance(root := ctx.parent.command, QueenGroup):
-            return []
-        known = {**root.meant, **root.moved, **{name: name for name in root.modules}}
-        alone = "" if any(typed in each for each in _ALIKE) else known.get(typed, "")
-        found = known.get(f"{self.name} {typed}", alone)
-        return [f"queen {each}" for each in found.split("|") if each]
+        return inner or ([close] if close else [])
 
 
 def _no_command(ctx: click.Context, typed: str, similar: Sequence[str]) -> click.UsageError:
@@ -416,9 +395,7 @@ def _no_command(ctx: click.Context, typed: str, similar: Sequence[str]) -> click
     suggestion = f" Did you mean {close}?" if close else ""
     error = click.UsageError(f"No such command {typed!r}.{suggestion}", ctx)
     if similar:
-        first = similar[0].removeprefix("queen ")
-        where = "queen" if first != similar[0] else ctx.command_path
-        error.hint = f"{where} {first} --help"  # type: ignore[attr-defined]
+        error.hint = f"{ctx.command_path} {similar[0]} --help"  # type: ignore[attr-defined]
     return error
 
 
@@ -453,21 +430,6 @@ def group(
     """
     hidden = dict(each.split(":") for each in more.split())
     return QueenGroup(name, help=help, commands=commands, example=example, hidden=hidden)
-
-
-def _tell_moved(ctx: click.Context, old: str, new: str) -> None:
-    """Says once to a person at a terminal where a command is now; scripts go on as before."""
-    if not (sys.stderr and sys.stderr.isatty()) or ctx.resilient_parsing:
-        return
-    with suppress(QueenError):
-        beads_dir = ctx.ensure_object(Invocation).beads_dir
-        found = layout.discover(layout.working_directory(), os.environ, beads_dir=beads_dir)
-        path = os.path.join(found.state_dir, "moved")
-        told = recall(path)
-        told = told if isinstance(told, list) else []
-        if old not in told:
-            keep(path, [*told, old])
-            aside(f"queen: queen {old} is queen {new} now")
 
 
 def _taught(ctx: click.Context, parameters: list[click.Parameter]) -> list[click.Parameter]:

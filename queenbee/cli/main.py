@@ -52,32 +52,6 @@ _HIDDEN = {
     },
 }
 """What programs run, and what stands in the help of another command."""
-_MOVED = {
-    "ready": "issue ready", "assignments": "issue assignments", "assign": "issue assign",
-    "wait": "issue wait", "unreserve": "reserve release", "renew": "reserve renew",
-    "reserved": "reserve list", "check": "reserve check", "overlap": "reserve overlap",
-    "conflicts": "reserve conflicts", "collisions": "worktree collisions", "nudge": "msg nudge",
-    "notify": "msg notify", "verify": "bead verify", "run": "bead run", "where": "hive where",
-    "whoami": "hive whoami", "history": "hive history",
-    "index": "hive index", "stats": "hive stats", "rotate": "hive rotate", "engine": "hive engine",
-    "delete": "hive delete", "migrate": "hive migrate",
-}  # fmt: skip
-"""Where commands are that had a name of their own until 0.2. They keep it through 1.0."""
-_MEANT = {
-    "done": "complete", "finish": "complete", "finished": "complete", "log": "hive history",
-    "undo": "release", "drop": "release", "stop": "release", "task": "issue", "tasks": "issues",
-    "todo": "issues", "list": "issues", "new": "issue new", "create": "issue new", "mail": "msg",
-    "message": "msg", "lock": "reserve", "unlock": "reserve release", "merge": "land",
-    "commit": "land", "push": "land", "run-team": "start", "team": "start", "spawn": "start",
-    "agents": "start", "name": "hive whoami", "who": "status", "settings": "config",
-    "take": "next", "pick": "next", "begin": "next", "ls": "issues", "ps": "status",
-    "mine": "show", "open": "show", "logs": "start", "ask": "msg send", "abort": "release",
-    "cancel": "release", "pull": "sync", "fetch": "sync", "branch": "worktree",
-    "msg show": "msg read", "msg open": "msg read",
-    "bead new": "plan import|bead schema ralph",
-    "bead create": "plan import|bead schema ralph",
-}  # fmt: skip
-"""What people type who mean a command, or one of two."""
 
 
 _HELP = """Share one repository among coding agents: issues, messages, files, with no server.
@@ -119,8 +93,6 @@ queen = QueenGroup(
     "queen",
     sections=_SECTIONS,
     hidden=_HIDDEN,
-    moved=_MOVED,
-    meant=_MEANT,
     invoke_without_command=True,
     callback=_status_or_help,
     params=[
@@ -236,7 +208,7 @@ def _with_options(hint: str, call: Invocation) -> str:
     )
     if not again:
         return hint
-    names = {name for section in _SECTIONS.values() for name in section} | {*_HIDDEN, *_MOVED}
+    names = {name for section in _SECTIONS.values() for name in section} | {*_HIDDEN}
     known = "|".join(sorted({each.split(" ")[0] for each in names}))
     # What is in quotes is others' text, and no command.
     parts = re.split(r"('(?:[^']|'\\'')*'|“[^”]*”)", hint)

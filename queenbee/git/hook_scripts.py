@@ -93,11 +93,6 @@ if [ -x "$python" ]; then
     "$python" -E -P -X utf8 -c '
 import sys
 try:
-    try:
-        from queenbee.cli.quick import attempt
-        attempt()
-    except ImportError:
-        pass
     from queenbee.cli.main import main
 except BaseException:
     sys.exit(97)

@@ -107,7 +107,7 @@ def test_with_what_setup_writes_an_agent_in_the_sandbox_uses_the_hive(
     ):
         ran = sandboxed(worktree, *COMMAND, *command)
         assert ran.returncode == 0, ran.stderr
-    assert "codex-1" in queen("assignments", "--status", "all").out
+    assert "codex-1" in queen("issue", "assignments", "--status", "all").out
     assert "hello" in queen("msg", "read", as_="reviewer").out
 
 
@@ -122,7 +122,7 @@ def test_the_hook_reserves_in_the_sandbox(
     script = f"echo '{event}' | {sys.executable} -P -m queenbee.hook.main"
     ran = sandboxed(worktree, "sh", "-c", script)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert [lease["pattern"] for lease in queen("reserved", "--json").json] == ["a.py"]
+    assert [lease["pattern"] for lease in queen("reserve", "list", "--json").json] == ["a.py"]
 
 
 def test_in_the_main_worktree_the_state_can_be_beside_the_ledgers(

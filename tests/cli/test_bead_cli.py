@@ -126,15 +126,15 @@ class TestFailures:
         self, quick: QuickQueen, repo: Path
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "seq 1 9; echo broken >&2; false"))
-        shown = quick("verify", "gt-1", as_="ui").out
+        shown = quick("bead", "verify", "gt-1", as_="ui").out
         assert shown.splitlines()[1:6] == [f"            {n}" for n in (6, 7, 8, 9, "broken")]
-        assert quick("verify", "gt-1", as_="ui").out.count("exit code 1") == 1
+        assert quick("bead", "verify", "gt-1", as_="ui").out.count("exit code 1") == 1
 
     def test_a_dry_run_shows_what_a_failure_does(self, quick: QuickQueen, repo: Path) -> None:
         bead = ralph_bead("gt-1", "true", "false")
         bead["dod"]["verifiers"][0]["on_failure"] = "continue"
         put_bead(repo, bead)
-        one, two = quick("verify", "gt-1", "--dry-run").out.splitlines()
+        one, two = quick("bead", "verify", "gt-1", "--dry-run").out.splitlines()
         assert one.endswith("on failure: continue")
         assert two.endswith("on failure: stop")
 
@@ -142,7 +142,7 @@ class TestFailures:
         bead = ralph_bead("gt-1", '[[ "$BASH_VERSION" ]]')
         bead["dod"]["verifiers"][0]["shell"] = "bash"
         path = put_bead(repo, bead)
-        assert quick("verify", "gt-1", as_="ui").code == 0
+        assert quick("bead", "verify", "gt-1", as_="ui").code == 0
         bead["dod"]["verifiers"][0]["shell"] = "fish"
         path.write_text(json.dumps(bead))
         refused = quick("bead", "validate", str(path))
@@ -152,7 +152,7 @@ class TestFailures:
 class TestSprintBeads:
     def test_verify_says_that_it_is_a_sprint_bead(self, quick: QuickQueen, tracker: Path) -> None:
         write_lines(tracker, sprint_row("bd-1"))
-        refused = quick("verify", "bd-1", as_="ui")
+        refused = quick("bead", "verify", "bd-1", as_="ui")
         assert refused.code == 2
         assert "bd-1 is a sprint bead and has no checks" in refused.err
 
@@ -476,7 +476,7 @@ class TestRecord:
         another = json.dumps({**ATTEMPT, "session_id": "s-2"})
         refused = quick("bead", "record", "dev", "bd-1", another, "--json")
         assert (refused.code, refused.error["code"]) == (5, "no_attempt_left")
-        assert quick("ready", "--json").json == []
+        assert quick("issue", "ready", "--json").json == []
         assert quick("bead", "ready", "--json").json == []
         assert quick("bead", "show", "bd-1", "--json").json["waits"] == "it has no attempt left"
 
@@ -489,7 +489,7 @@ class TestRecord:
         assert done.out == "recorded; bd-1: next step: give up, 0 attempts left\n"
         refused = quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT), "--json")
         assert refused.error["message"] == "its result is fatal: bd-1 is not retried"
-        assert quick("ready", "--json").json == []
+        assert quick("issue", "ready", "--json").json == []
         quick("claim", "bd-1", "--anyway", as_="ui")
         assert quick("complete", "bd-1", as_="ui").code == 1
         again = {**result, "fatal": False}
@@ -566,7 +566,7 @@ class TestVerify:
         self, quick: QuickQueen, repo: Path, beads: Path, command: str, code: int, verdict: str
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", f"echo said; {command}"))
-        done = quick("verify", "gt-1", "--json", as_="ui")
+        done = quick("bead", "verify", "gt-1", "--json", as_="ui")
         assert done.code == code
         (kept,) = verifications(beads)
         assert done.json == kept
@@ -582,26 +582,26 @@ class TestVerify:
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "touch made", "rm -rf \x1b[31m made"))
         before = snapshot(beads)
-        done = quick("verify", "gt-1", "--dry-run")
+        done = quick("bead", "verify", "gt-1", "--dry-run")
         assert done.code == 0
         assert "sh -c touch made" in done.out
         assert "\x1b" not in done.out
         assert not (repo / "made").exists()
         assert snapshot(beads) == before
-        assert quick("verify", "gt-1", "--dry-run", "--json").json["dry_run"] is True
+        assert quick("bead", "verify", "gt-1", "--dry-run", "--json").json["dry_run"] is True
 
     def test_checks_run_at_the_top_of_the_tree_from_any_folder(
         self, quick: QuickQueen, repo: Path
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "pwd > where"))
         (repo / "deep" / "er").mkdir(parents=True)
-        assert quick("verify", "gt-1", cwd=repo / "deep" / "er").code == 0
+        assert quick("bead", "verify", "gt-1", cwd=repo / "deep" / "er").code == 0
         assert (repo / "where").read_text() == f"{repo}\n"
 
     def test_a_file_from_elsewhere_can_be_verified(self, quick: QuickQueen, tmp_path: Path) -> None:
         path = tmp_path / "my-bead.json"
         path.write_text(json.dumps(ralph_bead("mine", "true")))
-        done = quick("verify", str(path), "--json")
+        done = quick("bead", "verify", str(path), "--json")
         assert (done.code, done.json["subject_id"]) == (0, "mine")
 
     @pytest.mark.parametrize(
@@ -616,7 +616,7 @@ class TestVerify:
         self, quick: QuickQueen, repo: Path, bead: dict[str, Any], code: int, said: str
     ) -> None:
         put_bead(repo, bead)
-        refused = quick("verify", "gt-1", "--json")
+        refused = quick("bead", "verify", "gt-1", "--json")
         assert refused.code == code
         assert said in refused.error["message"]
 
@@ -625,12 +625,12 @@ class TestVerify:
         self, quick: QuickQueen, repo: Path, name: str
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
-        assert quick("verify", name).code == 4
+        assert quick("bead", "verify", name).code == 4
 
     def test_an_issue_without_checks_is_refused(self, quick: QuickQueen, tracker: Path) -> None:
         write_lines(tracker, {"id": "qb-1", "title": "x"}, sprint_row())
         for name in ("qb-1", "bd-1"):
-            refused = quick("verify", name, "--json")
+            refused = quick("bead", "verify", name, "--json")
             assert refused.code == 2
             assert f"/.beads/active/{name}.json;" in refused.error["hint"]
 
@@ -643,7 +643,7 @@ class TestVerify:
             {"name": "key", "command": "true", "expect": {"stdout_contains": secret}}
         ]
         path = put_bead(repo, bead)
-        assert quick("verify", "gt-1").code == 1
+        assert quick("bead", "verify", "gt-1").code == 1
         assert secret not in (beads / "queen_verifications.jsonl").read_text()
         meta = json.loads(path.read_text())["ralph_meta"]
         assert secret not in json.dumps(meta)
@@ -656,7 +656,7 @@ class TestVerify:
         loop = "trap '' TERM; (trap '' TERM; yes) & yes"
         bead["dod"]["verifiers"] = [{"name": "loop", "command": loop, "timeout_seconds": 1}]
         put_bead(repo, bead)
-        assert quick("verify", "gt-1").code == 1
+        assert quick("bead", "verify", "gt-1").code == 1
         (kept,) = verifications(beads)
         assert kept["results"][0]["reason"] == "timed out after 1 s"
         assert (beads / kept["results"][0]["evidence"]).stat().st_size < 2 * 1024 * 1024 + 4096
@@ -666,7 +666,7 @@ class TestVerify:
     ) -> None:
         os.mkfifo(repo / "begun")
         put_bead(repo, ralph_bead("gt-1", "echo yes > begun; sleep 60", "true"))
-        process = queen.start("verify", "gt-1", as_="ui")
+        process = queen.start("bead", "verify", "gt-1", as_="ui")
         # Opening waits until the check has opened the other end: it runs by then.
         assert (repo / "begun").read_text() == "yes\n"
         process.send_signal(signal.SIGINT)
@@ -684,7 +684,7 @@ class TestRun:
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "grep -q hello greeting"))
         agent = 'test "$QUEEN_ATTEMPT" = 1 || echo hello > greeting'
-        done = quick("run", "gt-1", "--agent-cmd", agent, "--json", as_="ui")
+        done = quick("bead", "run", "gt-1", "--agent-cmd", agent, "--json", as_="ui")
         assert (done.code, done.json["status"], done.json["attempts"]) == (0, "completed", 2)
         assert (beads / "completed" / "gt-1.json").exists()
         assert not (beads / "active" / "gt-1.json").exists()
@@ -694,12 +694,12 @@ class TestRun:
         self, quick: QuickQueen, repo: Path
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
-        quick("assign", "gt-1", "ui", as_="lead")
+        quick("issue", "assign", "gt-1", "ui", as_="lead")
         quick("reserve", "src/**", "--issue", "gt-1", as_="ui")
-        assert quick("run", "gt-1", "--agent-cmd", "true", as_="ui").code == 0
-        (ended,) = quick("assignments", "--status", "completed", "--json").json
+        assert quick("bead", "run", "gt-1", "--agent-cmd", "true", as_="ui").code == 0
+        (ended,) = quick("issue", "assignments", "--status", "completed", "--json").json
         assert (ended["droid"], ended["reason"]) == ("ui", "verified in attempt 1")
-        assert quick("reserved", "--json").json == []
+        assert quick("reserve", "list", "--json").json == []
         (mail,) = quick("msg", "inbox", "--json", as_="lead").json
         assert mail["subject"] == "[gt-1] Completed"
 
@@ -709,36 +709,38 @@ class TestRun:
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "test -e made"))
         complete = " ".join(f"'{word}'" for word in (*COMMAND, "complete", "gt-1"))
-        done = queen("run", "gt-1", "--agent-cmd", f"touch made; {complete}", "--json", as_="ui")
+        done = queen(
+            "bead", "run", "gt-1", "--agent-cmd", f"touch made; {complete}", "--json", as_="ui"
+        )
         assert (done.code, done.json["status"]) == (0, "completed")
         assert (beads / "completed" / "gt-1.json").exists()
-        (ended,) = queen("assignments", "--status", "all", "--json").json
+        (ended,) = queen("issue", "assignments", "--status", "all", "--json").json
         assert (ended["status"], ended["reason"]) == ("completed", "verified: 1 check passed")
 
     def test_a_bead_that_another_droid_has_is_not_run(self, quick: QuickQueen, repo: Path) -> None:
         path = put_bead(repo, ralph_bead("gt-1", "true"))
         before = path.read_bytes()
         quick("claim", "gt-1", as_="other")
-        refused = quick("run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
+        refused = quick("bead", "run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
         assert (refused.code, refused.error["code"]) == (5, "taken")
         assert path.read_bytes() == before
         assert not (repo / "made").exists()
 
     def test_a_bead_that_fails_stays_assigned(self, quick: QuickQueen, repo: Path) -> None:
         path = put_bead(repo, ralph_bead("gt-1", "false", constraints={"max_iterations": 2}))
-        done = quick("run", "gt-1", "--agent-cmd", "true", "--json", as_="ui")
+        done = quick("bead", "run", "gt-1", "--agent-cmd", "true", "--json", as_="ui")
         assert (done.code, done.json["status"], done.json["why"]) == (
             1, "failed", "max_iterations",
         )  # fmt: skip
         assert json.loads(path.read_text())["status"] == "failed"
-        assert [one["droid"] for one in quick("assignments", "--json").json] == ["ui"]
+        assert [one["droid"] for one in quick("issue", "assignments", "--json").json] == ["ui"]
 
     def test_a_blocked_bead_is_neither_run_nor_claimed(self, quick: QuickQueen, repo: Path) -> None:
         path = put_bead(repo, ralph_bead("gt-1", "true", depends_on=["gt-0"]))
-        done = quick("run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
+        done = quick("bead", "run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
         assert (done.code, done.json["status"]) == (1, "blocked")
         assert json.loads(path.read_text())["status"] == "blocked"
-        assert quick("assignments", "--json").json == []
+        assert quick("issue", "assignments", "--json").json == []
         assert not (repo / "made").exists()
 
     def test_a_bead_behind_a_gate_is_ready_when_the_gate_has_passed(
@@ -748,10 +750,10 @@ class TestRun:
         gate = ("-w", "wf", "-p", "p1")
         quick("gate", "new", *gate)
         quick("gate", "add-rule", *gate, "--test", "true")
-        assert quick("run", "gt-1", "--agent-cmd", "true", as_="ui").code == 1
-        assert quick("ready", "--json").json == []
+        assert quick("bead", "run", "gt-1", "--agent-cmd", "true", as_="ui").code == 1
+        assert quick("issue", "ready", "--json").json == []
         assert quick("gate", "run", *gate).code == 0
-        assert [one["id"] for one in quick("ready", "--json").json] == ["gt-1"]
+        assert [one["id"] for one in quick("issue", "ready", "--json").json] == ["gt-1"]
 
     @pytest.mark.slow
     def test_a_second_loop_over_one_bead_is_refused(
@@ -761,33 +763,36 @@ class TestRun:
         os.mkfifo(repo / "go")
         put_bead(repo, ralph_bead("gt-1", "true"))
         agent = "echo yes > begun; cat go"
-        first = queen.start("run", "gt-1", "--agent-cmd", agent, as_="ui")
+        first = queen.start("bead", "run", "gt-1", "--agent-cmd", agent, as_="ui")
         assert (repo / "begun").read_text() == "yes\n"
-        second = queen("run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
+        second = queen("bead", "run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
         assert (second.code, second.error["code"]) == (6, "busy")
         assert second.error["message"] == f"gt-1 is being run by ui (process {first.pid})"
         (repo / "go").write_text("on\n")
         first.communicate(timeout=30)
         assert (first.returncode, (repo / "made").exists()) == (0, False)
-        third = queen("run", "gt-1", "--agent-cmd", "true", as_="ui")
+        third = queen("bead", "run", "gt-1", "--agent-cmd", "true", as_="ui")
         assert third.code == 5
 
     def test_an_actor_is_required(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
-        assert quick("run", "gt-1", "--agent-cmd", "true", "--json").error["code"] == "no_actor"
+        assert (
+            quick("bead", "run", "gt-1", "--agent-cmd", "true", "--json").error["code"]
+            == "no_actor"
+        )
 
     def test_a_bead_file_outside_the_hive_is_not_claimed(
         self, quick: QuickQueen, tmp_path: Path
     ) -> None:
         path = tmp_path / "my-bead.json"
         path.write_text(json.dumps(ralph_bead("mine", "true")))
-        assert quick("run", str(path), "--agent-cmd", "true").code == 0
+        assert quick("bead", "run", str(path), "--agent-cmd", "true").code == 0
         assert json.loads(path.read_text())["status"] == "completed"
-        assert quick("assignments", "--status", "all", "--json").json == []
+        assert quick("issue", "assignments", "--status", "all", "--json").json == []
 
     def test_a_dry_run_shows_the_agent_and_the_checks(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "make test"))
-        done = quick("run", "gt-1", "--agent-cmd", "touch made", "--dry-run")
+        done = quick("bead", "run", "gt-1", "--agent-cmd", "touch made", "--dry-run")
         assert "agent: sh -c touch made" in done.out
         assert "make test" in done.out
         assert not (repo / "made").exists()
@@ -796,12 +801,12 @@ class TestRun:
         self, quick: QuickQueen, tracker: Path
     ) -> None:
         write_lines(tracker, {"id": "qb-1", "title": "x"})
-        assert quick("run", "qb-1", "--agent-cmd", "true", as_="ui").code == 2
-        assert quick("run", "qb-9", "--agent-cmd", "true", as_="ui").code == 4
+        assert quick("bead", "run", "qb-1", "--agent-cmd", "true", as_="ui").code == 2
+        assert quick("bead", "run", "qb-9", "--agent-cmd", "true", as_="ui").code == 4
 
     def test_a_completed_bead_is_not_run_again(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true", status="completed"), ".beads/completed")
-        assert quick("run", "gt-1", "--agent-cmd", "true", as_="ui").code == 5
+        assert quick("bead", "run", "gt-1", "--agent-cmd", "true", as_="ui").code == 5
 
 
 def test_commands_that_show_beads_run_nothing(quick: QuickQueen, repo: Path) -> None:
@@ -817,7 +822,7 @@ def test_commands_that_show_beads_run_nothing(quick: QuickQueen, repo: Path) -> 
     ):  # fmt: skip
         assert quick(*shlex.split(words), as_="ui").code in (0, 1, 2), words
         assert not (repo / "owned").exists(), words
-    assert quick("verify", "gt-1").code == 0
+    assert quick("bead", "verify", "gt-1").code == 0
     assert (repo / "owned").exists()
 
 
@@ -829,7 +834,8 @@ class TestHumanViews:
         put_bead(repo, bead)
         for words in (
             ("bead", "list"), ("bead", "ready"), ("bead", "show", "gt-1"), ("show", "gt-1"),
-            ("verify", "gt-1"), ("verify", "gt-1", "--dry-run"), ("bead", "validate", "gt-1"),
+            ("bead", "verify", "gt-1"), ("bead", "verify", "gt-1", "--dry-run"),
+            ("bead", "validate", "gt-1"),
         ):  # fmt: skip
             done = quick(*words)
             assert "\x1b" not in done.out + done.err, words
@@ -839,7 +845,7 @@ class TestHumanViews:
         self, quick: QuickQueen, repo: Path, beads: Path
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
-        quick("verify", "gt-1", as_="ui")
+        quick("bead", "verify", "gt-1", as_="ui")
         identifier = verifications(beads)[0]["id"]
-        (revision,) = quick("history", identifier, "--json").json
+        (revision,) = quick("hive", "history", identifier, "--json").json
         assert (revision["by"], revision["line"]["verdict"]) == ("ui", "passed")

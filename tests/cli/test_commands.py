@@ -20,8 +20,8 @@ OVERVIEW = {"issue_id", "issue", "blocked_by", "assignments", "reservations", "m
 COMMANDS: list[tuple[str, int, set[str] | list[set[str]]]] = [
     # Command line, exit status, and the keys of the one object, or of each in the array.
     ("init", 0, {"beads_dir", "made"}),
-    ("where", 0, {"beads_dir", "state_dir", "tree", "worktree", "actor", "how"}),
-    ("whoami", 0, {"droid", "from"}),
+    ("hive", "where", 0, {"beads_dir", "state_dir", "tree", "worktree", "actor", "how"}),
+    ("hive", "whoami", 0, {"droid", "from"}),
     ("whoami --set ui-engineer", 0, {"droid", "from"}),
     ("version", 0, {"version"}),
     ("completion bash", 0, {"script"}),
@@ -52,7 +52,7 @@ COMMANDS: list[tuple[str, int, set[str] | list[set[str]]]] = [
     ("claim qb-1", 0, ASSIGNMENT),
     ("release qb-1 --reason later", 0, ASSIGNMENT | {"reason"}),
     ("complete qb-1", 0, ASSIGNMENT),
-    ("assignments", 0, [ASSIGNMENT]),
+    ("issue", "assignments", 0, [ASSIGNMENT]),
     ("assignments --droid reviewer --issue qb-2 --status all", 0, [ASSIGNMENT]),
     ("assignments --status completed", 0, []),
     ("reserve docs/** README.md --shared --ttl 1h30m --issue qb-1 --reason r", 0, [LEASE]),
@@ -61,21 +61,21 @@ COMMANDS: list[tuple[str, int, set[str] | list[set[str]]]] = [
     ("unreserve src/ui/**", 0, [LEASE | {"released_at"}]),
     ("unreserve --id {lease}", 0, [LEASE]),
     ("unreserve --all", 0, [LEASE]),
-    ("renew", 0, [LEASE]),
+    ("reserve", "renew", 0, [LEASE]),
     ("renew src/ui/** --ttl 4h", 0, [LEASE]),
     ("renew --all", 0, [LEASE]),
-    ("reserved", 0, [LEASE]),
+    ("reserve", "list", 0, [LEASE]),
     ("reserved --droid reviewer --all", 0, [LEASE]),
     ("reserved --path src/api/x.py", 0, [LEASE]),
     ("check src/ui/x.tsx other.py", 0, [STATUS]),
     ("check src/api/x.py other.py", 1, [STATUS]),
     ("overlap src/*/a.py src/b/*.py", 0, {"a", "b", "overlap", "witness"}),
     ("overlap *.md docs/a.md", 1, {"a", "b", "overlap", "witness"}),
-    ("conflicts", 0, []),
+    ("reserve", "conflicts", 0, []),
     ("issues", 0, [ISSUE]),
     ("issues --status closed", 0, [ISSUE]),
     ("show qb-1", 0, OVERVIEW),
-    ("ready", 0, [ISSUE]),
+    ("issue", "ready", 0, [ISSUE]),
     ("doctor", 1, [{"code", "file", "line", "message", "hint", "severity", "fixed"}]),
     ("doctor --fix", 0, [{"code", "file", "line", "message", "hint", "severity", "fixed"}]),
     ("history {mine}", 0, [{"rev", "at", "by", "changes", "line"}]),
@@ -149,7 +149,9 @@ def test_the_actor_is_accepted_before_and_after_the_command(busy: QuickQueen, wh
 
 
 def test_the_actor_of_the_command_line_outranks_the_environment(busy: QuickQueen) -> None:
-    assert busy("whoami", "--as", "tester", "--json", as_="reviewer").json["droid"] == "tester"
+    assert (
+        busy("hive", "whoami", "--as", "tester", "--json", as_="reviewer").json["droid"] == "tester"
+    )
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
@@ -157,7 +159,7 @@ def test_the_hive_is_accepted_before_and_after_the_command(
     busy: QuickQueen, repo: Path, tmp_path: Path, where: str
 ) -> None:
     named = ("--beads-dir", str(repo / ".beads"))
-    command = ("reserved", "--json")
+    command = ("reserve", "list", "--json")
     ran = busy(*([*named, *command] if where == "before" else [*command, *named]), cwd=tmp_path)
     assert len(ran.json) == 2
 
@@ -167,8 +169,10 @@ def test_an_expired_lease_is_shown_as_expired_though_its_line_says_active(
 ) -> None:
     quick("reserve", "short.py", "--ttl", "1s", as_="tester")
     frozen.advance(1)
-    assert [each["status"] for each in quick("reserved", "--all", "--json").json] == ["expired"]
-    assert quick("reserved", "--json").json == []
+    assert [each["status"] for each in quick("reserve", "list", "--all", "--json").json] == [
+        "expired"
+    ]
+    assert quick("reserve", "list", "--json").json == []
 
 
 def test_since_takes_a_duration_or_a_timestamp(quick: QuickQueen, frozen: Clock) -> None:
@@ -207,23 +211,23 @@ def test_the_inbox_says_what_is_new_and_how_urgent(quick: QuickQueen, frozen: Cl
 
 
 def test_an_overlap_is_shown_with_a_path_that_both_patterns_cover(quick: QuickQueen) -> None:
-    yes = quick("overlap", "./src/*/a.py", "src/b/*.py", "--json").json
+    yes = quick("reserve", "overlap", "./src/*/a.py", "src/b/*.py", "--json").json
     assert (yes["a"], yes["b"]) == ("src/*/a.py", "src/b/*.py")
     assert (yes["overlap"], yes["witness"]) == (True, "src/b/a.py")
-    no = quick("overlap", "*.md", "docs/a.md", "--json").json
+    no = quick("reserve", "overlap", "*.md", "docs/a.md", "--json").json
     assert (no["overlap"], no["witness"]) == (False, None)
-    assert quick("overlap", "src/*/a.py", "src/b/*.py").out == "both cover src/b/a.py\n"
+    assert quick("reserve", "overlap", "src/*/a.py", "src/b/*.py").out == "both cover src/b/a.py\n"
 
 
 def test_a_check_names_the_holder_and_the_time_left(quick: QuickQueen, frozen: Clock) -> None:
     quick("reserve", "src/*", "--issue", "qb-1", "--reason", "Button", as_="a")
     frozen.advance(600)
-    assert quick("check", "src/x", "y", as_="b").out.splitlines() == [
+    assert quick("reserve", "check", "src/x", "y", as_="b").out.splitlines() == [
         "held  src/x",
         "      by a: src/* for qb-1 (Button), 1h 50m left",
         "free  y",
     ]
-    assert quick("check", "src/x", as_="a").out == "mine  src/x\n"
+    assert quick("reserve", "check", "src/x", as_="a").out == "mine  src/x\n"
 
 
 def test_a_listing_says_what_is_left_of_a_lease_or_how_it_ended(
@@ -231,9 +235,9 @@ def test_a_listing_says_what_is_left_of_a_lease_or_how_it_ended(
 ) -> None:
     quick("reserve", "a*", "--ttl", "5m", as_="a")
     quick("reserve", "b*", "--shared", as_="a")
-    quick("unreserve", "b*", as_="a")
+    quick("reserve", "release", "b*", as_="a")
     frozen.advance(60)
-    _, *rows = quick("reserved", "--all").out.splitlines()
+    _, *rows = quick("reserve", "list", "--all").out.splitlines()
     assert [" ".join(row.split()[:-1]) for row in sorted(rows)] == [
         "a* a 1m ago exclusive 4m",
         "b* a shared released",
@@ -243,9 +247,9 @@ def test_a_listing_says_what_is_left_of_a_lease_or_how_it_ended(
 def test_several_are_released_and_renewed_by_id(quick: QuickQueen) -> None:
     leases = quick("reserve", "a*", "b*", "c*", "--json", as_="a").json
     ids = [word for lease in leases[:2] for word in ("--id", lease["id"])]
-    assert len(quick("renew", *ids, "--ttl", "4h", "--json", as_="a").json) == 2
-    assert len(quick("unreserve", *ids, "--json", as_="a").json) == 2
-    assert [each["pattern"] for each in quick("reserved", "--json").json] == ["c*"]
+    assert len(quick("reserve", "renew", *ids, "--ttl", "4h", "--json", as_="a").json) == 2
+    assert len(quick("reserve", "release", *ids, "--json", as_="a").json) == 2
+    assert [each["pattern"] for each in quick("reserve", "list", "--json").json] == ["c*"]
 
 
 def alike(ran: Ran) -> Any:

@@ -21,11 +21,18 @@ pytestmark = pytest.mark.slow
 
 WRITES = (
     ("claim", "--new", "qb-1"),
-    ("assign", "qb-1", "reviewer"),
+    ("issue", "assign", "qb-1", "reviewer"),
     ("reserve", "a.py"),
     ("msg", "send", "reviewer", "x"),
 )
-READS = (("msg", "inbox"), ("assignments",), ("reserved",), ("ready",), ("where",), ("issues",))
+READS = (
+    ("msg", "inbox"),
+    ("issue", "assignments"),
+    ("reserve", "list"),
+    ("issue", "ready"),
+    ("hive", "where"),
+    ("issues",),
+)
 
 
 def _permissions_count(folder: Path) -> bool:
@@ -142,7 +149,7 @@ def test_a_name_that_cannot_be_remembered_is_refused_with_other_ways_to_give_it(
     queen: Queen, repo: Path, denied: Callable[[Path], None]
 ) -> None:
     denied(repo / ".git")
-    refused = queen("whoami", "--set", "tester", "--json", unprivileged=True)
+    refused = queen("hive", "whoami", "--set", "tester", "--json", unprivileged=True)
     assert refused.code == 7
     assert refused.error["hint"] == "set QUEEN_DROID=tester instead"
 
@@ -315,7 +322,7 @@ def test_invalid_settings_stop_every_write_where_they_were_never_good(
 
 
 def test_a_durability_that_does_not_exist_is_refused(quick: QuickQueen) -> None:
-    refused = quick("reserved", "--json", env={"QUEEN_DURABILITY": "perhaps"})
+    refused = quick("reserve", "list", "--json", env={"QUEEN_DURABILITY": "perhaps"})
     assert refused.code == 2
     assert refused.error["hint"] == "set it to synced or buffered"
 
@@ -334,7 +341,14 @@ def test_every_command_works_without_git_installed(
     queen: Queen, quick: QuickQueen, without_git: dict[str, str]
 ) -> None:
     assert queen("reserve", "README.md", as_="ui-engineer", env=without_git).code == 0
-    for arguments in (("init",), *WRITES[:1], *WRITES[2:], *READS, ("doctor",), ("check", "a.py")):
+    for arguments in (
+        ("init",),
+        *WRITES[:1],
+        *WRITES[2:],
+        *READS,
+        ("doctor",),
+        ("reserve", "check", "a.py"),
+    ):
         assert quick(*arguments, as_="ui-engineer", env=without_git).code == 0
 
 
@@ -343,7 +357,14 @@ def test_every_command_works_outside_git(
 ) -> None:
     place = tmp_path / "plain"
     place.mkdir()
-    for arguments in (("init",), *WRITES[:1], *WRITES[2:], *READS, ("doctor",), ("check", "a.py")):
+    for arguments in (
+        ("init",),
+        *WRITES[:1],
+        *WRITES[2:],
+        *READS,
+        ("doctor",),
+        ("reserve", "check", "a.py"),
+    ):
         assert quick(*arguments, as_="ui-engineer", cwd=place, env=without_git).code == 0
     assert (place / ".beads" / ".queenbee" / ".gitignore").read_text() == "*\n"
 
@@ -351,7 +372,7 @@ def test_every_command_works_outside_git(
 def test_without_a_hive_the_command_that_makes_one_is_named(
     quick: QuickQueen, tmp_path: Path
 ) -> None:
-    for arguments in (*WRITES, *READS, ("doctor",), ("history", "qm-1")):
+    for arguments in (*WRITES, *READS, ("doctor",), ("hive", "history", "qm-1")):
         refused = quick(*arguments, "--json", as_="ui-engineer", cwd=tmp_path)
         assert (refused.code, refused.error["code"]) == (4, "no_hive")
         assert refused.error["hint"] == "queen init"
@@ -362,7 +383,7 @@ def test_a_working_directory_that_was_removed_is_refused(queen: Queen, tmp_path:
     gone = tmp_path / "gone"
     gone.mkdir()
     program = f"cd {gone} && rmdir {gone} && exec {sys.executable} -c "
-    program += "'from queenbee.cli.main import main; main()' reserved --json"
+    program += "'from queenbee.cli.main import main; main()' reserve list --json"
     done = subprocess.run(
         ["sh", "-c", program],
         env=queen.environment("x", None),
@@ -380,7 +401,7 @@ def test_a_repository_may_have_unusual_characters_in_its_path(queen: Queen, tmp_
     git(tree, "init", "-q")
     assert queen("init", cwd=tree).code == 0
     assert queen("reserve", "src/*.py", as_="a", cwd=tree).code == 0
-    assert queen("check", "src/x.py", as_="b", cwd=tree).code == 1
+    assert queen("reserve", "check", "src/x.py", as_="b", cwd=tree).code == 1
 
 
 def test_a_lock_that_somebody_holds_is_busy_and_names_the_holder(
@@ -403,7 +424,7 @@ def test_a_lock_that_somebody_holds_is_busy_and_names_the_holder(
         assert process.stdout is not None and process.stdin is not None
         process.stdout.readline()
         refused = queen("claim", "--new", "qb-1", "--json", as_="ui-engineer")
-        assert queen("reserved", as_="ui-engineer").code == 0
+        assert queen("reserve", "list", as_="ui-engineer").code == 0
         process.stdin.close()
     assert (refused.code, refused.error["code"]) == (6, "busy")
     assert f"slow-tool (process {process.pid})" in refused.error["message"]

@@ -151,7 +151,7 @@ def test_a_mistyped_droid_suggests_the_nearest(quick: QuickQueen, repo: Path) ->
     droids.mkdir(parents=True)
     for name in ("ui-engineer", "reviewer"):
         (droids / f"{name}.md").touch()
-    for words in (("msg", "send", "revewer", "x"), ("assign", "qb-1", "revewer")):
+    for words in (("msg", "send", "revewer", "x"), ("issue", "assign", "qb-1", "revewer")):
         refused = quick(*words, "--json", as_="ui-engineer")
         assert (refused.code, refused.error["code"]) == (4, "unknown_droid")
         assert refused.error["hint"] == "did you mean 'reviewer'?"

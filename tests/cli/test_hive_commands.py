@@ -80,7 +80,7 @@ def test_git_sees_only_the_tracked_files_of_a_new_hive(quick: QuickQueen, bare: 
 
 
 def test_where_says_what_was_found_and_why(quick: QuickQueen, repo: Path) -> None:
-    found = quick("where", "--json", as_="ui-engineer").json
+    found = quick("hive", "where", "--json", as_="ui-engineer").json
     assert found["beads_dir"] == str(repo / ".beads")
     assert found["state_dir"] == str(repo / ".git" / "queenbee")
     assert (found["tree"], found["worktree"]) == (str(repo), None)
@@ -93,7 +93,7 @@ def test_where_tells_a_linked_worktree_from_the_main_one(
     quick: QuickQueen, repo: Path, tmp_path: Path
 ) -> None:
     git(repo, "worktree", "add", "-q", str(tmp_path / "feature-ui"))
-    found = quick("where", "--json", cwd=tmp_path / "feature-ui").json
+    found = quick("hive", "where", "--json", cwd=tmp_path / "feature-ui").json
     assert found["beads_dir"] == str(repo / ".beads")
     assert (found["tree"], found["worktree"]) == (str(tmp_path / "feature-ui"), "feature-ui")
     assert found["how"] == [f"a linked worktree shares the .beads/ of the main one ({repo})"]
@@ -103,7 +103,7 @@ def test_where_tells_a_linked_worktree_from_the_main_one(
 def test_where_says_how_a_hive_elsewhere_was_found(quick: QuickQueen, repo: Path, way: str) -> None:
     elsewhere = repo / "tools" / ".beads"
     elsewhere.mkdir(parents=True)
-    arguments, env, why = ("where", "--json"), {}, ""
+    arguments, env, why = ("hive", "where", "--json"), {}, ""
     if way == "option":
         arguments, why = (*arguments, "--beads-dir", "tools/.beads"), "--beads-dir names it"
     elif way == "environment":
@@ -123,7 +123,9 @@ def test_an_assignment_says_in_which_worktree_it_was_claimed(
     claimed = quick("claim", "--new", "qb-1", "--json", as_="a", cwd=tmp_path / "feature-ui").json
     assert claimed["worktree"] == "feature-ui"
     assert "worktree" not in quick("claim", "--new", "qb-2", "--json", as_="a").json
-    given = quick("assign", "qb-3", "b", "--json", as_="a", cwd=tmp_path / "feature-ui").json
+    given = quick(
+        "issue", "assign", "qb-3", "b", "--json", as_="a", cwd=tmp_path / "feature-ui"
+    ).json
     assert "worktree" not in given  # Where another droid works is not for us to guess.
 
 
@@ -134,30 +136,30 @@ def test_a_name_is_remembered_for_one_worktree(
     quick: QuickQueen, repo: Path, tmp_path: Path
 ) -> None:
     git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
-    quick("whoami", "--set", "ui-engineer")
-    quick("whoami", "--set", "reviewer", cwd=tmp_path / "linked")
-    assert quick("whoami", "--json").json["droid"] == "ui-engineer"
-    assert quick("whoami", "--json", cwd=tmp_path / "linked").json["droid"] == "reviewer"
-    assert quick("whoami", "--json", as_="tester").json["droid"] == "tester"
+    quick("hive", "whoami", "--set", "ui-engineer")
+    quick("hive", "whoami", "--set", "reviewer", cwd=tmp_path / "linked")
+    assert quick("hive", "whoami", "--json").json["droid"] == "ui-engineer"
+    assert quick("hive", "whoami", "--json", cwd=tmp_path / "linked").json["droid"] == "reviewer"
+    assert quick("hive", "whoami", "--json", as_="tester").json["droid"] == "tester"
     assert git(repo, "status", "--porcelain") == ""
 
 
 def test_commands_act_under_a_remembered_name(quick: QuickQueen) -> None:
-    quick("whoami", "--set", "ui-engineer")
+    quick("hive", "whoami", "--set", "ui-engineer")
     assert quick("claim", "--new", "qb-1", "--json").json["droid"] == "ui-engineer"
 
 
 def test_an_invalid_remembered_name_can_be_replaced(quick: QuickQueen, repo: Path) -> None:
     (repo / ".git" / "queenbee-droid").write_text("two words\n")
-    assert quick("reserved").code == 2
-    assert quick("whoami", "--set", "ui-engineer").code == 0
-    assert quick("whoami", "--json").json["droid"] == "ui-engineer"
+    assert quick("reserve", "list").code == 2
+    assert quick("hive", "whoami", "--set", "ui-engineer").code == 0
+    assert quick("hive", "whoami", "--json").json["droid"] == "ui-engineer"
 
 
 def test_a_name_that_is_not_listed_is_not_remembered(quick: QuickQueen, repo: Path) -> None:
     (repo / ".factory" / "droids").mkdir(parents=True)
     (repo / ".factory" / "droids" / "reviewer.md").touch()
-    assert quick("whoami", "--set", "ui-engineer").code == 4
+    assert quick("hive", "whoami", "--set", "ui-engineer").code == 4
     assert not (repo / ".git" / "queenbee-droid").exists()
 
 
@@ -185,8 +187,8 @@ def test_the_real_command_does_what_the_quick_one_does(
     copy = tmp_path / "copy"
     shutil.copytree(repo, copy)
     for arguments in (
-        ("reserved", "--json"),
-        ("check", "README.md"),
+        ("reserve", "list", "--json"),
+        ("reserve", "check", "README.md"),
         ("claim", "--new", "two words"),
     ):
         real, fast = queen(*arguments, as_="reviewer"), quick(*arguments, as_="reviewer")
@@ -208,5 +210,5 @@ def test_init_in_a_clone_of_a_hive_that_synchronizes_says_to_fetch_first(
             "next: queen sync  to take in what is on the remote",
             "      queen next  to take an issue",
         ]
-    (Path(quick("where", "--json").json["state_dir"]) / "remote").mkdir(parents=True)
+    (Path(quick("hive", "where", "--json").json["state_dir"]) / "remote").mkdir(parents=True)
     assert "queen sync" not in quick("init").out

@@ -13,8 +13,8 @@ from hives import Queen, QuickQueen, git
 def test_git_ignores_what_is_exported(quick: QuickQueen, repo: Path, beads: Path) -> None:
     (beads / ".gitignore").write_text("*.db")
     quick("msg", "send", "reviewer", "hello", as_="ui-engineer")
-    assert quick("index", "export").code == 0
-    assert quick("index", "export").code == 0
+    assert quick("hive", "index", "export").code == 0
+    assert quick("hive", "index", "export").code == 0
     assert (beads / ".gitignore").read_text() == "*.db\nqueen_*.idx.json\n"
     git(repo, "add", "-A")
     assert "idx.json" not in git(repo, "ls-files")
@@ -24,7 +24,7 @@ def test_git_ignores_what_is_exported(quick: QuickQueen, repo: Path, beads: Path
 def test_watching_exports_again_after_each_change(queen: Queen, beads: Path) -> None:
     queen("msg", "send", "reviewer", "first", as_="ui-engineer")
     exported = beads / "queen_messages.idx.json"
-    watching = queen.start("index", "export", "--watch")
+    watching = queen.start("hive", "index", "export", "--watch")
     try:
         assert watching.stderr is not None
         assert watching.stderr.readline().startswith("wrote ")
@@ -41,4 +41,4 @@ def test_watching_exports_again_after_each_change(queen: Queen, beads: Path) -> 
 
 
 def test_without_a_ledger_it_says_so(quick: QuickQueen) -> None:
-    assert quick("index", "export").out == "No ledgers.\n"
+    assert quick("hive", "index", "export").out == "No ledgers.\n"

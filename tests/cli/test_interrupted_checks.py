@@ -24,10 +24,10 @@ COOPERATIVE = BEGIN + "wait"
 STUBBORN = f"trap '' TERM HUP INT; {BEGIN} while :; do echo again; done"
 GATE = ("-w", "wf", "-p", "p1")
 WORDS = {
-    "verify": ("verify", "gt-1"),
+    "verify": ("bead", "verify", "gt-1"),
     "complete": ("complete", "gt-1"),
-    "run": ("run", "gt-1", "--agent-cmd", "true"),
-    "run-agent": ("run", "gt-1", "--agent-cmd", COOPERATIVE),
+    "run": ("bead", "run", "gt-1", "--agent-cmd", "true"),
+    "run-agent": ("bead", "run", "gt-1", "--agent-cmd", COOPERATIVE),
     "gate": ("gate", "run", *GATE),
 }
 
@@ -75,11 +75,11 @@ def test_the_group_ends_and_the_attempt_is_recorded(
     assert "interrupted" in [one["status"] for one in last_run(beads)["results"]]
     assert (beads / "active" / "gt-1.json").exists()
     assert queen("gate", "check", *GATE).code == 1
-    assert [one["issue_id"] for one in queen("assignments", "--json").json] == ["gt-1"]
+    assert [one["issue_id"] for one in queen("issue", "assignments", "--json").json] == ["gt-1"]
 
 
 def test_the_bead_goes_on_with_its_next_attempt(queen: Queen, place: Path, beads: Path) -> None:
-    process = queen.start("run", "gt-1", "--agent-cmd", "true", as_="ui")
+    process = queen.start("bead", "run", "gt-1", "--agent-cmd", "true", as_="ui")
     assert (place / "begun").read_text() == "yes\n"
     process.terminate()
     assert ended(process) == 130
@@ -87,7 +87,7 @@ def test_the_bead_goes_on_with_its_next_attempt(queen: Queen, place: Path, beads
     left = json.loads(path.read_text())
     assert (left["status"], left["ralph_meta"]["attempt_count"]) == ("in_progress", 1)
     path.write_text(json.dumps({**left, "dod": ralph_bead("gt-1", "true")["dod"]}))
-    done = queen("run", "gt-1", "--agent-cmd", "true", "--json", as_="ui")
+    done = queen("bead", "run", "gt-1", "--agent-cmd", "true", "--json", as_="ui")
     assert (done.json["status"], done.json["attempts"]) == ("completed", 2)
 
 
@@ -106,8 +106,8 @@ def test_a_check_that_ignores_every_signal_is_killed(
 
 
 def test_the_checks_that_a_check_runs_end_with_it(queen: Queen, place: Path, beads: Path) -> None:
-    inner = " ".join(f"'{word}'" for word in (*COMMAND, "verify", "gt-1"))
-    process = queen.start("run", "gt-1", "--agent-cmd", f"{inner}; exit 1", as_="ui")
+    inner = " ".join(f"'{word}'" for word in (*COMMAND, "bead", "verify", "gt-1"))
+    process = queen.start("bead", "run", "gt-1", "--agent-cmd", f"{inner}; exit 1", as_="ui")
     assert (place / "begun").read_text() == "yes\n"
     process.terminate()
     assert ended(process) == 130
@@ -124,7 +124,7 @@ def test_closing_the_terminal_ends_the_check(queen: Queen, place: Path, beads: P
         fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
 
     process = subprocess.Popen(
-        [*COMMAND, "verify", "gt-1"],
+        [*COMMAND, "bead", "verify", "gt-1"],
         cwd=place,
         env=queen.environment("ui", None),
         stdin=theirs,
@@ -143,7 +143,7 @@ def test_closing_the_terminal_ends_the_check(queen: Queen, place: Path, beads: P
 def test_nohup_protects_a_check_from_a_hangup(queen: Queen, repo: Path, beads: Path) -> None:
     put_bead(repo, ralph_bead("gt-1", "kill -HUP $PPID"))
     done = subprocess.run(
-        ["nohup", *COMMAND, "verify", "gt-1"],
+        ["nohup", *COMMAND, "bead", "verify", "gt-1"],
         cwd=repo,
         env=queen.environment("ui", None),
         capture_output=True,

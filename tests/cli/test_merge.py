@@ -12,9 +12,9 @@ pytestmark = pytest.mark.slow
 VIEWS = (
     ("msg", "thread", "qb-1"),
     ("msg", "inbox", "--for", "reviewer"),
-    ("assignments", "--status", "all"),
-    ("reserved", "--all"),
-    ("conflicts",),
+    ("issue", "assignments", "--status", "all"),
+    ("reserve", "list", "--all"),
+    ("reserve", "conflicts"),
 )
 
 
@@ -60,21 +60,25 @@ def test_the_older_grant_wins_everywhere_and_the_other_is_listed(
     quick: QuickQueen, clones: tuple[Path, Path]
 ) -> None:
     for clone in clones:
-        [standing] = quick("assignments", "--json", cwd=clone).json
+        [standing] = quick("issue", "assignments", "--json", cwd=clone).json
         assert standing["droid"] == "ui-engineer"
-        found = quick("conflicts", "--json", cwd=clone)
+        found = quick("reserve", "conflicts", "--json", cwd=clone)
         assert found.code == 1
         assert [(each["stands"]["droid"], each["superseded"]["droid"]) for each in found.json] == [
             ("ui-engineer", "api-engineer")
         ] * 2
-        assert quick("check", "src/a.py", as_="ui-engineer", cwd=clone).code == 0
-        assert quick("check", "src/a.py", as_="api-engineer", cwd=clone).code == 1
+        assert quick("reserve", "check", "src/a.py", as_="ui-engineer", cwd=clone).code == 0
+        assert quick("reserve", "check", "src/a.py", as_="api-engineer", cwd=clone).code == 1
 
 
 def test_a_superseded_grant_is_not_shown_as_active(
     quick: QuickQueen, clones: tuple[Path, Path]
 ) -> None:
-    for view in (("assignments", "--status", "all"), ("reserved", "--all"), ("show", "qb-1")):
+    for view in (
+        ("issue", "assignments", "--status", "all"),
+        ("reserve", "list", "--all"),
+        ("show", "qb-1"),
+    ):
         shown = quick(*view, cwd=clones[0]).out.splitlines()
         lost = [line for line in shown if line.startswith(("qb-1 ", "src/**")) and "api-" in line]
         assert lost
@@ -92,7 +96,7 @@ def test_nobody_has_the_issue_once_the_older_grant_ends(
 ) -> None:
     frozen.advance(60)
     quick("release", "qb-1", as_="ui-engineer", cwd=clones[0])
-    assert quick("assignments", "--json", cwd=clones[0]).json == []
+    assert quick("issue", "assignments", "--json", cwd=clones[0]).json == []
     assert quick("claim", "--new", "qb-1", as_="reviewer", cwd=clones[0]).code == 0
 
 
@@ -101,11 +105,11 @@ def test_the_droid_that_lost_gives_everything_back_in_one_release(
 ) -> None:
     _, theirs = clones
     assert quick("release", "qb-1", as_="api-engineer", cwd=theirs).code == 0
-    assert quick("conflicts", cwd=theirs).code == 0
+    assert quick("reserve", "conflicts", cwd=theirs).code == 0
     assert quick("doctor", cwd=theirs).code == 0
     git(theirs, "add", "-A")
     git(theirs, "commit", "-qm", "released")
     git(tmp_path, "clone", "-q", str(theirs), str(tmp_path / "fresh"))
-    assert quick("conflicts", cwd=tmp_path / "fresh").code == 0
-    [standing] = quick("reserved", "--json", cwd=theirs).json
+    assert quick("reserve", "conflicts", cwd=tmp_path / "fresh").code == 0
+    [standing] = quick("reserve", "list", "--json", cwd=theirs).json
     assert standing["droid"] == "ui-engineer"

@@ -76,7 +76,7 @@ MISTAKES = {
     "an issue of two words": (SHOP, "queen claim 'a b' --as ana", "is not an issue id"),
     "an issue that another has": (
         f"{SHOP} && queen --as bo claim t-1 && {NAME}",
-        "queen assign t-1 ana",
+        "queen issue assign t-1 ana",
         "t-1 is assigned to bo",
     ),
     "an issue twice": (SHOP, "queen issue new First --id t-1 --as ana", "an issue t-1 already"),
@@ -109,7 +109,11 @@ MISTAKES = {
     "releasing what nobody has": (SHOP, "queen release t-1 --as ana", "nobody is assigned"),
     "a worktree that is not there": (SHOP, "queen worktree remove nope", "there is no worktree"),
     "a message that is not there": (f"{SHOP} && {NAME}", "queen msg read 1", "no message '1'"),
-    "waiting in vain": (SHOP, "queen wait --mail --timeout 1s --as ana", "timed out after 1s"),
+    "waiting in vain": (
+        SHOP,
+        "queen issue wait --mail --timeout 1s --as ana",
+        "timed out after 1s",
+    ),
     "an override under another name": (
         f"{SHOP} {WORK}",
         "queen land --no-verify",
@@ -246,9 +250,6 @@ def test_a_dependency_is_confirmed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("bead new", "'queen plan import' or 'queen bead schema ralph'"),
-        ("hive doctor", "'queen doc"),
-        ("issue done", "'queen complete'"),
         ("msg list", "'inbox'"),
         ("gate create", "'new'"),
     ],

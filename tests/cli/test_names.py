@@ -35,8 +35,8 @@ def test_a_name_that_is_left_over_takes_and_ends_nothing(
     assert "QUEEN_DROID says that you are ui, but this worktree is api's" in refused.err
     assert "unset QUEEN_DROID, to be api; or add --as ui" in refused.err
     assert git(repo, "rev-parse", "main") == before
-    assert [each["droid"] for each in quick("assignments", "--json").json] == ["ui"]
-    assert quick("reserved", "--json").json == []
+    assert [each["droid"] for each in quick("issue", "assignments", "--json").json] == ["ui"]
+    assert quick("reserve", "list", "--json").json == []
 
 
 def test_either_way_out_works(quick: QuickQueen, tree: Path) -> None:
@@ -52,15 +52,15 @@ def test_reading_and_talking_go_on(quick: QuickQueen, tree: Path) -> None:
 
 def test_a_tree_that_several_share_has_no_name_of_its_own(quick: QuickQueen, repo: Path) -> None:
     write_lines(repo / ".beads" / "issues.jsonl", {"id": "e-1", "title": "x", "status": "open"})
-    assert quick("whoami", "--set", "ann").code == 0
+    assert quick("hive", "whoami", "--set", "ann").code == 0
     assert quick("next", env=LEFTOVER).code == 0
 
 
 @pytest.mark.parametrize("name", ["you", "me", "I", "all", "everyone", "Nobody"])
 def test_what_means_another_to_each_reader_is_no_name(quick: QuickQueen, name: str) -> None:
     for command in (
-        ("status", "--as", name), ("whoami", "--set", name), ("worktree", "add", name),
-        ("assign", "e-1", name, "--new"),
+        ("status", "--as", name), ("hive", "whoami", "--set", name), ("worktree", "add", name),
+        ("issue", "assign", "e-1", name, "--new"),
     ):  # fmt: skip
         refused = quick(*command, env={} if "--as" in command else {"QUEEN_DROID": "ann"})
         assert (refused.code, "cannot be the name of a droid" in refused.err) == (2, True), refused
@@ -70,13 +70,13 @@ def test_an_issue_goes_to_a_droid_that_is_known_unless_told_otherwise(
     quick: QuickQueen, tree: Path
 ) -> None:
     assert quick("status", as_="bob").code == 0
-    refused = quick("assign", "e-1", "bbo", as_="boss")
+    refused = quick("issue", "assign", "e-1", "bbo", as_="boss")
     assert (refused.code, "did you mean 'bob'?" in refused.err, "--new" in refused.err) == (
         4,
         True,
         True,
     )
-    assert quick("assign", "e-1", "bbo", "--new", as_="boss").code == 0
+    assert quick("issue", "assign", "e-1", "bbo", "--new", as_="boss").code == 0
 
 
 @pytest.mark.parametrize("command", [("claim", "fix-it"), ("worktree", "add", "api", "fix-it")])
@@ -86,7 +86,7 @@ def test_an_issue_that_nobody_described_is_taken_only_when_told(
     refused = quick(*command, as_="api")
     assert refused.code == 4
     assert "queen issue new TITLE --id fix-it" in refused.err
-    assert quick("assignments", "--json").json == []
+    assert quick("issue", "assignments", "--json").json == []
     assert not (repo.parent / "repo-api").exists()
     assert quick(*command, "--new", as_="api").code == 0
     if command[0] == "claim":

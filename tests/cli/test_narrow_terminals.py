@@ -44,15 +44,15 @@ HOSTILE = {
     "evil": EVIL * 3,
 }
 LISTS = (
-    ("assignments",),
-    ("assignments", "--status", "all"),
-    ("assignments", "--status", "completed"),
+    ("issue", "assignments"),
+    ("issue", "assignments", "--status", "all"),
+    ("issue", "assignments", "--status", "completed"),
     ("bead", "list"),
     ("bead", "ready"),
     ("bead", "validate", "gt-1"),
-    ("check", "held.py", "free/" + LONG),
-    ("collisions",),
-    ("conflicts",),
+    ("reserve", "check", "held.py", "free/" + LONG),
+    ("worktree", "collisions"),
+    ("reserve", "conflicts"),
     ("doctor",),
     ("gate", "history", "-w", "wf_1", "-p", "phase_1"),
     ("gate", "status"),
@@ -60,8 +60,8 @@ LISTS = (
     ("gate", "show", "-w", "wf_1", "-p", "phase_1"),
     ("guard", "check", "held.py"),
     ("guard", "status"),
-    ("history", "qm-1"),
-    ("index", "status"),
+    ("hive", "history", "qm-1"),
+    ("hive", "index", "status"),
     ("issues",),
     ("issues", "--all"),
     ("msg", "inbox"),
@@ -72,19 +72,19 @@ LISTS = (
     ("msg", "wait", "--timeout", "1s"),
     ("next",),
     ("next", "--as", "oak"),
-    ("notify", "--once"),
-    ("ready",),
-    ("reserved",),
-    ("reserved", "--all"),
-    ("rotate",),
+    ("msg", "notify", "--once"),
+    ("issue", "ready"),
+    ("reserve", "list"),
+    ("reserve", "list", "--all"),
+    ("hive", "rotate"),
     ("setup", "--check"),
     ("show", "qb-1"),
     ("show", "qb-2"),
-    ("stats",),
+    ("hive", "stats"),
     ("status",),
     ("status", "--as", "oak"),
-    ("verify", "gt-1"),
-    ("wait", "--ready", "--as", "oak"),
+    ("bead", "verify", "gt-1"),
+    ("issue", "wait", "--ready", "--as", "oak"),
     ("worktree", "list"),
 )
 """Every list, and what else prints lines about many things."""
@@ -205,10 +205,10 @@ def test_whatever_the_text_and_the_width(quick: QuickQueen, repo: Path, kind: st
 
 
 def test_programs_get_whole_values(crowded: Path, quick: QuickQueen) -> None:
-    shown = quick("reserved", as_="ui").out
+    shown = quick("reserve", "list", as_="ui").out
     assert "*" not in shown.split("\n")[1][:1]
     assert all(heading in shown for heading in ("MODE", "LEFT", "ISSUE", "REASON"))
-    assert not too_long(quick("reserved", as_="ui", env={"COLUMNS": "50"}).out, 50)
+    assert not too_long(quick("reserve", "list", as_="ui", env={"COLUMNS": "50"}).out, 50)
 
 
 @pytest.fixture
@@ -234,21 +234,25 @@ def test_short_ids_are_last(team: Path, quick: QuickQueen) -> None:
     assert inbox[0].split() == ["WHEN", "FROM", "TO", "ISSUE", "SUBJECT", "ID"]
     identifier = quick("msg", "inbox", "--json", as_="ui").json[0]["id"]
     assert identifier.endswith(inbox[1].split()[-1])
-    for line in (("reserved",), ("msg", "sent"), ("msg", "search", "hello")):
+    for line in (
+        ("reserve", "list"),
+        ("msg", "sent"),
+        ("msg", "search", "hello"),
+    ):
         assert quick(*line, as_="oak").out.splitlines()[0].split()[-1] == "ID", line
 
 
 def test_completed_rows_show_when_they_were_completed(team: Path, quick: QuickQueen) -> None:
     quick("release", "qb-2", as_="oak")
-    for line in (("assignments", "--status", "all"), ("show", "qb-3")):
+    for line in (("issue", "assignments", "--status", "all"), ("show", "qb-3")):
         rows = [row.split("  ") for row in quick(*line, as_="ui").out.splitlines()]
         rows = [[cell.strip() for cell in row if cell.strip()] for row in rows]
         [headings] = [row for row in rows if row[:2] == ["ISSUE", "DROID"]]
         assert headings[2:5] == ["STATUS", "SINCE", "ENDED"]
         [done] = [row for row in rows if row[:3] == ["qb-3", "ui", "completed"]]
         assert re.fullmatch(r"\d+(s|ms|m) ago", done[4]), done
-    assert "ENDED" in quick("assignments", "--status", "completed", as_="ui").out
-    assert "ENDED" not in quick("assignments", as_="ui").out
+    assert "ENDED" in quick("issue", "assignments", "--status", "completed", as_="ui").out
+    assert "ENDED" not in quick("issue", "assignments", as_="ui").out
     assert re.search(r"done +\d+\w+ ago  qb-3  issue 3  by ui", quick("status", as_="ui").out)
 
 
@@ -260,7 +264,7 @@ def test_an_assignment_that_never_ended_has_no_end(quick: QuickQueen, beads: Pat
         {"id": "qa-1", **record, "status": "completed", "updated_at": at},
         {"id": "qa-2", **record, "issue_id": "qb-2", "status": "active", "updated_at": at},
     )
-    shown = quick("assignments", "--status", "all", as_="ui").out.splitlines()
+    shown = quick("issue", "assignments", "--status", "all", as_="ui").out.splitlines()
     end = shown[0].index("ENDED")
     ends = {line.split()[0]: line[end:].split("  ")[0].strip() for line in shown[1:]}
     assert ends["qb-2"] == "" and ends["qb-1"].endswith("ago")
@@ -268,7 +272,11 @@ def test_an_assignment_that_never_ended_has_no_end(quick: QuickQueen, beads: Pat
 
 @pytest.mark.slow
 def test_what_is_yours_is_marked(team: Path) -> None:
-    for line in (("issues",), ("assignments",), ("reserved",)):
+    for line in (
+        ("issues",),
+        ("issue", "assignments"),
+        ("reserve", "list"),
+    ):
         shown = ESCAPES.sub("", on_a_terminal(team, 80, *line)).splitlines()
         marked = [each for each in shown if each.startswith("*  ")]
         assert len(marked) == 1 and ("ui" in marked[0].split()), line
@@ -278,7 +286,11 @@ def test_what_is_yours_is_marked(team: Path) -> None:
 
 
 def test_nothing_is_marked_for_a_program(team: Path, quick: QuickQueen) -> None:
-    for line in (("issues",), ("assignments",), ("reserved",)):
+    for line in (
+        ("issues",),
+        ("issue", "assignments"),
+        ("reserve", "list"),
+    ):
         assert "*  " not in quick(*line, as_="ui").out.replace("docs/**", ""), line
 
 
@@ -287,18 +299,23 @@ def test_a_color_says_what_the_word_says(team: Path) -> None:
     issues = on_a_terminal(team, 80, "issues", "--all")
     for code, word in ((33, "active"), (32, "ready"), (2, "done"), (33, "*")):
         assert f"\x1b[{code}m{word}\x1b[0m" in issues
-    assert "\x1b[31mheld\x1b[0m" in on_a_terminal(team, 80, "check", "src/a.py")
-    assert "\x1b[32mfree\x1b[0m" in on_a_terminal(team, 80, "check", "other")
+    assert "\x1b[31mheld\x1b[0m" in on_a_terminal(team, 80, "reserve", "check", "src/a.py")
+    assert "\x1b[32mfree\x1b[0m" in on_a_terminal(team, 80, "reserve", "check", "other")
     status = on_a_terminal(team, 80, "status")
     assert "\x1b[32mready\x1b[0m" in status and "\x1b[2mdone\x1b[0m" in status
-    ended = on_a_terminal(team, 80, "assignments", "--status", "completed")
+    ended = on_a_terminal(team, 80, "issue", "assignments", "--status", "completed")
     assert "\x1b[2mcompleted\x1b[0m" in ended
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_nobody_gets_color_who_does_not_want_it(team: Path, env: dict[str, str]) -> None:
-    for line in (("issues", "--all"), ("check", "src/a.py"), ("status",), ("reserved",)):
+    for line in (
+        ("issues", "--all"),
+        ("reserve", "check", "src/a.py"),
+        ("status",),
+        ("reserve", "list"),
+    ):
         assert "\x1b" not in on_a_terminal(team, 80, *line, **env)
 
 
@@ -313,7 +330,7 @@ def test_what_is_set_decides_about_color_before_the_terminal_does(
         {"CLICOLOR_FORCE": "1"},
         {"CLICOLOR_FORCE": "1", "CLICOLOR": "0"},
     ):
-        assert red in quick("check", "src/a.py", as_="ui", env=env).out, env
+        assert red in quick("reserve", "check", "src/a.py", as_="ui", env=env).out, env
     for env in (
         {"FORCE_COLOR": "1", "NO_COLOR": "1"},
         {"FORCE_COLOR": "0"},
@@ -321,7 +338,7 @@ def test_what_is_set_decides_about_color_before_the_terminal_does(
         {"CLICOLOR": "1"},
         {"CLICOLOR_FORCE": "0"},
     ):
-        assert "\x1b" not in quick("check", "src/a.py", as_="ui", env=env).out, env
+        assert "\x1b" not in quick("reserve", "check", "src/a.py", as_="ui", env=env).out, env
 
 
 @pytest.mark.slow
@@ -363,7 +380,11 @@ def test_a_pipe_has_no_color(team: Path, quick: QuickQueen, queen: Queen) -> Non
 
 @pytest.mark.slow
 def test_json_is_the_same_on_a_terminal(crowded: Path, queen: Queen) -> None:
-    for line in (("issues",), ("reserved",), ("assignments", "--status", "all")):
+    for line in (
+        ("issues",),
+        ("reserve", "list"),
+        ("issue", "assignments", "--status", "all"),
+    ):
         shown = on_a_terminal(crowded, 50, *line, "--json")
         assert SEEN.sub("", shown) == SEEN.sub("", queen(*line, "--json", as_="ui").out)
 
@@ -382,7 +403,7 @@ def test_those_who_wait_fit_too(
     quick("reserve", "src/a.py", as_="ui")
     want = Want(["src/**", *(f"docs/{LONG[:60]}{n}" for n in range(3))])
     with open_as("birch").queue.register(want, 10**9):
-        shown = quick("reserved", as_="birch", env={"COLUMNS": "50"}).out
+        shown = quick("reserve", "list", as_="birch", env={"COLUMNS": "50"}).out
     assert "WAITING" in shown and too_long(shown, 50) == []
     assert any(line.startswith("*  birch") for line in shown.splitlines())
 
@@ -399,13 +420,13 @@ def test_an_old_encoding_measures_what_it_shows(queen: Queen, beads: Path) -> No
 def test_columns_that_are_no_number_are_ignored(
     frozen: Clock, quick: QuickQueen, team: Path
 ) -> None:
-    whole = quick("reserved", as_="ui").out
+    whole = quick("reserve", "list", as_="ui").out
     for value in ("", "0", "-3", "wide", "٣٠", "9" * 5000):
-        assert quick("reserved", as_="ui", env={"COLUMNS": value}).out == whole, value
+        assert quick("reserve", "list", as_="ui", env={"COLUMNS": value}).out == whole, value
 
 
 def test_a_terminal_of_unknown_width_has_80_columns(crowded: Path) -> None:
-    assert too_long(on_a_terminal(crowded, 0, "reserved", "--all"), 80) == []
+    assert too_long(on_a_terminal(crowded, 0, "reserve", "list", "--all"), 80) == []
 
 
 def test_text_is_cut_before_a_column_is_left_out(

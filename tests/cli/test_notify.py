@@ -47,7 +47,7 @@ def noted(notes: Path) -> list[Any]:
 
 def once(quick: QuickQueen, *arguments: str, as_: str | None = None) -> list[str]:
     """Returns what is told now, without the time."""
-    ran = quick("notify", "--once", *arguments, as_=as_)
+    ran = quick("msg", "notify", "--once", *arguments, as_=as_)
     assert ran.code == 0, ran
     return [line[7:] for line in ran.out.splitlines()]
 
@@ -238,7 +238,7 @@ def test_a_command_gets_the_event_and_never_a_shell(
 def test_a_command_that_cannot_run_is_refused_at_once(
     quick: QuickQueen, beads: Path, command: str
 ) -> None:
-    ran = quick("notify", "--once", "--run", command)
+    ran = quick("msg", "notify", "--once", "--run", command)
     assert (ran.code, ran.out) == (2, "")
     assert "--run" in ran.err
 
@@ -248,12 +248,12 @@ def test_a_command_that_fails_is_reported_and_the_next_one_runs(
 ) -> None:
     for text in ("one", "two"):
         quick("msg", "send", "human", text, as_="amber")
-    ran = quick("notify", "--once", "--run", "sh -c 'exit 3'")
+    ran = quick("msg", "notify", "--once", "--run", "sh -c 'exit 3'")
     assert ran.code == 0 and len(ran.out.splitlines()) == 2
     assert ran.err.count("sh exited with status 3") == 2
     monkeypatch.setattr(calling, "_TIMEOUT_S", 0.1)
     quick("msg", "send", "human", "three", as_="amber")
-    assert "timed out" in quick("notify", "--once", "--run", "sleep 60").err
+    assert "timed out" in quick("msg", "notify", "--once", "--run", "sleep 60").err
 
 
 def test_the_desktop_gets_the_text_as_one_argument_without_markup(
@@ -295,7 +295,7 @@ def test_macos_gets_the_texts_as_arguments_of_a_fixed_script(
 
 def test_json_lists_what_was_told(quick: QuickQueen, beads: Path) -> None:
     quick("msg", "send", "human", "hello", as_="amber")
-    [event] = quick("notify", "--once", "--json").json
+    [event] = quick("msg", "notify", "--once", "--json").json
     assert {key: event[key] for key in ("event", "droid", "text")} == {
         "event": "message",
         "droid": "amber",
@@ -311,7 +311,7 @@ def test_it_tells_while_others_write_until_it_is_stopped(
     queen: Queen, quick: QuickQueen, beads: Path, repo: Path, noting: tuple[str, Path]
 ) -> None:
     command, notes = noting
-    watching = queen.start("notify", "--run", command)
+    watching = queen.start("msg", "notify", "--run", command)
     assert watching.stdout is not None
     try:
         quick("msg", "send", "human", "one", as_="amber")

@@ -177,7 +177,7 @@ class TestImport:
         assert done.code == 0
         assert [one["action"] for one in done.json["changes"]] == ["add"] * 3
         ids = ids_by_sprint(tracker)
-        assert [one["id"] for one in quick("ready", "--json").json] == [ids["1.1"]]
+        assert [one["id"] for one in quick("issue", "ready", "--json").json] == [ids["1.1"]]
         assert quick("bead", "validate", str(tracker), "--strict").code == 0
         assert quick("claim", ids["1.1"], as_="ui").code == 0
 
@@ -394,7 +394,7 @@ def test_the_hint_names_the_file_in_which_checks_are_looked_for(
     tree = tmp_path / "feature"
     git(repo, "worktree", "add", "-q", str(tree))
     bead = ids_by_sprint(tracker)["1.1"]
-    for words in (("verify", bead), ("run", bead, "--agent-cmd", "true")):
+    for words in (("bead", "verify", bead), ("bead", "run", bead, "--agent-cmd", "true")):
         refused = quick(*words, "--json", as_="ui", cwd=tree)
         assert refused.code == 2
         assert f" to {repo}/.beads/active/{bead}.json;" in refused.error["hint"]
@@ -403,7 +403,7 @@ def test_the_hint_names_the_file_in_which_checks_are_looked_for(
 def test_no_ready_issue_and_no_issue_are_reported_differently(
     quick: QuickQueen, beads: Path
 ) -> None:
-    assert quick("ready").out == "No issues are ready.\n"
+    assert quick("issue", "ready").out == "No issues are ready.\n"
     assert quick("issues").out == "No issues.\n"
 
 
@@ -428,11 +428,11 @@ def test_beads_of_other_tools_break_no_command(
         },
     )
     for words in (
-        ("ready",), ("bead", "list"), ("bead", "ready"), ("doctor",), ("issues",),
+        ("issue", "ready",), ("bead", "list"), ("bead", "ready"), ("doctor",), ("issues",),
         ("plan", "import", str(plan), "--dry-run"), ("plan", "annotate", str(plan)),
         *(("show", f"x-{n}") for n in range(1, 6)),
         *(("bead", "show", f"x-{n}") for n in range(1, 6)),
-        *(("verify", f"x-{n}") for n in range(1, 6)),
+        *(("bead", "verify", f"x-{n}") for n in range(1, 6)),
         ("bead", "validate", str(tracker)),
     ):  # fmt: skip
         assert quick(*words).code in (0, 1, 2, 4), words

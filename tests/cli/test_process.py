@@ -64,7 +64,7 @@ def test_an_interrupt_in_the_middle_of_a_command_is_130(
 def test_a_release_ends_the_wait(queen: Queen) -> None:
     queen("reserve", "new.py", as_="ui-engineer")
     waiting = waiter(queen, "reviewer")
-    queen("unreserve", "new.py", as_="ui-engineer")
+    queen("reserve", "release", "new.py", as_="ui-engineer")
     out, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == 0
     assert "new.py   reviewer" in out
@@ -78,7 +78,7 @@ def test_an_expiry_ends_the_wait(queen: Queen) -> None:
 def test_several_waiters_all_get_their_turn(queen: Queen, beads: Path) -> None:
     queen("reserve", "new.py", as_="ui-engineer")
     waiting = [waiter(queen, f"droid-{number}", "--ttl", "1s") for number in range(4)]
-    queen("unreserve", "new.py", as_="ui-engineer")
+    queen("reserve", "release", "new.py", as_="ui-engineer")
     for each in waiting:
         each.communicate(timeout=60)
     assert [each.returncode for each in waiting] == [0] * 4
@@ -170,8 +170,8 @@ LOST = {
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ("verify gt-1", 1),
-        ("verify gt-1 --json", 1),
+        ("bead verify gt-1", 1),
+        ("bead verify gt-1 --json", 1),
         ("reserve README.md", 5),
         ("gate hook -w wf -p p1", 2),
         ("gate check -w wf -p p1", 7),
@@ -184,7 +184,7 @@ def test_a_verdict_does_not_depend_on_who_reads_it(
     put_bead(repo, ralph_bead("gt-1", "true", "touch ran; exit 1"))
     done = piped(queen, f"exec 3> >(true); wait $!; (queen {arguments} {lost}); echo $?")
     assert done.stdout.splitlines()[-1] == str(code)
-    assert (repo / "ran").exists() == arguments.startswith("verify")
+    assert (repo / "ran").exists() == arguments.startswith("bead verify")
     assert "Traceback" not in done.stderr
 
 
@@ -215,7 +215,7 @@ def test_only_a_terminal_that_wants_color_gets_it(
     queen: Queen, quick: QuickQueen, env: dict[str, str], colored: bool
 ) -> None:
     quick("reserve", "README.md", as_="ui-engineer")
-    assert ("\x1b[" in on_terminal(queen, "reserved", env=env)) is colored
+    assert ("\x1b[" in on_terminal(queen, "reserve", "list", env=env)) is colored
 
 
 def test_a_terminal_gets_no_escape_of_a_text(queen: Queen, quick: QuickQueen) -> None:
@@ -227,12 +227,12 @@ def test_a_terminal_gets_no_escape_of_a_text(queen: Queen, quick: QuickQueen) ->
 
 def test_a_pipe_gets_no_color(queen: Queen, quick: QuickQueen) -> None:
     quick("reserve", "README.md", as_="ui-engineer")
-    assert "\x1b" not in queen("reserved", as_="ui-engineer").out
+    assert "\x1b" not in queen("reserve", "list", as_="ui-engineer").out
 
 
 def test_json_is_json_on_a_terminal_too(queen: Queen, quick: QuickQueen) -> None:
     quick("reserve", "README.md", as_="ui-engineer")
-    assert on_terminal(queen, "reserved", "--json", env={}).startswith("[\r\n{")
+    assert on_terminal(queen, "reserve", "list", "--json", env={}).startswith("[\r\n{")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

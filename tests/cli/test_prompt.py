@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee import Hive
-from queenbee.cli import quick_prompt as quick_entry
 from queenbee.core.prompt_line import MOST_UNREAD, TARGETS, Glance, inert, line_of
 from queenbee.core.queue import Want
 from queenbee.store.droids.told import Told
@@ -40,7 +39,7 @@ HOSTILE = (
 def installed(
     cwd: Path, *arguments: str, stdin: str = "", **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the installed command, which takes a way of its own for a prompt."""
+    """Runs the installed command."""
     return subprocess.run(
         [sys.executable, str(SCRIPT), "prompt", *arguments],
         cwd=cwd,
@@ -230,44 +229,7 @@ def test_tmux_runs_and_changes_nothing_of_a_name(
     assert not (repo / "ran").exists()
 
 
-# The way of its own
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        ("--ascii",),
-        ("--for", "bash"),
-        ("--for=tmux", "--ascii"),
-        ("--as", "birch"),
-        ("--as=birch", "--for", "zsh"),
-        ("--beads-dir", ".beads"),
-        ("--json",),
-        ("--help",),
-        ("--for", "nothing"),
-        ("--as", "not a name"),
-        ("--beads-dir", "nowhere"),
-        ("extra",),
-        ("--as",),
-    ],
-)
-def test_the_short_way_answers_as_the_whole_command_line(
-    quick: QuickQueen, repo: Path, beads: Path, arguments: tuple[str, ...]
-) -> None:
-    has(beads, "shop$3", "#4")
-    whole = quick("prompt", *arguments, as_="amber")
-    short = installed(repo, *arguments, QUEEN_DROID="amber")
-    assert (short.returncode, short.stdout, short.stderr) == (whole.code, whole.out, whole.err)
-
-
-def test_the_options_that_it_does_not_know_are_left_to_the_whole_command_line() -> None:
-    for arguments in (["--json"], ["-h"], ["--for"], ["--for", "vim"], ["x"], ["--ascii=1"]):
-        assert quick_entry.read(arguments) is None, arguments
-    asked = quick_entry.read(["--for=zsh", "--ascii", "--as", "a", "--beads-dir", "b"])
-    assert asked is not None
-    assert (asked.target, asked.ascii_only) == ("zsh", True)
-    assert (asked.droid, asked.beads_dir) == ("a", "b")
+# Edges
 
 
 def test_a_hive_that_cannot_be_read_is_an_error(quick: QuickQueen, repo: Path, beads: Path) -> None:
@@ -310,7 +272,7 @@ def test_a_status_line_knows_the_name_of_its_session(
     assert shown(SESSION) == "hive ▸ 0 at work\n"  # Its hook has not run.
     begin(SESSION)
     assert shown(SESSION) == "claude-1b4e28ba ▸ no issue\n"
-    assert quick("whoami", "--set", "amber").code == 0
+    assert quick("hive", "whoami", "--set", "amber").code == 0
     assert shown(SESSION) == "amber ▸ no issue\n"
     other = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
     begin(other)

@@ -23,7 +23,7 @@ def test_the_list_shows_who_waits_for_what(
         open_as("birch").queue.register(Want(["src/**", "docs/**"]), 10**9),
         open_as("oak").queue.register(Want(["docs/x"], exclusive=False), 10**9),
     ):
-        shown, listed = quick("reserved").out, quick("reserved", "--json").json
+        shown, listed = quick("reserve", "list").out, quick("reserve", "list", "--json").json
     lines = [line.split("  ") for line in shown.splitlines()]
     rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
     assert rows[3] == ["WAITING", "FOR", "MODE", "SINCE", "BEHIND"]
@@ -36,8 +36,8 @@ def test_the_list_shows_who_waits_for_what(
 
 def test_nobody_in_the_line_is_not_mentioned(quick: QuickQueen) -> None:
     quick("reserve", "src/a.py", as_="ui")
-    assert "WAITING" not in quick("reserved").out
-    assert "waiters" not in quick("reserved", "--json").json[0]
+    assert "WAITING" not in quick("reserve", "list").out
+    assert "waiters" not in quick("reserve", "list", "--json").json[0]
 
 
 def test_a_refusal_says_ones_place(quick: QuickQueen, open_as: Callable[[str], Hive]) -> None:
@@ -120,12 +120,12 @@ def test_who_is_silent_with_the_last_issue_is_named_wherever_somebody_waits_for_
     assert timed_out.code == 6
     assert f"no issue is ready for you (fern has one, {silent})" in timed_out.err
     assert f"fern: qb-1 Last, {silent}" in quick("status", as_="amber").out
-    nudged = quick("nudge", "fern", as_="amber")
+    nudged = quick("msg", "nudge", "fern", as_="amber")
     assert "queen issue assign qb-1 amber --force" in nudged.out
-    moved = quick("assign", "qb-1", "amber", "--reassign", as_="amber")
+    moved = quick("issue", "assign", "qb-1", "amber", "--reassign", as_="amber")
     assert moved.code == 0
-    [_, ended] = quick("assignments", "--issue", "qb-1", "--status", "all", as_="amber").out.split(
-        "\n"
-    )[:2]
+    [_, ended] = quick(
+        "issue", "assignments", "--issue", "qb-1", "--status", "all", as_="amber"
+    ).out.split("\n")[:2]
     assert ended.split()[:3] == ["qb-1", "fern", "reassigned"]
     assert ended.split()[-1] == "amber"

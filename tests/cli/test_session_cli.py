@@ -191,7 +191,7 @@ class TestStatusAndImport:
         assert states() == {
             "RESEARCH-001": "completed", "DEV-001": "ready", "TEST-001": "waiting",
         }  # fmt: skip
-        assert [one["id"] for one in quick("ready", "--json").json] == [develop]
+        assert [one["id"] for one in quick("issue", "ready", "--json").json] == [develop]
 
     def test_status_counts_tasks_that_only_the_beads_call_completed(
         self, quick: QuickQueen, folder: Path

@@ -114,19 +114,19 @@ def test_bash_completes_commands_and_options(complete: Callable[..., list[str]])
         (("issue", "edit", "qb-1", "--type", "t"), ["task"]),
         (("reserve", "x", "--issue", "qb-"), ["qb-1", "qb-2"]),
         (("reserve", "x", "--ttl", "1"), ["15m", "1h", "1d"]),
-        (("assignments", "--droid", "b"), ["birch"]),
-        (("assignments", "--status", "re"), ["released", "reassigned"]),
+        (("issue", "assignments", "--droid", "b"), ["birch"]),
+        (("issue", "assignments", "--status", "re"), ["released", "reassigned"]),
         (("msg", "send", "bi"), ["birch"]),
         (("--as", "am"), ["amber"]),
-        (("nudge", "h"), ["human"]),
+        (("msg", "nudge", "h"), ["human"]),
         (("setup", "c"), ["claude", "codex", "cursor", "copilot"]),
         (("issues", "--status", ""), ["closed", "open"]),
-        (("check", "x"), ["compopt default"]),
+        (("reserve", "check", "x"), ["compopt default"]),
         (("reserve", "sr"), ["compopt default"]),
-        (("unreserve", ""), ["compopt default"]),
+        (("reserve", "release", ""), ["compopt default"]),
         (("plan", "check", ""), ["compopt default"]),
-        (("where", "--beads-dir", ""), ["compopt dirnames"]),
-        (("whoami", "--set", ""), []),
+        (("hive", "where", "--beads-dir", ""), ["compopt dirnames"]),
+        (("hive", "whoami", "--set", ""), []),
     ],
 )
 def test_bash_completes_what_the_hive_knows(
@@ -143,8 +143,8 @@ def test_ids_are_offered_as_lists_show_them_or_whole(
     assert complete("msg", "read", "qm-") == [message]
     [short] = complete("msg", "read", "")
     assert message.endswith(short) and len(short) == 4
-    lease = quick("reserved", "--json", as_="amber").json[0]["id"]
-    assert complete("unreserve", "--id", "qr") == [lease]
+    lease = quick("reserve", "list", "--json", as_="amber").json[0]["id"]
+    assert complete("reserve", "release", "--id", "qr") == [lease]
     assert complete("msg", "read", "", env={"QUEEN_DROID": "birch"}) == []
 
 
@@ -161,7 +161,7 @@ def test_completing_changes_nothing_and_tells_nobody(
     before = snapshot(beads, repo / ".git" / "queenbee")
     presence = repo / ".git" / "queenbee" / "droids" / "amber"
     seen = presence.stat().st_mtime_ns
-    for words in (("show", "qb"), ("msg", "read", ""), ("check", "x")):
+    for words in (("show", "qb"), ("msg", "read", ""), ("reserve", "check", "x")):
         assert complete(*words)
     assert snapshot(beads, repo / ".git" / "queenbee") == before
     assert presence.stat().st_mtime_ns == seen
@@ -208,7 +208,7 @@ def typed(repo: Path, path: str, keys: str, until: str) -> str:
     return shown
 
 
-@pytest.mark.parametrize("command", ["check", "reserve"])
+@pytest.mark.parametrize("command", ["reserve check", "reserve"])
 def test_bash_completes_a_hostile_file_name_in_quotes(
     busy_team: Path, on_path: str, command: str
 ) -> None:
@@ -216,7 +216,8 @@ def test_bash_completes_a_hostile_file_name_in_quotes(
     # Tab completes; Ctrl-A and another command show the words that the line consists of.
     keys = f"queen {command} wei\t\x01printf '<%s>' \n"
     shown = typed(busy_team, on_path, keys, "ran`>")
-    assert f"<queen><{command}><weird $(touch ran);`touch ran`>" in shown
+    words = "".join(f"<{word}>" for word in command.split(" "))
+    assert f"<queen>{words}<weird $(touch ran);`touch ran`>" in shown
     assert not (busy_team / "ran").exists()
 
 
@@ -250,7 +251,7 @@ def test_zsh_and_fish_get_titles_that_cannot_be_taken_for_completions(busy_team:
         "plain,qb-2\tx plain qb-injected _",
     ]
     for shell in ("zsh", "fish"):
-        assert "file" in protocol(busy_team, shell, "check", "x")
+        assert "file" in protocol(busy_team, shell, "reserve", "check", "x")
         assert "Take the next issue" in protocol(busy_team, shell, "nex")
 
 

@@ -141,7 +141,7 @@ class TestRefusals:
         ask = ["queen", "msg", "send", *(["--"] if dashed else []), world.hostile, "BODY"]
         assert_one_argument(error["hint"], world.hostile, *ask)
         assert error["message"].count("”") == error["message"].count("“")
-        error = world.refused("unreserve", "src/**")
+        error = world.refused("reserve", "release", "src/**")
         assert_one_argument(error["hint"], world.hostile, *ask)
 
     def test_a_typed_pattern(self, world: World) -> None:
@@ -169,7 +169,7 @@ class TestRefusals:
                 assert_one_argument(error["hint"], hostile)
                 assert hostile in next(commands_in(error["hint"]))
         assert_one_argument(world.refused("claim", "qb-1")["hint"], hostile)
-        assert_one_argument(world.refused("assign", "qb-1", "u")["hint"], hostile)
+        assert_one_argument(world.refused("issue", "assign", "qb-1", "u")["hint"], hostile)
 
     def test_an_issue_without_an_assignment(self, world: World) -> None:
         for command in ("release", "complete"):
@@ -209,7 +209,7 @@ class TestRefusals:
     def test_a_hive_that_is_none(self, world: World) -> None:
         folder = world.repo / one_line(world.hostile).replace("/", "_")
         folder.mkdir()
-        error = world.refused("ready", f"--beads-dir={folder}")
+        error = world.refused("issue", "ready", f"--beads-dir={folder}")
         assert [str(folder)] == [w for w in next(commands_in(error["hint"])) if BEGIN in w]
 
 
@@ -227,7 +227,7 @@ class TestNotices:
     def test_a_takeover(self, world: World) -> None:
         # Twice: the first command writes the journal, against which the ledger then is foreign.
         world.quick("reserve", "src/**", as_="u")
-        mine = json.loads(world.quick("reserved", "--json", as_="u").out)[0]
+        mine = json.loads(world.quick("reserve", "list", "--json", as_="u").out)[0]
         hostile = world.hostile
         now = format_ms(time.time_ns() // 1_000_000)
         taken = {"status": "released", "released_at": now, "released_by": hostile}
@@ -243,7 +243,7 @@ class TestNotices:
             },
         )
         world.lease(created_at=now)
-        err = world.quick("ready", as_="u").err
+        err = world.quick("issue", "ready", as_="u").err
         assert "your lease on src/** was taken over" in err
         assert_one_argument(err, hostile)
         assert err.count("“") == err.count("”")

@@ -106,7 +106,7 @@ def test_a_rebuild_shows_the_bar_too(large: Path) -> None:
 
 def test_a_build_that_was_asked_for_shows_the_bar_too(large: Path) -> None:
     shown(large, "msg", "inbox")
-    output = shown(large, "index", "rebuild")
+    output = shown(large, "hive", "index", "rebuild")
     assert "working [" in output
     assert "working" not in "".join(left_of(output))
 
@@ -114,14 +114,8 @@ def test_a_build_that_was_asked_for_shows_the_bar_too(large: Path) -> None:
 def test_a_program_that_reads_the_output_gets_no_bar(large: Path) -> None:
     assert "working" not in shown(large, "msg", "inbox", "--json")
     git(large, "clean", "-fdxq")
-    assert "working" not in shown(large, "index", "rebuild", "--json")
-    assert "working" not in shown(large, "index", "rebuild", stderr=False)
-
-
-def test_a_person_is_told_once_where_a_command_is_now(large: Path) -> None:
-    said = [shown(large, "ready") for _ in range(2)]
-    assert ["is queen issue ready now" in each for each in said] == [True, False]
-    assert "now" not in shown(large, "reserved", stderr=False)
+    assert "working" not in shown(large, "hive", "index", "rebuild", "--json")
+    assert "working" not in shown(large, "hive", "index", "rebuild", stderr=False)
 
 
 def test_a_build_of_less_than_a_second_shows_no_bar(

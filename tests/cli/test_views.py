@@ -31,22 +31,22 @@ VIEWS = (
     ("msg", "delete", "{message}"),
     ("show", "qb-1"),
     ("issues",),
-    ("ready",),
-    ("assignments", "--status", "all"),
+    ("issue", "ready"),
+    ("issue", "assignments", "--status", "all"),
     ("claim", "qb-1"),
     ("complete", "qb-1"),
-    ("reserved",),
-    ("reserved", "--all"),
-    ("check", "held.py"),
+    ("reserve", "list"),
+    ("reserve", "list", "--all"),
+    ("reserve", "check", "held.py"),
     ("reserve", "held.py"),
     ("reserve", "h*.py", "--wait", "1s"),
-    ("unreserve", "held.py"),
-    ("overlap", "a{EVIL}", "a*"),
-    ("conflicts",),
-    ("history", "{message}"),
-    ("history", "{lease}"),
+    ("reserve", "release", "held.py"),
+    ("reserve", "overlap", "a{EVIL}", "a*"),
+    ("reserve", "conflicts"),
+    ("hive", "history", "{message}"),
+    ("hive", "history", "{lease}"),
     ("doctor",),
-    ("where",),
+    ("hive", "where"),
 )
 
 
@@ -169,7 +169,13 @@ def test_columns_stay_aligned_whatever_is_in_them(capsys: pytest.CaptureFixture[
 
 
 def test_an_empty_listing_is_a_sentence(quick: QuickQueen) -> None:
-    for view in (("msg", "inbox"), ("assignments",), ("reserved",), ("issues",), ("conflicts",)):
+    for view in (
+        ("msg", "inbox"),
+        ("issue", "assignments"),
+        ("reserve", "list"),
+        ("issues",),
+        ("reserve", "conflicts"),
+    ):
         shown = quick(*view, as_="ui-engineer").out
         assert shown.startswith("No ")
         assert shown.endswith(".\n")
@@ -208,11 +214,11 @@ def test_assigning_a_blocked_issue_names_the_command_that_assigns_it(
         {"id": "qb-1", "title": "first", "status": "open"},
         {"id": "qb-2", "title": "then", "status": "open", "dependencies": ["qb-1"]},
     )
-    refused = quick("assign", "qb-2", "ui", as_="lead")
+    refused = quick("issue", "assign", "qb-2", "ui", as_="lead")
     assert refused.err.endswith(
         "  try: queen issue ready, or to assign it anyway: queen issue assign qb-2 ui --force\n"
     )
-    assert quick("assign", "qb-2", "ui", "--anyway", as_="lead").code == 0
+    assert quick("issue", "assign", "qb-2", "ui", "--anyway", as_="lead").code == 0
     assert quick("claim", "qb-2", "--anyway", as_="ui").out == "qb-2 is assigned to ui\n"
 
 
@@ -223,10 +229,10 @@ def test_init_outside_git_says_what_that_means(quick: QuickQueen, tmp_path: Path
 
 
 def test_a_remembered_name_that_the_environment_overrides_is_pointed_out(quick: QuickQueen) -> None:
-    set_ = quick("whoami", "--set", "ui", as_="lead")
+    set_ = quick("hive", "whoami", "--set", "ui", as_="lead")
     assert set_.err == "queen: QUEEN_DROID=lead overrides it while that is set\n"
-    assert quick("whoami", "--json").json["droid"] == "ui"
-    assert quick("whoami", "--set", "ui", as_="ui").err == ""
+    assert quick("hive", "whoami", "--json").json["droid"] == "ui"
+    assert quick("hive", "whoami", "--set", "ui", as_="ui").err == ""
 
 
 def test_checking_a_folder_or_a_pattern_is_pointed_out(
@@ -235,9 +241,9 @@ def test_checking_a_folder_or_a_pattern_is_pointed_out(
     (quick.cwd / "src").mkdir()
     (quick.cwd / "src" / "[id].py").touch()
     quick("reserve", "src/a.py", as_="api")
-    assert "src is a folder" in quick("check", "src", as_="ui").err
-    assert "not as a pattern" in quick("check", "src/*", as_="ui").err
-    assert quick("check", "src/[id].py", "src/a.py", "src/new.py", as_="ui").err == ""
+    assert "src is a folder" in quick("reserve", "check", "src", as_="ui").err
+    assert "not as a pattern" in quick("reserve", "check", "src/*", as_="ui").err
+    assert quick("reserve", "check", "src/[id].py", "src/a.py", "src/new.py", as_="ui").err == ""
 
 
 def test_evidence_is_named_from_the_working_directory(quick: QuickQueen, beads: Path) -> None:
@@ -249,7 +255,7 @@ def test_evidence_is_named_from_the_working_directory(quick: QuickQueen, beads: 
     (quick.cwd / "sub").mkdir()
     for folder in (quick.cwd, quick.cwd / "sub"):
         quick("claim", "gt-1", as_="ui", cwd=folder)
-        for command in (("complete", "gt-1"), ("verify", "gt-1")):
+        for command in (("complete", "gt-1"), ("bead", "verify", "gt-1")):
             shown = quick(*command, as_="ui", cwd=folder).out
             assert (folder / shown.partition("[")[2].partition("]")[0]).is_file()
 
@@ -301,6 +307,8 @@ def test_numbers_are_true_and_a_list_says_how_many_it_left_out(
 def test_what_is_ready_says_how_many_it_left_out(quick: QuickQueen, beads: Path) -> None:
     rows = [{"id": f"t-{n}", "title": "x", "status": "open"} for n in range(3)]
     write_lines(beads / "issues.jsonl", *rows)
-    assert "1 more are not shown: --limit 3" in quick("ready", "--limit", "2", as_="ana").err
+    assert (
+        "1 more are not shown: --limit 3" in quick("issue", "ready", "--limit", "2", as_="ana").err
+    )
     for whole in ([], ["--limit", "3"], ["--limit", "1", "--json"]):
-        assert "not shown" not in quick("ready", *whole, as_="ana").err
+        assert "not shown" not in quick("issue", "ready", *whole, as_="ana").err

@@ -237,7 +237,7 @@ class TestWhatIsCompared:
     def test_a_file_that_cannot_be_read_is_told(self, base: Path, api: Path, queen: Queen) -> None:
         change(api, 5, "api")
         (api / "src" / "app.py").chmod(0)
-        ran = queen("collisions", "--json", unprivileged=True)
+        ran = queen("worktree", "collisions", "--json", unprivileged=True)
         assert ran.code == 0, ran
         notes = json.loads(ran.out)["sides"][1]["notes"]
         assert notes[0].startswith("uncommitted changes are left out: ")
@@ -275,7 +275,7 @@ class TestWhatIsSaid:
         assert compared(base).everybody_adds_to == []
         (ui / "docs" / "log.md").write_text("# Changes\n- ui, a little later\n")
         assert compared(base).everybody_adds_to == ["docs/log.md"]
-        said = queen("collisions").out
+        said = queen("worktree", "collisions").out
         assert "queen config set --add land.union docs/log.md" in " ".join(said.split())
         (base / ".beads" / "queen.toml").write_text('[land]\nunion = ["log.md"]\n')
         assert compared(base).everybody_adds_to == []
@@ -356,7 +356,7 @@ class TestWhatIsSaid:
         )
 
     def test_who_it_is(self, base: Path, api: Path, ui: Path, quick: QuickQueen) -> None:
-        quick("whoami", "--set", "api-droid", cwd=api)
+        quick("hive", "whoami", "--set", "api-droid", cwd=api)
         change(api, 5, "api")
         side = compared(base).sides[1].to_dict()
         head = git(api, "rev-parse", "HEAD").strip()
@@ -523,12 +523,12 @@ class TestTheFolder:
             change(tree, 5, tree.name)
         before = everything(base, api, ui)
         for delay_s in (0.1, 0.15, 0.2, 0.25, 0.3):
-            running = queen.start("collisions", "--order")
+            running = queen.start("worktree", "collisions", "--order")
             time.sleep(delay_s)
             running.kill()
             running.communicate()
         assert everything(base, api, ui) == before
-        assert queen("collisions").code == 1
+        assert queen("worktree", "collisions").code == 1
 
     @pytest.mark.linux
     def test_where_the_state_cannot_be_written_it_does_without(
@@ -539,7 +539,9 @@ class TestTheFolder:
         (base / ".git").chmod(stat.S_IRUSR | stat.S_IXUSR)
         (tmp_path / "tmp").mkdir()
         try:
-            ran = queen("collisions", unprivileged=True, env={"TMPDIR": str(tmp_path / "tmp")})
+            ran = queen(
+                "worktree", "collisions", unprivileged=True, env={"TMPDIR": str(tmp_path / "tmp")}
+            )
         finally:
             (base / ".git").chmod(0o755)
         assert (ran.code, ran.err) == (1, "")
@@ -560,7 +562,7 @@ def test_an_older_git_is_a_clear_error(
     )
     shim.chmod(0o755)
     change(api, 5, "api")
-    ran = queen("collisions", env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"})
+    ran = queen("worktree", "collisions", env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"})
     assert ran.code == 8
     assert "git 2.30.1 cannot merge in memory" in ran.err
     assert "git 2.38 or later" in ran.err
@@ -647,10 +649,10 @@ class TestTheCommand:
     def test_conflicts_exit_with_1(
         self, base: Path, api: Path, ui: Path, quick: QuickQueen
     ) -> None:
-        quick("whoami", "--set", "api-droid", cwd=api)
+        quick("hive", "whoami", "--set", "api-droid", cwd=api)
         change(api, 5, "api")
         change(ui, 5, "ui")
-        ran = quick("collisions", "--order")
+        ran = quick("worktree", "collisions", "--order")
         assert ran.code == 1
         assert ran.out == (
             "api (api-droid) and ui conflict in 1 file\n"
@@ -665,13 +667,13 @@ class TestTheCommand:
     def test_without_conflicts_it_exits_with_0(
         self, base: Path, api: Path, quick: QuickQueen
     ) -> None:
-        ran = quick("collisions", "--order")
+        ran = quick("worktree", "collisions", "--order")
         assert (ran.code, ran.out) == (0, "no conflicts among 2 sides\nnothing to land\n")
 
     def test_json_says_everything(self, base: Path, api: Path, ui: Path, quick: QuickQueen) -> None:
         change(api, 5, "api")
         change(ui, 5, "ui")
-        ran = quick("collisions", "--json")
+        ran = quick("worktree", "collisions", "--json")
         assert ran.code == 1
         said = json.loads(ran.out)
         assert said["pairs"] == [
@@ -696,7 +698,7 @@ class TestTheCommand:
     ) -> None:
         for tree in (api, ui):
             (tree / "a\x1b[2Jb").write_text(tree.name)
-        ran = quick("collisions")
+        ran = quick("worktree", "collisions")
         assert "\x1b" not in ran.out
         assert "a\\x1b[2Jb" in ran.out
 
@@ -721,7 +723,7 @@ class TestTheCheckOnAllTogether:
             commit_file(tree, f"{tree.name}.txt", "x\n")
         (trees[-1] / "h.txt").write_text("not committed\n")
         before = everything(base / "src", base / ".git" / "refs", *trees)
-        said = queen("collisions", "--check", "--json", cwd=base)
+        said = queen("worktree", "collisions", "--check", "--json", cwd=base)
         assert said.code == 1
         found = said.json["check"]
         assert found["sides"] == list("abcdefgh")
@@ -729,7 +731,7 @@ class TestTheCheckOnAllTogether:
         assert found["checks"] == len(checked.read_text().split()) <= 14  # Of 28 pairs.
         assert everything(base / "src", base / ".git" / "refs", *trees) == before
         assert git(base, "worktree", "list").count("\n") == 9
-        shown = queen("collisions", "--check", cwd=base)
+        shown = queen("worktree", "collisions", "--check", cwd=base)
         assert "the check fails on b with f" in shown.out
 
     def test_passes_and_leaves_out_what_conflicts(
@@ -737,7 +739,7 @@ class TestTheCheckOnAllTogether:
     ) -> None:
         change(api, 3, "api")
         change(ui, 3, "ui")
-        said = queen("collisions", "--check", cwd=base)
+        said = queen("worktree", "collisions", "--check", cwd=base)
         assert "not checked, because they conflict: ui" in said.out
         assert "the check passes on all together (1 check): api" in said.out
         assert said.code == 1  # They conflict.
@@ -748,9 +750,9 @@ class TestTheCheckOnAllTogether:
         for name in "bf":
             commit_file(base, f"{name}.txt", "x\n")
         commit_file(api, "api.txt", "x\n")
-        said = queen("collisions", "--check", "--json", cwd=base)
+        said = queen("worktree", "collisions", "--check", "--json", cwd=base)
         assert said.json["check"]["failing"] == [{"sides": [], "output": "b with f"}]
 
     def test_is_refused_without_a_check(self, base: Path, queen: Queen) -> None:
-        refused = queen("collisions", "--check", cwd=base)
+        refused = queen("worktree", "collisions", "--check", cwd=base)
         assert (refused.code, "no check is set" in refused.err) == (2, True)

@@ -188,7 +188,7 @@ class TestAClaim:
         given = claim(two, "ada", local_if_offline=True)
         assert given.unconfirmed
         queen = QuickQueen(two.folder / "ada")
-        assert "unconfirmed" in queen("assignments").out
+        assert "unconfirmed" in queen("issue", "assignments").out
         two.heal()
         assert sync(two.hive("ada")).confirmed == 1
         assert two.hive("ada").assignments.find()[0].token == 1
@@ -379,23 +379,23 @@ class TestTheCommand:
 
     def test_grants_with_a_token_that_check_compares(self, queen: QuickQueen) -> None:
         token = queen("reserve", "a.py", "--confirm", "--json").json[0]["token"]
-        assert queen("check", "a.py", "--token", str(token)).code == 0
-        queen("unreserve", "a.py")
+        assert queen("reserve", "check", "a.py", "--token", str(token)).code == 0
+        queen("reserve", "release", "a.py")
         newer = queen("reserve", "a.py", "--confirm", "--json").json[0]["token"]
         assert newer > token
-        queen("unreserve", "a.py")
-        stale = queen("check", "a.py", "--token", str(token), "--json")
+        queen("reserve", "release", "a.py")
+        stale = queen("reserve", "check", "a.py", "--token", str(token), "--json")
         assert (stale.code, stale.json[0]["status"]) == (1, "stale")
-        assert queen("check", "a.py", "--token", str(newer)).code == 0
+        assert queen("reserve", "check", "a.py", "--token", str(newer)).code == 0
 
     def test_is_busy_while_the_remote_is_away(self, two: World, queen: QuickQueen) -> None:
         two.cut()
         for call in (["claim", "--new", "shop-1"], ["reserve", "a.py"]):
             refused = queen(*call, "--confirm", "--json")
             assert (refused.code, refused.error["code"]) == (6, "unreachable")
-        assert queen("reserved", "--json").json == []
+        assert queen("reserve", "list", "--json").json == []
         assert queen("reserve", "a.py", "--local-if-offline").code == 0
-        assert "unconfirmed" in queen("reserved").out
+        assert "unconfirmed" in queen("reserve", "list").out
 
     def test_next_takes_another_issue_where_a_machine_was_faster(
         self, two: World, queen: QuickQueen, monkeypatch: pytest.MonkeyPatch
@@ -441,9 +441,9 @@ class TestAnUnconfirmedGrant:
         for droid, call in (
             ("ada", ["status"]),
             ("bob", ["status"]),
-            ("bob", ["check", "a.py"]),
-            ("ada", ["assignments"]),
-            ("bob", ["reserved"]),
+            ("bob", ["reserve", "check", "a.py"]),
+            ("ada", ["issue", "assignments"]),
+            ("bob", ["reserve", "list"]),
         ):
             shown = queen(*call, as_=droid).out
             assert "unconfirmed" in shown, (droid, call, shown)
@@ -454,7 +454,13 @@ class TestAnUnconfirmedGrant:
         queen("reserve", "a.py", "--local-if-offline")
         two.heal()
         assert queen("sync").code == 0
-        for call in (["status"], ["next"], ["assignments"], ["reserved"], ["check", "a.py"]):
+        for call in (
+            ["status"],
+            ["next"],
+            ["issue", "assignments"],
+            ["reserve", "list"],
+            ["reserve", "check", "a.py"],
+        ):
             assert "unconfirmed" not in queen(*call).out
 
 

@@ -68,7 +68,7 @@ class TestTwoMachines:
         machines(0, "issue", "new", "Three", "--id", "qb-3", "--parent", "qb-2")
         machines(1, "issue", "edit", "qb-3", "--title", "3")
         assert [each["id"] for each in machines.both("issues")] == ["qb-1", "qb-2", "qb-3"]
-        assert [each["id"] for each in machines.both("ready")] == ["qb-1"]
+        assert [each["id"] for each in machines.both("issue", "ready")] == ["qb-1"]
         shown = machines.both("show", "qb-3")
         assert shown["issue"]["title"] == "3"
         assert [each["title"] for each in machines.both("issue", "list")] == ["One", "Two", "3"]
@@ -80,7 +80,7 @@ class TestTwoMachines:
         assert machines(0, "next")["assignment"]["issue_id"] == "qb-3"
         machines(1, "complete", "qb-2")
         machines(0, "issue", "delete", "qb-1")
-        assert machines(1, "ready") == []
+        assert machines(1, "issue", "ready") == []
         states = {each["id"]: each["status"] for each in machines.both("issue", "list")}
         assert states == {"qb-2": "closed", "qb-3": "open"}
 

@@ -283,13 +283,13 @@ class TestTheCommand:
         commit_file(tree, "new.txt", "x\n")
         refused = quick("land", "--check", "exit 1", as_="ui", cwd=tree)
         assert (refused.code, "nothing was landed" in refused.out) == (1, True)
-        assert quick("assignments", "--json", as_="ui").json[0]["issue_id"] == "qb-1"
+        assert quick("issue", "assignments", "--json", as_="ui").json[0]["issue_id"] == "qb-1"
         shown = quick("land", "--check", "true", "--reason", "done", "--next", as_="ui", cwd=tree)
         assert shown.code == 0, shown
         short = head(repo, "main")[:10]
         assert f"landed on main as {short}\nqb-1 was completed by ui\n" in shown.out
         assert "qb-2 is yours" in shown.out
-        (done,) = quick("assignments", "--status", "completed", "--json").json
+        (done,) = quick("issue", "assignments", "--status", "completed", "--json").json
         assert done["reason"] == f"done ({short})"
 
     def test_completing_without_landing_says_so(
@@ -366,7 +366,7 @@ class TestWhatLands:
         quick("reserve", "new.txt", as_="api")
         refused = quick("land", "--unchecked", as_="ui", cwd=tree)
         assert (refused.code, "held by others: new.txt (api)" in refused.err) == (5, True)
-        quick("unreserve", "--all", as_="api")
+        quick("reserve", "release", "--all", as_="api")
         assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
 
     def test_moves_the_target_also_when_a_hook_names_a_repository(

@@ -121,7 +121,7 @@ def test_all_who_wait_land_in_one_step_with_one_check(
         assert git(tree, "symbolic-ref", "HEAD").strip() == f"refs/heads/{tree.name}"
         assert git(tree, "status", "--porcelain") == ""
     assert os.listdir(team.folder) == ["pace"]
-    (issue,) = queen("assignments", "--status", "completed", "--json").json
+    (issue,) = queen("issue", "assignments", "--status", "completed", "--json").json
     assert issue["reason"] == f"landed as {steps[1][:10]}"
     merges = git(repo, "rev-list", "--merges", "--parents", f"{steps[1]}^2", f"^{since}")
     assert any(line.split()[2:] == [own] for line in merges.splitlines())
@@ -269,7 +269,7 @@ class TestTheChecksOfBeads:
         assert [code for code, _ in done] == [0] * 4, done
         assert len(team.steps(since)) == 2
         assert claimed.read_text().split() == [head(repo, "main")] * 2
-        closed = team.queen("assignments", "--status", "completed", "--json").json
+        closed = team.queen("issue", "assignments", "--status", "completed", "--json").json
         assert {each["issue_id"] for each in closed} == {"gt-1", "gt-2"}
         assert all(f"landed as {head(repo, 'main')[:10]}" in each["reason"] for each in closed)
 

@@ -92,7 +92,7 @@ def test_a_conflict_keeps_what_was_asked(quick: QuickQueen, conflict: Path, tmp_
     assert "--next" in done.out
     assert log.read_text() == "ran\n"
     assert "q-2 is yours" in done.out
-    (record,) = quick("assignments", "--status", "completed", "--json").json
+    (record,) = quick("issue", "assignments", "--status", "completed", "--json").json
     assert record["reason"].startswith("all in")
 
 

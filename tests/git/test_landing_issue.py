@@ -50,7 +50,7 @@ class TestTheChecksOfABead:
         refused = quick("land", as_="ui", cwd=tree)
         assert (refused.code, "the checks of gt-1 failed" in refused.out) == (1, True)
         assert head(repo, "main") == before
-        assert quick("assignments", "--json", as_="ui").json[0]["status"] == "active"
+        assert quick("issue", "assignments", "--json", as_="ui").json[0]["status"] == "active"
 
     def test_run_once_on_what_lands_and_complete_it(
         self, quick: QuickQueen, repo: Path, beads: Path, tree: Path, tmp_path: Path
@@ -61,7 +61,7 @@ class TestTheChecksOfABead:
         done = quick("land", as_="ui", cwd=tree)
         assert done.code == 0, done
         assert log.read_text() == f"{head(repo, 'main')}\n"
-        (record,) = quick("assignments", "--status", "completed", "--json").json
+        (record,) = quick("issue", "assignments", "--status", "completed", "--json").json
         assert f"landed as {head(repo, 'main')[:10]}" in record["reason"]
 
     def test_are_not_run_for_a_bead_that_waits(
@@ -93,7 +93,7 @@ def test_those_with_unmerged_work_in_files_that_changed_are_told_once_without_a_
 ) -> None:
     for name, droid in (("two", "api"), ("three", "db"), ("four", "ops")):
         git(repo, "worktree", "add", "-q", str(tmp_path / name), "-b", name)
-        quick("whoami", "--set", droid, cwd=tmp_path / name)
+        quick("hive", "whoami", "--set", droid, cwd=tmp_path / name)
     (tmp_path / "two" / "README.md").write_text("theirs\n")
     commit_file(tmp_path / "three", "README.md", "theirs\n")
     quick("reserve", "--shared", "README.md", as_="db", cwd=tmp_path / "three")
@@ -150,7 +150,7 @@ class TestWhatCameIn:
         self, quick: QuickQueen, repo: Path, beads: Path, behind: Path, is_old: bool
     ) -> None:
         landed = git(repo, "rev-parse", "main~1").strip()
-        (record,) = quick("assignments", "--status", "completed", "--json").json
+        (record,) = quick("issue", "assignments", "--status", "completed", "--json").json
         assert record["landed"] == landed
         changed = {"landed": None} if is_old else {"reason": "another version says it otherwise"}
         line = {**record, **changed, "rev": record["rev"] + 1}
@@ -311,7 +311,7 @@ def test_a_completion_that_fails_says_that_it_has_landed_and_is_done_by_the_next
     assert (refused.code, "landed on main; run queen land again" in refused.out) == (6, True)
     assert head(repo, "main") == head(tree)
     assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
-    (done,) = quick("assignments", "--status", "completed", "--json").json
+    (done,) = quick("issue", "assignments", "--status", "completed", "--json").json
     assert done["reason"] == f"landed as {head(repo, 'main')[:10]}"
 
 

@@ -206,7 +206,7 @@ def test_an_issue_is_completed_by_the_next_call_if_it_was_killed_after_landing(
     assert head(repo, "main") == head(trees[0])
     again = queen("land", "--check", "exit 1", as_="ui", cwd=trees[0])
     assert again.code == 0, again
-    (done,) = queen("assignments", "--status", "completed", "--json").json
+    (done,) = queen("issue", "assignments", "--status", "completed", "--json").json
     assert done["reason"] == f"landed as {head(repo, 'main')[:10]}"
 
 

@@ -94,7 +94,7 @@ def until(true: Callable[[], bool]) -> None:
 def test_other_mail_does_not_stop_it(quick: QuickQueen, tree: Path) -> None:
     quick("msg", "send", "ui", "about the other one", "--issue", "qb-2", as_="api")
     quick("msg", "send", "ui", "good morning", as_="api")
-    quick("assign", "qb-1", "ui", as_="human")
+    quick("issue", "assign", "qb-1", "ui", as_="human")
     assert landed(quick, tree).code == 0
 
 
@@ -103,7 +103,7 @@ def test_the_news_of_a_landing_is_dropped_once_the_branch_has_it(
 ) -> None:
     other = tmp_path / "two"
     git(repo, "worktree", "add", "-q", str(other), "-b", "two")
-    quick("whoami", "--set", "api", cwd=other)
+    quick("hive", "whoami", "--set", "api", cwd=other)
     (other / "README.md").write_text("theirs\n")
     commit_file(tree, "README.md", "ours\n")
     assert landed(quick, tree).code == 0
@@ -120,7 +120,7 @@ def test_the_news_of_a_landing_is_dropped_while_it_is_merged(
 ) -> None:
     other = tmp_path / "two"
     git(repo, "worktree", "add", "-q", str(other), "-b", "two")
-    quick("whoami", "--set", "api", cwd=other)
+    quick("hive", "whoami", "--set", "api", cwd=other)
     commit_file(other, "README.md", "theirs\n")
     commit_file(tree, "README.md", "ours\n")
     assert landed(quick, tree).code == 0

@@ -617,7 +617,7 @@ def test_one_landing_completes_one_issue(
             Promises(str(trees.folder), str(trees.one)).add(commit=head(trees.one), issue_id="x-1")
             quick("complete", "x-1", as_="one", cwd=trees.one)
     assert quick("land", "--unchecked", as_="one", cwd=trees.one).code == 0
-    done = quick("assignments", "--status", "completed", "--json").json
+    done = quick("issue", "assignments", "--status", "completed", "--json").json
     assert [each["issue_id"] for each in done] == ["x-1"]
 
 

@@ -21,7 +21,7 @@ def rotated(repo: Path, quick: QuickQueen) -> Path:
     quick("msg", "send", "reviewer", "hello", as_="ui")
     git(repo, "add", "-A")
     git(repo, "commit", "-qm", "a hive")
-    quick("rotate", "--older-than", "0s")
+    quick("hive", "rotate", "--older-than", "0s")
     return repo
 
 

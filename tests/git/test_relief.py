@@ -42,7 +42,7 @@ def team(repo: Path, beads: Path, tmp_path: Path) -> Callable[[str], Path]:
         path = tmp_path / name
         if not path.exists():
             git(repo, "worktree", "add", "-q", "-b", name, str(path))
-            Queen(path)("whoami", "--set", name)
+            Queen(path)("hive", "whoami", "--set", name)
         return path
 
     return worktree
@@ -170,7 +170,7 @@ def test_a_droid_whose_command_runs_keeps_its_issue(
         "from queenbee.cli.main import main; main()"
     )
     runs = subprocess.Popen(
-        [sys.executable, "-c", program, "wait", "qb-1", "--timeout", "40s"],
+        [sys.executable, "-c", program, "issue", "wait", "qb-1", "--timeout", "40s"],
         cwd=fern,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

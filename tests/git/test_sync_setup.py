@@ -171,10 +171,10 @@ def test_a_new_clone_has_everything_after_init(world: World) -> None:
     git(world.folder / "ada", "push", "-q", "origin", "HEAD:main")
     world.clone("new")
     queen = QuickQueen(world.folder / "new")
-    assert "has not fetched the records yet" in queen("assignments").err
+    assert "has not fetched the records yet" in queen("issue", "assignments").err
     assert queen("init").code == 0
-    assert [each["issue_id"] for each in queen("assignments", "--json").json] == ["shop-1"]
-    assert queen("assignments").err == ""
+    assert [each["issue_id"] for each in queen("issue", "assignments", "--json").json] == ["shop-1"]
+    assert queen("issue", "assignments").err == ""
     before = world.git("rev-parse", BRANCH)
     assert sync(world.hive("new")).sent == 0
     assert world.git("rev-parse", BRANCH) == before

@@ -360,14 +360,14 @@ def test_check_names_them_and_still_says_that_the_file_is_free(
     other = worktree("other", "api")
     edit(other, 4)
     edit(other, 5)
-    ran = quick("check", "ten.txt", "README.md", cwd=mine, as_="ui")
+    ran = quick("reserve", "check", "ten.txt", "README.md", cwd=mine, as_="ui")
     assert ran.code == 0
     assert ran.out.splitlines() == [
         "free  ten.txt",
         "      not merged yet: api changed ten.txt lines 4-5 (branch topic/other, uncommitted)",
         "free  README.md",
     ]
-    found = quick("check", "ten.txt", "README.md", "--json", cwd=mine, as_="ui").json
+    found = quick("reserve", "check", "ten.txt", "README.md", "--json", cwd=mine, as_="ui").json
     assert [len(each["touched_by"]) for each in found] == [1, 0]
     assert found[0]["touched_by"][0]["lines"] == [[4, 5]]
 
@@ -469,7 +469,7 @@ def test_next_says_to_land_what_was_assigned_from_the_main_worktree(
     quick: QuickQueen, repo: Path, beads: Path, mine: Path
 ) -> None:
     write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
-    assert quick("assign", "qb-1", "ui", "--new", as_="boss", cwd=repo).code == 0
+    assert quick("issue", "assign", "qb-1", "ui", "--new", as_="boss", cwd=repo).code == 0
     said = quick("next", cwd=mine).out
     assert "when it is done: queen land" in said
     assert "no check is set yet" in said
@@ -535,7 +535,7 @@ def test_next_says_what_those_who_have_the_same_files_really_changed(
 def test_a_repository_without_linked_worktrees_is_not_looked_at(
     repo: Path, quick: QuickQueen
 ) -> None:
-    assert quick("check", "README.md", "--json").json[0]["touched_by"] == []
+    assert quick("reserve", "check", "README.md", "--json").json[0]["touched_by"] == []
     assert not (repo / ".git" / "queenbee" / "index" / "unmerged.json").exists()
 
 
@@ -546,7 +546,7 @@ def test_another_users_state_keeps_nothing_from_working(
     assert queen("reserve", "x", as_="ui", cwd=mine).code == 0
     os.chmod(repo / ".git" / "queenbee" / "index", 0o500)
     try:
-        ran = queen("check", "ten.txt", as_="ui", cwd=mine, unprivileged=True)
+        ran = queen("reserve", "check", "ten.txt", as_="ui", cwd=mine, unprivileged=True)
     finally:
         os.chmod(repo / ".git" / "queenbee" / "index", 0o700)
     assert ran.code == 0 and "api changed ten.txt line 4" in ran.out
@@ -597,4 +597,4 @@ class TestAGitThatDoesNotAnswer:
     ) -> None:
         os.mkfifo(worktree("stuck") / ".gitattributes")
         os.mkfifo(worktree("more") / ".gitignore")
-        assert queen("check", "ten.txt", as_="ui", cwd=mine).code == 0
+        assert queen("reserve", "check", "ten.txt", as_="ui", cwd=mine).code == 0

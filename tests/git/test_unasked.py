@@ -192,7 +192,7 @@ class TestConsent:
         for call in (
             ["status"],
             ["claim", "shop-1", "--new"],
-            ["check", "a.py"],
+            ["reserve", "check", "a.py"],
             ["claim", "shop-2", "--new"],
         ):
             assert "once you have run: queen sync" in queen(*call).err or call[0] == "check"
@@ -289,10 +289,10 @@ class TestRead:
         return QuickQueen(world.folder / "ada")
 
     def test_takes_in_what_others_pushed(self, reading: QuickQueen) -> None:
-        assert [each["droid"] for each in reading("reserved", "--json").json] == ["bob"]
+        assert [each["droid"] for each in reading("reserve", "list", "--json").json] == ["bob"]
 
     def test_holds_for_check_too(self, reading: QuickQueen) -> None:
-        assert reading("check", "src/a.py").code == 1
+        assert reading("reserve", "check", "src/a.py").code == 1
 
     def test_holds_for_the_tools(self, world: World, reading: QuickQueen) -> None:
         said = inside(
@@ -308,13 +308,13 @@ class TestRead:
         fetch = Branch.fetch
         monkeypatch.setattr(Branch, "fetch", lambda self: (fetches.append(1), fetch(self))[1])
         for _ in range(3):
-            reading("reserved")
+            reading("reserve", "list")
         assert len(fetches) == 1
 
     def test_offline_says_so_once_and_goes_on(self, world: World, reading: QuickQueen) -> None:
-        reading("reserved")
+        reading("reserve", "list")
         world.cut()
-        first, second = reading("reserved"), reading("reserved")
+        first, second = reading("reserve", "list"), reading("reserve", "list")
         assert (first.code, second.code) == (0, 0)
         assert "src/**" in first.out
         assert "cannot be reached" in first.err

@@ -168,7 +168,7 @@ def test_hook_tools_and_shell_of_a_session_have_one_name(
     })  # fmt: skip
 
     assert answer == {}
-    assert client.shell("whoami") == {"droid": name, "from": f"this session of {agent}"}
+    assert client.shell("hive whoami") == {"droid": name, "from": f"this session of {agent}"}
 
 
 def test_a_second_session_has_its_own_name_in_its_shell_too(
@@ -178,8 +178,8 @@ def test_a_second_session_has_its_own_name_in_its_shell_too(
     clients["claude"].start()
     clients["gemini"].start()
 
-    assert clients["claude"].shell("whoami")["droid"] == "alice"
-    assert clients["gemini"].shell("whoami")["droid"] == "alice-6705e3ac"
+    assert clients["claude"].shell("hive whoami")["droid"] == "alice"
+    assert clients["gemini"].shell("hive whoami")["droid"] == "alice-6705e3ac"
     assert clients["gemini"].tool("status")["result"]["actor"] == "alice-6705e3ac"
 
 
@@ -191,7 +191,7 @@ def test_an_agent_in_the_shell_of_another_one_is_itself(
     clients["gemini"].start()
     around = given_by("claude")
 
-    assert clients["gemini"].shell("whoami", **around)["droid"] == NAMES["gemini"]
+    assert clients["gemini"].shell("hive whoami", **around)["droid"] == NAMES["gemini"]
     assert clients["gemini"].tool("status", **around)["result"]["actor"] == NAMES["gemini"]
 
 
@@ -202,10 +202,10 @@ def test_a_process_with_several_sessions_says_which_one_it_is(
     client.start()
     client.start(other := "01a2065e-4b3b-78e2-a24a-f075a30c89a1")
 
-    assert client.shell("whoami", CODEX_THREAD_ID=IDS["codex"])["droid"] == NAMES["codex"]
-    assert client.shell("whoami", CODEX_THREAD_ID=other)["droid"] == "codex-a30c89a1"
+    assert client.shell("hive whoami", CODEX_THREAD_ID=IDS["codex"])["droid"] == NAMES["codex"]
+    assert client.shell("hive whoami", CODEX_THREAD_ID=other)["droid"] == "codex-a30c89a1"
     assert client.tool("status")["result"]["actor"] == NAMES["codex"]
-    assert client.shell("whoami")["error"]["code"] == "no_actor"
+    assert client.shell("hive whoami")["error"]["code"] == "no_actor"
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ def test_a_process_with_several_sessions_says_which_one_it_is(
 def test_a_shell_has_the_name_of_its_session_without_any_hook(
     clients: dict[str, Client], tree: Path, variable: str, agent: str
 ) -> None:
-    assert clients[agent].shell("whoami", **{variable: IDS[agent]})["droid"] == NAMES[agent]
+    assert clients[agent].shell("hive whoami", **{variable: IDS[agent]})["droid"] == NAMES[agent]
     (tree / ".git" / "queenbee-droid").write_text("alice\n")
-    assert clients[agent].shell("whoami", **{variable: IDS[agent]})["droid"] == "alice"
+    assert clients[agent].shell("hive whoami", **{variable: IDS[agent]})["droid"] == "alice"
 
 
 def test_a_subagent_of_codex_has_one_name_in_its_hooks_and_its_shell(
@@ -236,7 +236,7 @@ def test_a_subagent_of_codex_has_one_name_in_its_hooks_and_its_shell(
         "session_id": IDS["codex"], "agent_id": subagent,
     })  # fmt: skip
 
-    name = client.shell("whoami", **ids)["droid"]
+    name = client.shell("hive whoami", **ids)["droid"]
     assert name == f"{NAMES['codex']}.fb33956e"
     assert name in json.dumps(said)
 
@@ -261,7 +261,7 @@ def test_a_subagent_of_copilot_is_one_of_its_session(
     assert client.shape("recorded-pre-tool-use-of-subagent") == {}
     assert holders(tree) == {"src/app.py": f"{session}.83c7e6b4"}
     other = "4dfc3e92-330a-41da-a249-a4dc31b75a20"
-    assert client.shell("whoami", COPILOT_AGENT_SESSION_ID=other)["droid"] == session
+    assert client.shell("hive whoami", COPILOT_AGENT_SESSION_ID=other)["droid"] == session
 
     assert client.shape("recorded-stop-of-subagent") == {}
     client.shape("recorded-subagent-stop")

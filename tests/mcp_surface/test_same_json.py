@@ -43,10 +43,14 @@ ANSWERS: list[Case] = [
         ["reserve", "docs/a.md", "--force", "--reason", "urgent"],
     ),
     ("release", {"issue": "qb-3", "reason": "stuck"}, ["release", "qb-3", "--reason", "stuck"]),
-    ("release", {"patterns": ["lib/**"]}, ["unreserve", "lib/**"]),
-    ("release", {"all": True}, ["unreserve", "--all"]),
-    ("check", {"paths": ["src/app.py", "docs/a.md"]}, ["check", "src/app.py", "docs/a.md"]),
-    ("check", {"paths": ["src", "*.md"]}, ["check", "src", "*.md"]),
+    ("release", {"patterns": ["lib/**"]}, ["reserve", "release", "lib/**"]),
+    ("release", {"all": True}, ["reserve", "release", "--all"]),
+    (
+        "check",
+        {"paths": ["src/app.py", "docs/a.md"]},
+        ["reserve", "check", "src/app.py", "docs/a.md"],
+    ),
+    ("check", {"paths": ["src", "*.md"]}, ["reserve", "check", "src", "*.md"]),
     ("send", {"to": "reviewer", "body": "hello"}, ["msg", "send", "reviewer", "hello"]),
     (
         "send",
@@ -85,9 +89,9 @@ ANSWERS: list[Case] = [
     ("inbox", {"read": True}, ["msg", "read"]),
     ("inbox", {"read": True, "ids": ["LAST"]}, ["msg", "read", "LAST"]),
     ("inbox", {"ack": True, "ids": ["LAST"]}, ["msg", "ack", "LAST"]),
-    ("wait", {"mail": True}, ["wait", "--mail"]),
-    ("wait", {"ready": True, "timeout": "5s"}, ["wait", "--ready", "--timeout", "5s"]),
-    ("wait", {"free": ["lib/x"]}, ["wait", "--free", "lib/x"]),
+    ("wait", {"mail": True}, ["issue", "wait", "--mail"]),
+    ("wait", {"ready": True, "timeout": "5s"}, ["issue", "wait", "--ready", "--timeout", "5s"]),
+    ("wait", {"free": ["lib/x"]}, ["issue", "wait", "--free", "lib/x"]),
 ]
 
 REFUSALS: list[tuple[str, dict[str, Any], list[str], str]] = [
@@ -111,9 +115,9 @@ REFUSALS: list[tuple[str, dict[str, Any], list[str], str]] = [
         ["reserve", "docs/**", "--wait", "1s"],
         "busy",
     ),
-    ("release", {"patterns": ["docs/**"]}, ["unreserve", "docs/**"], "not_yours"),
+    ("release", {"patterns": ["docs/**"]}, ["reserve", "release", "docs/**"], "not_yours"),
     ("release", {"issue": "qb-2"}, ["release", "qb-2"], "not_found"),
-    ("check", {"paths": ["../out"]}, ["check", "../out"], "bad_pattern"),
+    ("check", {"paths": ["../out"]}, ["reserve", "check", "../out"], "bad_pattern"),
     ("send", {"to": "nobody", "body": "b"}, ["msg", "send", "nobody", "b"], "unknown_droid"),
     ("send", {"to": "reviewer", "body": " "}, ["msg", "send", "reviewer", " "], "invalid_input"),
     ("send", {"reply_to": "qm-1", "body": "b"}, ["msg", "reply", "qm-1", "b"], "not_found"),
@@ -123,8 +127,13 @@ REFUSALS: list[tuple[str, dict[str, Any], list[str], str]] = [
         ["msg", "inbox", "--issue", "x", "--since", "soon"],
         "invalid_input",
     ),
-    ("wait", {}, ["wait"], "invalid_input"),
-    ("wait", {"issues": ["qb-1"], "timeout": "0s"}, ["wait", "qb-1", "--timeout", "0s"], "busy"),
+    ("wait", {}, ["issue", "wait"], "invalid_input"),
+    (
+        "wait",
+        {"issues": ["qb-1"], "timeout": "0s"},
+        ["issue", "wait", "qb-1", "--timeout", "0s"],
+        "busy",
+    ),
 ]
 
 

@@ -143,7 +143,7 @@ def test_who_was_there_gets_it_however_late_it_is_read(
 def test_who_only_looked_around_was_there_too(quick: QuickQueen, frozen: Clock, repo: Path) -> None:
     quick("init")
     quick("reserve", "a", as_="api")
-    quick("reserved", as_="ui")
+    quick("reserve", "list", as_="ui")
     quick("msg", "send", "@all", "hello", as_="api")
     frozen.now_ms += 72 * HOUR
     assert len(quick("msg", "inbox", "--json", as_="ui").json) == 1
@@ -172,8 +172,8 @@ def test_where_nobody_else_is_here_it_waits_for_who_joins(quick: QuickQueen) -> 
 
 def test_the_sender_is_told_whom_it_reaches(quick: QuickQueen) -> None:
     quick("reserve", "a", as_="db-2")
-    quick("reserved", as_="api")
-    quick("whoami", "--set", "db")
+    quick("reserve", "list", as_="api")
+    quick("hive", "whoami", "--set", "db")
     sent = quick("msg", "send", "@all", "hello", "--json", as_="ui").json
     assert (sent["to"], sent["reaches"]) == ("@all", ["api", "db", "db-2"])
     assert (

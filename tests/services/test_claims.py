@@ -73,7 +73,7 @@ def test_reservations_and_messages_know_the_same_ids(quick: QuickQueen, tracker:
     for words in (
         ("reserve", "src/x.py", "--issue", "qb-77"),
         ("msg", "send", "reviewer", "hello", "--issue", "qb-77"),
-        ("assign", "qb-77", "reviewer"),
+        ("issue", "assign", "qb-77", "reviewer"),
     ):
         refused = quick(*words)
         assert (refused.code, refused.out) == (4, "")

@@ -249,15 +249,15 @@ def test_a_droid_is_known_by_any_sign(
     if sign == "message":
         quick("msg", "send", "ui", "hello", "--new", as_="docs")
     elif sign == "claim":
-        quick("assign", "qb-1", "docs", as_="somebody")
+        quick("issue", "assign", "qb-1", "docs", as_="somebody")
     elif sign == "lease":
         quick("reserve", "docs/**", as_="docs")
     elif sign == "command":
-        quick("reserved", as_="docs")
+        quick("reserve", "list", as_="docs")
     elif sign == "worktree":
         linked = tmp_path / "linked"
         git(quick.cwd, "worktree", "add", "-q", linked)
-        quick("whoami", "--set", "docs", cwd=linked)
+        quick("hive", "whoami", "--set", "docs", cwd=linked)
         shutil.rmtree(quick.cwd / ".git" / "queenbee" / "droids")
     else:
         write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "assignee": "docs"})

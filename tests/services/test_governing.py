@@ -70,11 +70,11 @@ def test_a_hive_that_the_environment_names_governs_alone(nested: Path) -> None:
 def test_check_and_where_and_the_guard_ask_every_hive(nested: Path, quick: QuickQueen) -> None:
     hold(nested, "src/*")
     for cwd, path in ((nested, "src/app.py"), (nested / "src", "app.py")):
-        found = quick("check", "--json", path, as_="mo", cwd=cwd)
+        found = quick("reserve", "check", "--json", path, as_="mo", cwd=cwd)
         assert (found.code, found.json[0]["status"]) == (1, "held")
-    above = quick("where", "--json", cwd=nested / "src").json["above"]
+    above = quick("hive", "where", "--json", cwd=nested / "src").json["above"]
     assert above == [str(nested / ".beads")]
-    assert quick("where", "--json").json["above"] == []
+    assert quick("hive", "where", "--json").json["above"] == []
     (nested / "src" / "app.py").write_text("a = 2\n")
     git(nested, "add", "src/app.py")
     for cwd in (nested, nested / "src"):
@@ -87,7 +87,7 @@ def test_the_guard_at_the_top_asks_a_hive_below(nested: Path, quick: QuickQueen)
     git(nested, "add", "src/app.py")
     assert quick("guard", "check", "--staged", as_="mo").code == 1
     assert quick("guard", "check", "--staged", as_="reviewer").code == 0
-    assert quick("check", "src/app.py", as_="mo").code == 1
+    assert quick("reserve", "check", "src/app.py", as_="mo").code == 1
 
 
 def test_a_file_in_a_linked_worktree_is_governed_by_both(nested: Path, tmp_path: Path) -> None:
@@ -158,9 +158,9 @@ def test_what_the_superproject_holds_is_refused_in_a_submodule(
         (submodule / ".beads").mkdir()
     hold(repo, "vendor/lib/**")
     for cwd, path in ((submodule, "z.py"), (repo, "vendor/lib/z.py")):
-        found = quick("check", "--json", path, as_="mo", cwd=cwd)
+        found = quick("reserve", "check", "--json", path, as_="mo", cwd=cwd)
         assert (found.code, found.json[0]["status"]) == (1, "held")
-        assert quick("check", path, as_="reviewer", cwd=cwd).code == 0
+        assert quick("reserve", "check", path, as_="reviewer", cwd=cwd).code == 0
         assert quick("guard", "check", path, as_="mo", cwd=cwd).code == 1
     refused = quick("guard", "check", "--staged", as_="mo", cwd=submodule)
     assert refused.code == 1
@@ -176,7 +176,7 @@ def test_a_submodule_without_any_hive_passes_and_says_so(
     (repo / ".beads").rmdir()
     assert quick("guard", "check", "--staged", as_="mo", cwd=submodule).code == 0
     assert quick("guard", "check", "--range", "no..such", as_="mo", cwd=submodule).code == 0
-    assert "there is no hive here" in quick("check", "z.py", as_="mo", cwd=submodule).err
+    assert "there is no hive here" in quick("reserve", "check", "z.py", as_="mo", cwd=submodule).err
 
 
 @pytest.mark.only_files  # The settings of the hive would go with it.
@@ -189,7 +189,7 @@ def test_the_guard_asks_a_hive_below_if_there_is_none_at_the_top(
     git(nested, "add", "src/app.py")
     assert quick("guard", "check", "--staged", as_="mo", cwd=nested).code == 1
     assert quick("guard", "check", "src/app.py", as_="mo", cwd=nested).code == 1
-    assert quick("check", "src/app.py", as_="mo", cwd=nested).code == 1
+    assert quick("reserve", "check", "src/app.py", as_="mo", cwd=nested).code == 1
     assert quick("guard", "check", "docs/a.md", as_="mo", cwd=nested).code == 0
     warned = quick("guard", "check", "--staged", as_="mo", cwd=nested, env={"QUEEN_GUARD": "warn"})
     assert warned.code == 0

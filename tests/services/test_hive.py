@@ -141,7 +141,7 @@ def test_lines_that_we_did_not_write_are_never_touched(
         ("reserve", "a.py", "--issue", "qb-1"),
         ("msg", "send", "reviewer", "x"),
         ("msg", "inbox"),
-        ("renew", "--all"),
+        ("reserve", "renew", "--all"),
         ("complete", "qb-1"),
         ("doctor", "--fix"),
     ):

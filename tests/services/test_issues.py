@@ -207,9 +207,9 @@ def test_no_command_ever_writes_to_the_tracker(
     before = tracker.read_bytes()
     for arguments in (
         ("claim", "qb-1"),
-        ("assign", "qb-1", "tester", "--reassign"),
+        ("issue", "assign", "qb-1", "tester", "--reassign"),
         ("issues",),
-        ("ready",),
+        ("issue", "ready"),
         ("show", "qb-1"),
         ("doctor", "--fix"),
     ):

@@ -86,7 +86,9 @@ def test_every_message_command_takes_a_part(quick: QuickQueen) -> None:
     assert len(quick("msg", "inbox", "--after", end, "--json", as_="api").json) == 1
     answer = quick("msg", "send", "ui", "so", "--reply-to", end, "--json", as_="api").json
     assert answer["reply_to"] == asked
-    assert [each["line"]["id"] for each in quick("history", end, "--json").json] == [asked] * 3
+    assert [each["line"]["id"] for each in quick("hive", "history", end, "--json").json] == [
+        asked
+    ] * 3
     assert quick("msg", "delete", end, "--json", as_="ui").json["id"] == asked
 
 
@@ -99,10 +101,10 @@ def test_a_message_read_by_two_of_its_parts_is_read_once(hive: Hive, reviewer: H
 def test_leases_are_renewed_and_released_by_a_part_of_their_id(quick: QuickQueen) -> None:
     [lease] = quick("reserve", "src/a", "--json", as_="ui").json
     end = lease["id"][-4:]
-    assert end in quick("reserved").out
-    assert lease["id"] not in quick("reserved").out
-    assert quick("renew", "--id", end, "--json", as_="ui").json[0]["id"] == lease["id"]
-    assert quick("unreserve", "--id", end, "--json", as_="ui").json[0]["id"] == lease["id"]
+    assert end in quick("reserve", "list").out
+    assert lease["id"] not in quick("reserve", "list").out
+    assert quick("reserve", "renew", "--id", end, "--json", as_="ui").json[0]["id"] == lease["id"]
+    assert quick("reserve", "release", "--id", end, "--json", as_="ui").json[0]["id"] == lease["id"]
 
 
 def test_what_a_list_shows_is_an_id(quick: QuickQueen) -> None:
@@ -205,8 +207,8 @@ def test_commands_about_issues_take_a_part(quick: QuickQueen, beads: Path) -> No
     assert sent["issue_id"] == "qb-42"
     assert quick("msg", "inbox", "--issue", "42", "--json", as_="api").json == [sent]
     assert quick("show", "42", "--json").json["issue_id"] == "qb-42"
-    assert quick("assignments", "--issue", "42", "--json").json[0]["issue_id"] == "qb-42"
-    assert quick("assign", "43", "api", "--json", as_="ui").json["issue_id"] == "qb-43"
+    assert quick("issue", "assignments", "--issue", "42", "--json").json[0]["issue_id"] == "qb-42"
+    assert quick("issue", "assign", "43", "api", "--json", as_="ui").json["issue_id"] == "qb-43"
     assert quick("release", "43", "--json", as_="api").json["issue_id"] == "qb-43"
     assert quick("complete", "42", "--json", as_="ui").json["issue_id"] == "qb-42"
     refused = quick("claim", "--new", "qb-4", as_="ui")

@@ -104,7 +104,7 @@ class TestRequiredFields:
     ) -> None:
         put_bead(repo, ralph_bead("gt-1"))
         assert quick("bead", "validate", "gt-1").code == 0
-        assert quick("verify", "gt-1", as_="ui").code == 2
+        assert quick("bead", "verify", "gt-1", as_="ui").code == 2
 
 
 class TestVerifierFields:

@@ -150,7 +150,7 @@ class TestReservationRules:
     def test_1_and_others(self, quick: QuickQueen, hive: Hive, mode: str) -> None:
         assert quick("reserve", "src/**", mode, as_="reviewer").code == 0
         assert quick("reserve", "src/a", as_="ui-engineer").code == 5
-        quick("unreserve", "--all", as_="reviewer")
+        quick("reserve", "release", "--all", as_="reviewer")
         assert quick("reserve", "src/a", as_="ui-engineer").code == 0
         assert quick("reserve", "src/**", mode, as_="reviewer").code == 5
 
@@ -265,7 +265,7 @@ class TestAppendOnlySemantics:
         hive.assignments.release("qb-1")
         hive.reservations.release(["a"])
         ids = [message.id, assignment.id, lease.id]
-        assert quick("delete", *ids, as_="ui-engineer").code == 0
+        assert quick("hive", "delete", *ids, as_="ui-engineer").code == 0
         for kind, identifier in zip(("messages", "assignments", "reservations"), ids, strict=True):
             last = lines(beads, kind)[-1]
             assert (last["id"], last["deleted"], last["deleted_by"]) == (
@@ -273,9 +273,9 @@ class TestAppendOnlySemantics:
             )  # fmt: skip
         assert hive.assignments.find(status="all") == []
         assert hive.reservations.find(ended=True) == []
-        assert quick("history", lease.id, "--json").json[-1]["by"] == "ui-engineer"
+        assert quick("hive", "history", lease.id, "--json").json[-1]["by"] == "ui-engineer"
         before = lines(beads, "assignments")
-        assert quick("delete", assignment.id, as_="ui-engineer").code == 0
+        assert quick("hive", "delete", assignment.id, as_="ui-engineer").code == 0
         assert lines(beads, "assignments") == before
 
     @pytest.mark.differs(
@@ -337,7 +337,7 @@ class TestIndexes:
     def test_the_index_has_this_structure(self, quick: QuickQueen, hive: Hive, beads: Path) -> None:
         (first,) = hive.messages.send("reviewer", "x", issue_id="qb-1")
         hive.messages.reply(first.id, "y")
-        assert quick("index", "export").code == 0
+        assert quick("hive", "index", "export").code == 0
         index = json.loads((beads / "queen_messages.idx.json").read_text())
         assert set(index) >= {"by_id", "by_to", "by_issue", "by_thread"}
         assert first.id in index["by_to"]["reviewer"]
@@ -435,9 +435,10 @@ class TestMigration:
     ) -> None:
         write_lines(beads / "queen_messages.jsonl", MESSAGE)
         assert (
-            quick("migrate", "v1_to_v2").out == "recorded in messages, assignments, reservations\n"
+            quick("hive", "migrate", "v1_to_v2").out
+            == "recorded in messages, assignments, reservations\n"
         )
-        assert quick("migrate", "v1_to_v2").out == "It was recorded before.\n"
+        assert quick("hive", "migrate", "v1_to_v2").out == "It was recorded before.\n"
         line = lines(beads, "messages")[-1]
         assert (set(line), line["_migration"]) == ({"_migration", "at"}, "v1_to_v2")
         assert hive.messages.get("qm-01HZ1A").subject == MESSAGE["subject"]
@@ -457,7 +458,8 @@ class TestCliMapping:
         (message,) = quick("msg", "inbox", "--json").json
         for command in (
             ("msg", "read", message["id"]), ("msg", "reply", message["id"], "answer"),
-            ("assign", "qb-1", "reviewer"), ("claim", "qb-2", "--new"), ("release", "qb-2"),
-            ("reserve", "src/**"), ("reserved",), ("unreserve", "src/**"),
+            ("issue", "assign", "qb-1", "reviewer"), ("claim", "qb-2", "--new"),
+            ("release", "qb-2"),
+            ("reserve", "src/**"), ("reserve", "list",), ("reserve", "release", "src/**"),
         ):  # fmt: skip
             assert quick(*command).code == 0, command

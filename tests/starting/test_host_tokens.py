@@ -123,7 +123,7 @@ def test_a_bead_cannot_ask_for_them(
     bead = ralph_bead("gt-1", f"{SHOWN} > {tmp_path / 'out'}; true")
     bead["dod"]["verifiers"][0]["env"] = [*SECRETS, "JAVA_HOME"]
     put_bead(repo, bead)
-    assert quick("verify", "gt-1", as_="ui").code == 0
+    assert quick("bead", "verify", "gt-1", as_="ui").code == 0
     assert names(tmp_path / "out") == ["JAVA_HOME"]
 
 

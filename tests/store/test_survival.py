@@ -22,9 +22,12 @@ COMMANDS = {
     "assignments": [
         ["complete", "qb-1"],
         ["release", "qb-1"],
-        ["assign", "qb-1", "api", "--reassign"],
+        ["issue", "assign", "qb-1", "api", "--reassign"],
     ],
-    "reservations": [["renew", "--all", "--ttl", "3d"], ["unreserve", "src/**"]],
+    "reservations": [
+        ["reserve", "renew", "--all", "--ttl", "3d"],
+        ["reserve", "release", "src/**"],
+    ],
 }
 
 

@@ -172,19 +172,19 @@ def told(clone: Clone, now_ms: int, ids: list[str], droids: list[str]) -> dict[s
     queen = QuickQueen(Path(clone.tree))
     queen.env = {"QUEEN_DURABILITY": "buffered", "GIT_CONFIG_GLOBAL": "/dev/null"}
     commands = [
-        ["assignments"],
-        ["assignments", "--status", "all"],
-        ["reserved"],
-        ["reserved", "--all"],
-        ["conflicts"],
+        ["issue", "assignments"],
+        ["issue", "assignments", "--status", "all"],
+        ["reserve", "list"],
+        ["reserve", "list", "--all"],
+        ["reserve", "conflicts"],
         ["issues"],
-        *(["ready", "--as", droid] for droid in droids),
+        *(["issue", "ready", "--as", droid] for droid in droids),
         *(["msg", "inbox", "--limit", "1000", "--for", droid] for droid in droids),
         *(["msg", "sent", "--limit", "1000", "--as", droid] for droid in droids),
         *(["show", issue] for issue in ISSUES),
         *(["msg", "thread", issue] for issue in ISSUES),
-        *(["check", "src/a.py", "docs/a.md", "--as", droid] for droid in droids),
-        *(["history", identifier] for identifier in ids),
+        *(["reserve", "check", "src/a.py", "docs/a.md", "--as", droid] for droid in droids),
+        *(["hive", "history", identifier] for identifier in ids),
     ]
     clock, time.time_ns = time.time_ns, lambda: now_ms * 1_000_000
     try:
@@ -192,8 +192,10 @@ def told(clone: Clone, now_ms: int, ids: list[str], droids: list[str]) -> dict[s
         answers = {
             name: "\n".join((str(each.code), _SEEN.sub("", each.out))) for name, each in ran.items()
         }
-        answers |= {each: _anywhere(answers[each]) for each in ran if each.startswith("check ")}
-        if _rows(answers["reserved"]):  # Refused everywhere, for the same reasons in one order.
+        answers |= {
+            each: _anywhere(answers[each]) for each in ran if each.startswith("reserve check ")
+        }
+        if _rows(answers["reserve list"]):  # Refused everywhere, for the same reasons in one order.
             refused = queen("reserve", "**", "--as", "stranger", "--json")
             holders = [each["id"] for each in refused.error["holders"]]
             answers["reserve **"] = f"{refused.code}\n{holders}"
@@ -240,8 +242,8 @@ def _anywhere(answer: str) -> str:
 
 def _check_verdicts(answer: dict[str, str], now_ms: int) -> int:
     """Judges the grants again, naively, and compares; returns how many were superseded."""
-    leases = _rows(answer["reserved --all"])
-    given = _rows(answer["assignments --status all"])
+    leases = _rows(answer["reserve list --all"])
+    given = _rows(answer["issue assignments --status all"])
     lost = {**_judged(leases, _lease_end, _leases_exclude)}
     lost.update(_judged(given, _assignment_end, _assignments_exclude))
     shown = {row["id"]: row.get("superseded_by") for row in (*leases, *given)}
@@ -250,7 +252,7 @@ def _check_verdicts(answer: dict[str, str], now_ms: int) -> int:
         row["issue_id"] for row in given if row["status"] == "active" and not lost.get(row["id"])
     ]
     require(len(active) == len(set(active)), f"two droids have one issue: {active}")
-    listed = {row["superseded"]["id"] for row in _rows(answer["conflicts"])}
+    listed = {row["superseded"]["id"] for row in _rows(answer["reserve conflicts"])}
     expected = {row["id"] for row in given if row["status"] == "active" and row["id"] in lost}
     expected |= {
         row["id"] for row in leases if row["id"] in lost and row["status"] == "active"

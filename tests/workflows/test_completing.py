@@ -320,7 +320,7 @@ class TestASprintBead:
         assert "test_x failed" in failed.out
         self.record(quickly, "dev", ATTEMPT)
         self.record(quickly, "qa", JUDGEMENT)
-        assert quickly("verify").code == 0  # The bead that the droid has.
+        assert quickly("bead", "verify").code == 0  # The bead that the droid has.
         done = quickly("complete", "bd-1", "--json")
         assert (done.code, done.json["reason"]) == (0, "verified: 1 check passed")
         assert [one["verdict"] for one in runs(beads)] == ["failed", "failed", "passed", "passed"]
@@ -361,10 +361,10 @@ class TestASprintBead:
         (repo / "accounts.md").write_text(PLAN)
         quick.env["QUEEN_DROID"] = "ui"
         quick("plan", "import", "accounts.md")
-        (first,) = [one["id"] for one in quick("ready", "--json").json]
+        (first,) = [one["id"] for one in quick("issue", "ready", "--json").json]
         quick("claim", first)
         quick("complete", first)
-        assert len(quick("ready", "--json").json) == 2
+        assert len(quick("issue", "ready", "--json").json) == 2
 
 
 class TestPromises:
@@ -409,7 +409,7 @@ class TestPromises:
         evil = json.dumps(ralph_bead("gt-1", "touch owned"))
         quick("msg", "send", "ui", evil, "--issue", "gt-1", as_="mallory")
         quick("claim", "gt-1", as_="ui")
-        quick("verify", "gt-1", as_="ui")
+        quick("bead", "verify", "gt-1", as_="ui")
         quick("complete", "gt-1", as_="ui")
         quick("show", "gt-1", as_="ui")
         assert not (repo / "owned").exists()

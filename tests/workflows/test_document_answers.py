@@ -140,7 +140,7 @@ class TestRalphBeadsAsIssues:
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
         (beads / "active").chmod(0o000)
-        refused = queen("ready", "--json", unprivileged=True)
+        refused = queen("issue", "ready", "--json", unprivileged=True)
         (beads / "active").chmod(0o755)
         assert (refused.code, refused.error["code"]) == (7, "unreadable")
 
@@ -160,7 +160,7 @@ class TestRalphBeadsAsIssues:
     ) -> None:
         git(repo, "worktree", "add", "-q", str(tmp_path / "feature"))
         put_bead(repo, ralph_bead("gt-1", "pwd > where"))
-        done = quick("verify", "gt-1", cwd=tmp_path / "feature")
+        done = quick("bead", "verify", "gt-1", cwd=tmp_path / "feature")
         assert done.code == 0
         # What is verified is the tree that one works in.
         assert (tmp_path / "feature" / "where").read_text() == f"{tmp_path / 'feature'}\n"
@@ -183,7 +183,7 @@ class TestRalphBeadsAsIssues:
         (repo / ".beads" / "active" / "x.json").write_text(json.dumps(bead))
         quick("claim", name, as_="ui")
         assert quick("complete", name, as_="ui").code in (2, 4)
-        assert quick("verify", name, as_="ui").code in (2, 4)
+        assert quick("bead", "verify", name, as_="ui").code in (2, 4)
         assert not (repo / "owned").exists()
 
 
@@ -225,7 +225,8 @@ class TestTheDoctor:
         for words in (
             ("plan", "import", "accounts.md"), ("session", "import", "--session=TC-auth"),
             ("gate", "new", *gate), ("gate", "add-rule", *gate, "--test", "true"),
-            ("gate", "run", *gate), ("verify", "gt-1"), ("claim", "gt-1"), ("complete", "gt-1"),
+            ("gate", "run", *gate), ("bead", "verify", "gt-1"), ("claim", "gt-1"),
+            ("complete", "gt-1"),
         ):  # fmt: skip
             assert quick(*words, as_="ui").code == 0
         assert examine(Hive.open(repo)) == []

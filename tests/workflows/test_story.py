@@ -57,7 +57,7 @@ def test_a_plan_becomes_work_that_two_droids_finish(
     for tree in trees:
         git(repo, "worktree", "add", "-q", str(tree))
     droids = ("api", "ui")
-    offered = [queen("ready", "--json", as_=each).json for each in droids]
+    offered = [queen("issue", "ready", "--json", as_=each).json for each in droids]
     assert [[one["id"] for one in each] for each in offered] == [[ids["1.1"]]] * 2
     claim = ("claim", ids["1.1"], "--json")
     claims = both(queen, claim, claim, as_=droids, cwd=trees)
@@ -76,28 +76,31 @@ def test_a_plan_becomes_work_that_two_droids_finish(
     failed = queen("complete", ids["1.1"], "--json", as_=winner, cwd=tree)
     assert (failed.code, failed.json["status"]) == (1, "active")
     (tree / "build.sh").write_text("echo built\n")
-    assert queen("verify", ids["1.1"], as_=winner, cwd=tree).code == 0
+    assert queen("bead", "verify", ids["1.1"], as_=winner, cwd=tree).code == 0
     done = queen("complete", ids["1.1"], "--json", as_=winner, cwd=tree)
     assert (done.code, done.json["status"]) == (0, "completed")
-    assert queen("reserved", "--json").json == []
+    assert queen("reserve", "list", "--json").json == []
     assert (beads / "completed" / f"{ids['1.1']}.json").exists()
 
     # The gate holds the next phase back until its rules pass where they are run.
-    assert queen("ready", "--json").json == []
+    assert queen("issue", "ready", "--json").json == []
     assert queen("gate", "hook", *GATE).code == 2
     assert queen("gate", "run", *GATE, as_="lead").code == 1
-    assert queen("ready", "--json").json == []
+    assert queen("issue", "ready", "--json").json == []
     assert queen("gate", "run", *GATE, as_="lead", cwd=tree).code == 0
     assert queen("gate", "hook", *GATE).code == 0
-    assert {one["id"] for one in queen("ready", "--json").json} == {ids["2.1a"], ids["2.1b"]}
+    assert {one["id"] for one in queen("issue", "ready", "--json").json} == {
+        ids["2.1a"],
+        ids["2.1b"],
+    }
 
     # The two beads of the next phase run beside each other: one by hand, one by the loop.
     by_hand, by_loop = ids["2.1a"], ids["2.1b"]
     put_bead(repo, ralph_bead(by_loop, "test -e page.html"))
-    assert queen("assign", by_hand, winner, as_="lead").code == 0
-    assert queen("assign", by_loop, other, as_="lead").code == 0
+    assert queen("issue", "assign", by_hand, winner, as_="lead").code == 0
+    assert queen("issue", "assign", by_loop, other, as_="lead").code == 0
     agent = 'test "$QUEEN_ATTEMPT" = 1 || touch page.html'
-    loop = ("run", by_loop, "--agent-cmd", agent, "--json")
+    loop = ("bead", "run", by_loop, "--agent-cmd", agent, "--json")
     record = ("bead", "record", "dev", by_hand, json.dumps(ATTEMPT))
     worked = both(queen, record, loop, as_=(winner, other), cwd=[tree, trees[1 - first]])
     assert [each.code for each in worked] == [0, 0]
@@ -109,9 +112,9 @@ def test_a_plan_becomes_work_that_two_droids_finish(
     # All is done, everybody was told, and the files are sound.
     told = {one["subject"] for one in queen("msg", "inbox", "--json", as_="lead").json}
     assert told == {f"[{by_hand}] Completed", f"[{by_loop}] Completed"}
-    assert queen("ready", "--json").json == []
+    assert queen("issue", "ready", "--json").json == []
     assert {one["status"] for one in queen("bead", "list", "--json").json} == {"closed"}
-    assert queen("assignments", "--json").json == []
+    assert queen("issue", "assignments", "--json").json == []
     runs = records(beads / "queen_verifications.jsonl")
     gates = [one for one in runs if one["subject_kind"] == "gate"]
     assert [one["subject_id"] for one in gates] == ["accounts/1"] * 2

@@ -229,7 +229,7 @@ class TestReady:
         self, quick: QuickQueen, repo: Path
     ) -> None:
         path = put_bead(repo, ralph_bead("gt-1", "true", phase_gate="wf/p"))
-        done = quick("run", "gt-1", "--agent-cmd", "true", "--json", as_="ui")
+        done = quick("bead", "run", "gt-1", "--agent-cmd", "true", "--json", as_="ui")
         assert (done.code, done.json["status"]) == (1, "blocked")
         assert done.json["message"] == "wf/p is a gate that has not passed: missing"
         assert json.loads(path.read_text())["status"] == "blocked"
@@ -251,4 +251,4 @@ def test_a_gate_that_claims_to_have_passed_and_did_not_is_not_believed(
 
 
 def ready(quick: QuickQueen) -> list[str]:
-    return [one["id"] for one in quick("ready", "--json").json]
+    return [one["id"] for one in quick("issue", "ready", "--json").json]

@@ -89,8 +89,8 @@ def test_for_nothing_or_for_an_unknown_issue_is_refused(hive: Hive) -> None:
 
 
 def test_the_command_exits_with_status_6_at_the_timeout(quick: QuickQueen) -> None:
-    assert quick("wait", "qb-1", "--timeout", "0s", as_="ui").code == 6
-    ready = quick("wait", "--ready", "--timeout", "0s", as_="ui")
+    assert quick("issue", "wait", "qb-1", "--timeout", "0s", as_="ui").code == 6
+    ready = quick("issue", "wait", "--ready", "--timeout", "0s", as_="ui")
     assert ready.code == 0
     assert "qb-1" in ready.out
 

@@ -292,7 +292,7 @@ class TestFaults:
     def test_no_address_has_one_exit_status(
         self, repo: Path, hive_name: str, quick: QuickQueen
     ) -> None:
-        for command in ("status", "engine use postgres", "engine use files"):
+        for command in ("status", "hive engine use postgres", "hive engine use files"):
             ran = quick(*command.split(), env={postgres_server.URL: ""}, cwd=repo)
             assert ran.code == 7, command
 
@@ -402,28 +402,32 @@ class TestCarryingOver:
     def test_there_and_back_keeps_every_line(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
     ) -> None:
-        ran = quick("engine", "use", "postgres", "--json")
+        ran = quick("hive", "engine", "use", "postgres", "--json")
         assert ran.json["kinds"]["assignments"] == {"lines": 3, "added": 3}
         assert quick("claim", "--new", "qb-9", as_="api").code == 0
         assert (beads / "queen_assignments.jsonl").read_bytes().count(b"\n") == 3
-        status = quick("engine", "status", "--verify", "--json").json
+        status = quick("hive", "engine", "status", "--verify", "--json").json
         assert status["verified"] == {"assignments": 4}
-        ran = quick("engine", "use", "files", "--json")
+        ran = quick("hive", "engine", "use", "files", "--json")
         assert ran.json["kinds"]["assignments"] == {"lines": 4, "added": 1}
         kept = records(beads / "queen_assignments.jsonl")
         assert kept[:3] == lines
         assert kept[3]["issue_id"] == "qb-9"
-        assert quick("engine", "status", "--json").json == {"engine": "files"}
+        assert quick("hive", "engine", "status", "--json").json == {"engine": "files"}
         assert quick("claim", "--new", "qb-9", as_="ui").code == 5
 
     def test_repeated_it_adds_what_came_to_the_files_since(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
     ) -> None:
-        quick("engine", "use", "postgres")
+        quick("hive", "engine", "use", "postgres")
         with (beads / "queen_assignments.jsonl").open("a") as file:
             file.write('{"id":"qa-late","issue_id":"qb-7","droid":"far","rev":1}\n')
-        assert quick("engine", "status", "--json").json["only_in_files"] == {"assignments": 1}
-        assert quick("engine", "use", "postgres", "--json").json["kinds"]["assignments"] == {
+        assert quick("hive", "engine", "status", "--json").json["only_in_files"] == {
+            "assignments": 1
+        }
+        assert quick("hive", "engine", "use", "postgres", "--json").json["kinds"][
+            "assignments"
+        ] == {
             "lines": 4,
             "added": 1,
         }
@@ -434,7 +438,7 @@ class TestCarryingOver:
     ) -> None:
         """As after `git clean` or a checkout that removed the ledgers, before the next write."""
         (beads / "queen_assignments.jsonl").unlink()
-        ran = quick("engine", "use", "postgres", "--json")
+        ran = quick("hive", "engine", "use", "postgres", "--json")
         assert ran.json["kinds"]["assignments"] == {"lines": 3, "added": 3}
         assert quick("claim", "--new", "qb-1", as_="api").code == 5
 
@@ -450,7 +454,7 @@ class TestCarryingOver:
     ) -> None:
         """Before the switch the old one; in the midst of it neither, until it is repeated."""
         if kind == "files":
-            quick("engine", "use", "postgres")
+            quick("hive", "engine", "use", "postgres")
         quick("status", as_="ui")  # Which keeps these settings as the last good ones.
 
         def interrupted(*_: object) -> None:
@@ -459,11 +463,11 @@ class TestCarryingOver:
         where, name = STEPS[kind, step]
         with monkeypatch.context() as patch:
             patch.setattr(where, name, interrupted)
-            assert quick("engine", "use", kind).code == 130
+            assert quick("hive", "engine", "use", kind).code == 130
         claimed = quick("claim", "--new", "qb-8", as_="ui")
         still_old = step == "verified" or (kind, step) == ("postgres", "committed")
         assert (claimed.code == 0) == still_old, claimed
-        assert quick("engine", "use", kind).code == 0
+        assert quick("hive", "engine", "use", kind).code == 0
         assert quick("claim", "--new", "qb-8", as_="ui").code == 0
         assert quick("claim", "--new", "qb-1", as_="api").code == 5
 
@@ -471,7 +475,7 @@ class TestCarryingOver:
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
     ) -> None:
         before = (beads / "queen.toml").read_bytes()
-        quick("engine", "use", "postgres")
+        quick("hive", "engine", "use", "postgres")
         (beads / "queen.toml").write_bytes(before)
         ran = quick("claim", "--new", "qb-8", as_="ui")
         assert ran.code == 7
@@ -481,22 +485,22 @@ class TestCarryingOver:
         self, quick: QuickQueen, repo: Path, tmp_path: Path, lines: list[dict[str, Any]]
     ) -> None:
         """Otherwise it would write to the database and the others to files: two grants."""
-        quick("engine", "use", "postgres")
+        quick("hive", "engine", "use", "postgres")
         other = tmp_path / "other"
         git(tmp_path, "clone", "-q", str(repo), str(other))
         shutil.copytree(repo / ".beads", other / ".beads")
         assert quick("claim", "--new", "qb-8", as_="far", cwd=other).code == 0
-        quick("engine", "use", "files")
+        quick("hive", "engine", "use", "files")
         for arguments in (
             ("claim", "--new", "qb-9", "--as", "far"),
-            ("assignments",),
-            ("engine", "use", "postgres"),
+            ("issue", "assignments"),
+            ("hive", "engine", "use", "postgres"),
         ):
             ran = quick(*arguments, cwd=other)
             assert (ran.code, ran.out) == (7, ""), arguments
             assert "was carried back" in ran.err
             assert "hive engine use files" in ran.err
-        assert quick("engine", "use", "files", cwd=other).code == 0
+        assert quick("hive", "engine", "use", "files", cwd=other).code == 0
         assert quick("claim", "--new", "qb-8", as_="ui", cwd=other).code == 5
         assert quick("claim", "--new", "qb-8", as_="ui").code == 5
 
@@ -504,23 +508,23 @@ class TestCarryingOver:
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
     ) -> None:
         """`queen.toml` of the pull says files; the note of this clone still says the database."""
-        quick("engine", "use", "postgres")
+        quick("hive", "engine", "use", "postgres")
         note = next(beads.parent.glob(".git/queenbee/engine"))
         noted = note.read_bytes()
-        quick("engine", "use", "files")
+        quick("hive", "engine", "use", "files")
         note.write_bytes(noted)
         ran = quick("claim", "--new", "qb-8", as_="ui")
         assert ran.code == 7
         assert "if the team went back to files, or to do so: queen hive engine use files" in ran.err
-        assert quick("engine", "use", "postgres").code == 7
-        assert quick("engine", "use", "files").code == 0
+        assert quick("hive", "engine", "use", "postgres").code == 7
+        assert quick("hive", "engine", "use", "files").code == 0
         assert quick("claim", "--new", "qb-8", as_="ui").code == 0
-        assert quick("engine", "use", "postgres").code == 0
+        assert quick("hive", "engine", "use", "postgres").code == 0
 
     def test_the_address_stays_out_of_the_repository(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
     ) -> None:
-        quick("engine", "use", "postgres")
+        quick("hive", "engine", "use", "postgres")
         quick("claim", "--new", "qb-8", as_="ui")
         url = os.environ[postgres_server.URL].encode()
         for path in beads.parent.rglob("*"):

@@ -276,14 +276,14 @@ class TestStatus:
     def test_says_where_the_hive_is_and_that_all_is_well(
         self, quick: QuickQueen, hive_name: str
     ) -> None:
-        ran = quick("engine", "status", "--json")
+        ran = quick("hive", "engine", "status", "--json")
         assert (ran.code, ran.json["hive"], ran.json["faults"]) == (0, hive_name, [])
 
     def test_says_what_is_wrong_and_ends_with_1(
         self, quick: QuickQueen, hive_name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv(postgres_server.URL, "postgresql://u:secret@127.0.0.1:1/team")
-        ran = quick("engine", "status")
+        ran = quick("hive", "engine", "status")
         assert ran.code == 1
         assert "database: 127.0.0.1:1/team" in ran.out
         assert "cannot be reached" in ran.out

@@ -64,9 +64,9 @@ class TestACommand:
         ("arguments", "most"),
         [
             (["msg", "inbox"], 1),
-            (["check", "a.py"], 1),
-            (["reserved"], 1),
-            (["assignments"], 1),
+            (["reserve", "check", "a.py"], 1),
+            (["reserve", "list"], 1),
+            (["issue", "assignments"], 1),
             (["claim", "qb-3", "--new"], 1),  # before its turn
             (["reserve", "b/**"], 1),
             (["msg", "send", "api", "hello"], 1),
@@ -146,6 +146,6 @@ class TestAReading:
 
 def test_a_token_is_refused_where_grants_have_none(open_for: Open, quick: QuickQueen) -> None:
     open_for("ui").reservations.reserve(["a.py"])
-    ran = quick("check", "b.py", "--token", "1", "--json")
+    ran = quick("reserve", "check", "b.py", "--token", "1", "--json")
     assert ran.code == 2
     assert "have no token" in ran.error["message"]

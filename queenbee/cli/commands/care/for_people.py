@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,11 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import Invocation, command
-from queenbee.cli.quick_prompt import Asked, look
 from queenbee.cli.rendering import paragraph
 from queenbee.cli.terminal import say
-from queenbee.core.prompt_line import TARGETS
+from queenbee.core.prompt_line import TARGETS, line_of
 from queenbee.core.text import printable
+from queenbee.errors import NoHive
+from queenbee.hook.acting_names import known_name
+from queenbee.services.hive import Services
+from queenbee.services.telling.glance import glance
+from queenbee.store.layout import discover, working_directory
 from queenbee.workflows.hive import Hive
 
 if TYPE_CHECKING:
@@ -50,9 +56,32 @@ def prompt(call: Invocation, target: str, ascii_only: bool) -> dict[str, object]
 
     It reads no mail, and others do not take it for a sign of life.
     """
-    asked = Asked(target=target, ascii_only=ascii_only, droid=call.actor, beads_dir=call.beads_dir)
-    glance = look(asked, os.environ)
-    return {**(glance.to_dict() if glance is not None else {}), "line": asked.shown(glance)}
+    folder, session_droid = _of_session(call.beads_dir) if target == "claude" else (None, None)
+    droid = call.actor or session_droid
+    try:
+        hive = Services.open(folder, droid=droid, beads_dir=call.beads_dir)
+    except NoHive:
+        return {"line": ""}
+    found = glance(hive)
+    return {**found.to_dict(), "line": line_of(found, target=target, ascii_only=ascii_only)}
+
+
+def _of_session(beads_dir: str | None) -> tuple[str | None, str | None]:
+    """Returns the folder of the session that standard input describes, and its name."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return None, None
+    try:
+        fields = json.loads(sys.stdin.buffer.read())
+    except (ValueError, RecursionError):
+        return None, None
+    session = fields.get("session_id") if isinstance(fields, dict) else None
+    place = fields.get("cwd") if isinstance(fields, dict) else None
+    folder = place if isinstance(place, str) and os.path.isdir(place) else working_directory()
+    try:
+        layout = discover(folder, os.environ, beads_dir=beads_dir)
+    except NoHive:
+        return folder, None
+    return folder, known_name(layout, os.environ, session if isinstance(session, str) else "")
 
 
 @command(
