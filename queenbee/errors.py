@@ -28,6 +28,7 @@ __all__ = [
     "QueenError",
     "StoreError",
     "Taken",
+    "UnknownCaller",
     "UnknownDroid",
     "Unreachable",
     "Unreadable",
@@ -146,6 +147,12 @@ class NotReady(Conflict):
     """The issue waits for others, which `waits_for` lists, or something else holds it back."""
 
     code = "not_ready"
+
+
+class UnknownCaller(Conflict):
+    """Whether a person asks, or an agent of a team at work, cannot be told from here."""
+
+    code = "unknown_caller"
 
 
 class Untrusted(Conflict):

@@ -23,6 +23,15 @@ LIMIT_S = 60.0
 ONE = "## Phase 1: A\n\n### Sprint 1.1: Setup\n- Create the project\n"
 PASSES = '{"status": "pass", "message": "fine"}'
 
+_SITE = """import os, pwd
+os.getloadavg = lambda: (0, 0, 0)
+of_user = pwd.getpwuid
+pwd.getpwuid = lambda uid: pwd.struct_passwd((*of_user(uid)[:5], {home!r}, ""))
+"""
+"""However busy this machine is, all agents of a test begin; and their teams are noted in a home of
+their own, which no variable moves.
+"""
+
 WORKS = 'echo "$QUEEN_ISSUE by $QUEEN_DROID" >> "$FILE"\n'
 
 
@@ -34,10 +43,12 @@ class Team:
         self.bin = tmp_path / "bin"
         self.bin.mkdir()
         words = " ".join(f"'{each}'" for each in COMMAND)
-        self.program("queen", f'PYTHONPATH="{os.pathsep.join(sys.path)}" exec {words} "$@"\n')
+        path = os.pathsep.join([str(self.bin), *sys.path])
+        self.program("queen", f'PYTHONPATH="{path}" exec {words} "$@"\n')
         self.queen = Queen(repo)
-        # However busy this machine is, all agents of a test begin.
-        (self.bin / "sitecustomize.py").write_text("import os\nos.getloadavg = lambda: (0, 0, 0)\n")
+        self.home = tmp_path / "home"
+        self.home.mkdir()
+        (self.bin / "sitecustomize.py").write_text(_SITE.format(home=str(self.home)))
         self.queen.env = {
             "PYTHONPATH": os.pathsep.join([str(self.bin), os.environ.get("PYTHONPATH", "")]),
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",

@@ -21,7 +21,7 @@ from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.run import as_the_user, git, line
 from queenbee.store import safe_open
-from queenbee.store.droids import roster
+from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import BEADS
@@ -202,9 +202,12 @@ def refuse_other_hive(layout: Layout) -> None:
 
 
 def refuse_outside(layout: Layout) -> None:
-    """Raises `Conflict` for an agent of a team outside of the worktree that it was given."""
-    agent = roster.acting(layout)
-    if agent is not None and not _is_at(agent, layout.tree):
+    """Raises `Conflict` for an agent of a team outside of the worktree that it was given, and
+    `UnknownCaller` there for whoever cannot be told from one.
+    """
+    agent = calling_agent(layout)
+    if agent is not None and not agent.is_at(layout.tree):
+        agent.refuse_unknown(f"it lands nothing from {mentioned(layout.tree)}")
         raise Conflict(
             f"{agent.name} works for queen start in {mentioned(agent.path)}: it lands nothing from "
             f"{mentioned(layout.tree)}",
@@ -221,10 +224,13 @@ def refuse_stranger(layout: Layout) -> None:
 
 
 def refuse_removing(layout: Layout, place: Worktree) -> None:
-    """Raises `Conflict` for a worktree that an agent of a team did not make."""
-    agent = roster.acting(layout)
+    """Raises `Conflict` for a worktree that an agent of a team did not make, and `UnknownCaller`
+    for whoever cannot be told from an agent.
+    """
+    agent = calling_agent(layout)
     note = worktree_note(place)
-    if agent is not None and (note is None or note.by != agent.name):
+    if agent is not None and not (agent.is_here and note is not None and note.by == agent.name):
+        agent.refuse_unknown(f"it does not remove {mentioned(place.path)}")
         raise Conflict(
             f"{agent.name}, whom queen start looks after, did not make {mentioned(place.path)}",
             hint="a person removes it, or whoever made it",
@@ -233,12 +239,8 @@ def refuse_removing(layout: Layout, place: Worktree) -> None:
 
 def may_move(layout: Layout) -> bool:
     """Returns whether QueenBee may bring the branch that is checked out here up to date."""
-    agent = roster.acting(layout)
-    return _other_hive(layout) is None and (agent is None or _is_at(agent, layout.tree))
-
-
-def _is_at(agent: roster.Entry, tree: str) -> bool:
-    return os.path.realpath(agent.path) == os.path.realpath(tree)
+    agent = calling_agent(layout)
+    return _other_hive(layout) is None and (agent is None or agent.is_at(layout.tree))
 
 
 def _other_hive(layout: Layout) -> str | None:

@@ -16,6 +16,7 @@ from queenbee.starting.crew import Crew
 from queenbee.starting.ending import Ended, Reason
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
+from queenbee.store.droids.agent_callers import forget_team, note_team
 from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.lock import LongLock
 
@@ -76,6 +77,9 @@ class Team:
             if kept_back := sorted(self._env.keys() - got.keys()):
                 names = ", ".join(kept_back)
                 self._tell(f"agents do not get {names}; to give it: git config queenbee.env NAME")
+            if why := note_team(self._hive.layout):
+                self._tell(f"agents are known as such in no other repository: {why}")
+            stack.callback(forget_team, self._hive.layout)
             self.workers = self._crew.assemble()
             return self._ended(self._look_after(interrupts, on_tick))
 

@@ -19,6 +19,7 @@ from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotYours
 from queenbee.services.messages import BY_HIVE, stage
 from queenbee.store.droids import roster
+from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.workflows import running
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.tracking.owner import Owner
@@ -95,7 +96,10 @@ def complete(  # noqa: PLR0913 - by name
     """
     hive.look({"issue_id": issue_id, "reason": reason})  # Before the checks, which take minutes.
     because = _reason_against_checks(issue_id, reason) if unverified else None
-    if unverified and (roster.acting(hive.layout) or roster.of_tree(hive.layout)):
+    agent = calling_agent(hive.layout) if unverified else None
+    if agent is not None:
+        agent.refuse_unknown(f"it does not complete {issue_id} without its checks")
+    if unverified and (agent or roster.of_tree(hive.layout)):
         raise NotYours(
             f"no agent that queen start looks after completes {issue_id} without its checks",
             hint=f"make them pass, or give it back: {suggested('queen release', issue_id)}",

@@ -69,6 +69,8 @@ ELSEWHERE = {
     ("services/waiting/landing_steps.py", "os.rename"): "sets aside what is no file there",
     ("services/waiting/landing_steps.py", "os.rmdir"): "removes folders that are empty",
     ("services/writing/credentials.py", "open"): "reads a file of this package",
+    ("store/droids/agent_callers.py", "open"): "reads /proc",
+    ("store/droids/agent_callers.py", "os.makedirs"): "below the user's home folder",
     ("store/whole_files.py", "os.link"): "by the handle of the folder",
     (
         "store/whole_files.py",

@@ -36,7 +36,7 @@ from queenbee.git.ownership import (
 )
 from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
-from queenbee.store.droids import roster
+from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
 from queenbee.store.git_files.worktrees import Worktree, target_branch, worktrees
 from queenbee.store.git_trees import git_tree
@@ -238,14 +238,14 @@ class _Making:
 
     def sign(self, git_dir: str) -> None:
         """Notes what was made, and for whom. Raises `ExternalFailure`."""
-        before, maker = branch_note(self._layout, self.branch), roster.acting(self._layout)
+        before, maker = branch_note(self._layout, self.branch), calling_agent(self._layout)
         made = MadeNote(
             branch=self.branch,
             path=self.path,
             base=self._base or (before.base if before is not None else ""),
             droid=self.name,
             bead=self._bead,
-            by=before.by if before is not None else maker.name if maker is not None else "",
+            by=before.by if before is not None else maker.name if maker and maker.is_here else "",
         )
         if (self._base or before is not None) and before != made:
             note_branch(self._layout, made)

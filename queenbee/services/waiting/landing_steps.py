@@ -222,6 +222,8 @@ def _open(path: str, flags: int = 0) -> int:
     try:
         return safe_open.open_file(path, os.O_RDWR | os.O_CREAT | flags)
     except (OSError, Unreadable):
+        if not safe_open.is_there(path):  # Such as on a full disk.
+            raise
         os.rename(path, f"{path}.{os.urandom(4).hex()}")
         return safe_open.open_file(path, os.O_RDWR | os.O_CREAT | flags)
 

@@ -12,6 +12,7 @@ own processes.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import select
 import signal
@@ -37,6 +38,7 @@ _MOST_S = 4.0
 _CHUNK_BYTES = 2**16
 _MOST_LEFT_BYTES = 2**20
 """A pipe holds no more on Linux."""
+_TRIES, _AGAIN_S = 50, 0.01
 _TICK_S, _LONGEST_S = 0.05, 60.0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OURS = (
@@ -56,6 +58,7 @@ def main(tail: int, log: str, argv: CommandLine) -> int:
     # By its handle: what is put in the place of the folder later gets nothing.
     folder, name = os.open(os.path.dirname(log), _FOLDER), os.path.basename(log)
     _forget_end(folder, name)
+    _show_life(folder, name)
     _become_parent()
     asked: list[float] = []
     wake = _signals(asked)
@@ -80,6 +83,21 @@ def main(tail: int, log: str, argv: CommandLine) -> int:
         end = os.open(f"{name}.end", flags, 0o600, dir_fd=folder)
         os.write(end, f"{status}\n".encode())
     return status
+
+
+def _show_life(folder: int, name: str) -> None:
+    """Locks a file for as long as we run, which can be told from any PID namespace. Nothing of the
+    program gets it, so the lock ends with us.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    with suppress(OSError):
+        fd = os.open(f"{name}.alive", flags, 0o600, dir_fd=folder)
+        for _ in range(_TRIES):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:  # Somebody looks at it, which takes microseconds.
+                time.sleep(_AGAIN_S)
 
 
 def _signals(asked: list[float]) -> int:

@@ -26,6 +26,13 @@ _PASSING = frozenset((
 ))  # fmt: skip
 """Programs between an agent and its hook, which end with the hook."""
 _FARTHEST = 10
+_MOST_ABOVE = 4_096
+_TRIES = 10
+"""So often the processes above are listed anew, if one of them ends meanwhile."""
+OUTERMOST = "pid:[4026531836]"
+"""The PID namespace that Linux begins with; `PROC_PID_INIT_INO` in its sources. Whoever is in it
+sees all processes, and has none above that is in another one.
+"""
 
 
 def caller() -> str:
@@ -50,6 +57,26 @@ def _above(most: int = _FARTHEST) -> Iterator[tuple[str, str]]:
         pid = above
 
 
+def ids_above() -> tuple[list[int], bool]:
+    """Returns the ids of the processes above us, the nearest first, as far as our PID namespace
+    shows them, and whether these are all. Another user's may be hidden; none of ours is above it.
+    """
+    found: list[int] = []
+    for _ in range(_TRIES):
+        found, pid = [], os.getppid()
+        while pid > 0 and len(found) < _MOST_ABOVE:
+            found.append(pid)
+            looked = _look(pid)
+            if looked is None:
+                break
+            pid = looked[1]
+        else:
+            return found, pid == 0
+        if _is_there(pid):
+            return found, True
+    return found, False
+
+
 def described(pid: int) -> str:
     """Returns a process as it is noted, with its begin where this system tells it."""
     found = _of_proc(pid) if PROC else None
@@ -62,21 +89,38 @@ def is_running(process: str) -> bool | None:
     pid, _, begun = rest.partition(" ")
     if not pid.isdecimal() or place != _place():
         return None
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, OverflowError):
+    if not _is_there(int(pid)):
         return False
-    except PermissionError:
-        pass
     found = _of_proc(int(pid)) if begun else None
     return found is None or found[2] == begun
 
 
-def _place() -> str:
-    space = ""
+def own_space() -> str:
+    """Returns the PID namespace that we are in; "" where this system does not tell."""
     with suppress(OSError):
-        space = os.readlink("/proc/self/ns/pid")
-    return f"{os.uname().nodename}/{space}".replace(" ", "_")
+        return os.readlink("/proc/self/ns/pid")
+    return ""
+
+
+def space_and_id(process: str) -> tuple[str, int]:
+    """Returns the PID namespace of a noted process, and its id there; 0 if that is not one."""
+    place, _, rest = process.partition(" ")
+    pid = rest.partition(" ")[0]
+    return place.rpartition("/")[2], int(pid) if pid.isdecimal() else 0
+
+
+def _place() -> str:
+    return f"{os.uname().nodename}/{own_space()}".replace(" ", "_")
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _look(pid: int) -> tuple[str, int, str] | None:

@@ -11,7 +11,7 @@ from queenbee._light import suppress
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.droids.liveness import callers, described, is_running
+from queenbee.store.droids.liveness import described, is_running
 from queenbee.store.settings import CLIENTS
 from queenbee.store.whole_files import keep, recall
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _MOST_BYTES = 2**16
-_MOST_PROCESSES = 4_096
-"""So far above is looked for the process of an agent."""
 _TEXTS = ("client", "path", "state", "process", "issue_id", "session", "supervisor", "team")
 STEPS = ("developing", "judging")
 """The states of an agent that works on a sprint bead, which is landed for it."""
@@ -112,7 +110,12 @@ class Entry:
 
 def read(layout: Layout, name: str) -> Entry | None:
     """Returns what is known of an agent, or None."""
-    path = _path(layout, name)
+    return read_in(folder(layout), name)
+
+
+def read_in(place: str, name: str) -> Entry | None:
+    """Returns the same from the folder of any team."""
+    path = os.path.join(place, f"{name}.json")
     fields = recall(path, _MOST_BYTES) if is_name(name) else None
     return Entry(name, fields) if isinstance(fields, dict) else None
 
@@ -181,18 +184,6 @@ def of_tree(layout: Layout) -> Entry | None:
     tree = os.path.realpath(layout.tree)
     here = (each for each in found if each.is_looked_after and each.path)
     return next((each for each in here if os.path.realpath(each.path) == tree), None)
-
-
-def acting(layout: Layout) -> Entry | None:
-    """Returns the agent of a team whose process this one descends from, or None.
-
-    An environment, a name and a folder are easily changed. On Linux, all that an agent has started
-    stays below its process.
-    """
-    found = everybody(layout) if os.path.isdir(folder(layout)) else []
-    agents = {each.process: each for each in found if each.process}
-    above = callers(_MOST_PROCESSES) if agents else ()
-    return next((agents[each] for each in above if each in agents), None)
 
 
 def folder(layout: Layout) -> str:
