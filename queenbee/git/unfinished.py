@@ -145,7 +145,7 @@ class WorktreeKeeper:
             )
         branch = place.branch or note.branch
         to = f"refs/heads/{target}"
-        return self.put_back(place, branch=branch, name=_name_of(assignment), to=to)
+        return self.put_back(place, branch=branch, name=name_of(assignment), to=to)
 
     def put_back(
         self, place: Worktree, *, branch: str, name: str, to: str | None = None
@@ -161,7 +161,7 @@ class WorktreeKeeper:
             commits = line(*ahead, cwd=place.path, repository={}, limit_s=_LIMIT_S)
         found = Unfinished(place, files, int(commits or 0))
         if files:
-            droid, name = assignment.droid, _name_of(assignment)
+            droid, name = assignment.droid, name_of(assignment)
             about = f"{assignment.issue_id}: what {droid} had not committed"
             found.branch = _commit(place, droid, name, about)
         return found
@@ -290,6 +290,14 @@ def commits_alone(place: Worktree) -> int:
 
 def _commit(place: Worktree, droid: str, name: str, about: str) -> str:
     """Returns the branch of a new commit with everything that a worktree has, ignored files apart.
+    Raises `ExternalFailure` and `OSError`.
+    """
+    run = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
+    return _branch(run, name, commit_of_all(place, droid, about))
+
+
+def commit_of_all(place: Worktree, droid: str, about: str) -> str:
+    """Returns a new commit, on no branch, with everything that a worktree has, ignored files apart.
 
     It is made with an index of its own. Raises `ExternalFailure` and `OSError`.
     """
@@ -321,8 +329,7 @@ def _commit(place: Worktree, droid: str, name: str, about: str) -> str:
         run("add", "--all")
         tree = run("write-tree")
         parents = (f"-p{place.head}",) if place.head is not None else ()
-        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
-        return _branch(run, name, commit)
+        return run("commit-tree", no_dash(tree), *parents, f"-m{about}")
 
 
 class _PuttingBack:
@@ -460,7 +467,8 @@ def _branch(run: Callable[..., object], name: str, commit: str) -> str:
     raise failure
 
 
-def _name_of(assignment: Assignment) -> str:
+def name_of(assignment: Assignment) -> str:
+    """Returns the last part of the name of the branch that keeps the work of an assignment."""
     return branch_part(f"{assignment.issue_id}-{assignment.droid}")
 
 

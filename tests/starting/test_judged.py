@@ -122,6 +122,99 @@ class TestAnIssueWithChecks:
         assert "t-1" in judged.team.done(), ran.out
 
 
+PARKS = {
+    "before and after": "cp x-1.txt $0.kept; queen release x-1; rm x-1.txt",
+    "in a commit": "git add -A; git commit -qm x; queen release x-1; git reset -q --hard main",
+    "in a commit that was left": "git add -A; git commit -qm x; git reset -q --hard main; "
+    "git show HEAD@{1}:x-1.txt > $0.kept; queen release x-1",
+    "on a branch": "git add -A; git commit -qm x; git branch y; git reset -q --hard main; "
+    "queen release x-1",
+}
+BRINGS = {
+    "before and after": "cp $0.kept x-1.txt",
+    "in a commit": "git show HEAD@{1}:x-1.txt > x-1.txt",
+    "in a commit that was left": "cp $0.kept x-1.txt",
+    "on a branch": "git cherry-pick -n y",
+}
+
+
+class TestWorkThatWasParked:
+    """The worktree is empty when the next issue begins; then what was there is brought back."""
+
+    NEXT = "queen issue new T --id t-1 --priority 0; queen next"
+
+    @pytest.mark.parametrize("how", PARKS)
+    def test_does_not_land_under_another_issue(self, judged: Judged, how: str) -> None:
+        text = f"{PARKS[how]}\n{self.NEXT}\n{BRINGS[how]}\nqueen land t-1 -m bad"
+        tried = judged.tries(f"test -e $0.once && exit 1; touch $0.once\n{text}")
+        assert "x-1.txt: just what the work on x-1 has, which has not been judged" in tried
+
+    def test_does_not_land_after_a_second_issue(self, judged: Judged) -> None:
+        """What counts is every issue of a run, and not the last one alone."""
+        more = "queen issue new U --id t-2 --priority 0; queen next; queen release t-2"
+        text = f"{PARKS['before and after']}\n{more}; queen issue new T --id t-1; queen claim t-1"
+        text += "; cp $0.kept x-1.txt; queen land t-1 -m bad"
+        tried = judged.tries(f"test -e $0.once && exit 1; touch $0.once\n{text}")
+        assert "x-1.txt: just what the work on x-1 has, which has not been judged" in tried
+
+    def test_does_not_land_from_the_branch_that_keeps_it(self, judged: Judged) -> None:
+        """Of another agent, whose worktree is gone."""
+        queen, repo = judged.team.queen, judged.team.repo
+        for words in ("claim x-1", "release x-1"):
+            assert queen(*words.split(), as_="ann").code == 0
+        git(repo, "checkout", "-q", "-b", "unfinished/x-1-ann-2")
+        (repo / "x-1.txt").write_text("bad\n")
+        git(repo, "add", "x-1.txt")
+        git(repo, "commit", "-qm", "x-1")
+        git(repo, "checkout", "-q", "main")
+        assert queen("issue", "new", "T", "--id", "t-1", as_="lead").code == 0
+        text = "git checkout -q unfinished/x-1-ann-2 -- x-1.txt; queen land t-1 -m bad"
+        tried = judged.tries(text, "--issues", "t-1")
+        assert "x-1.txt: just what the work on x-1 has, which has not been judged" in tried
+
+    def test_lands_without_it(self, judged: Judged) -> None:
+        back = "queen land t-1 -m bad || queen land t-1 -m bad || "
+        back += "{ git checkout --no-overlay main -- x-1.txt; queen land t-1 -m t; }"
+        text = f"echo bad > x-1.txt\n{PARKS['before and after']}\n{self.NEXT}\n"
+        text += f"cp $0.kept x-1.txt; echo t > t.txt; {back}"
+        judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
+        assert ("t-1" in judged.team.done(), judged.landed()) == (True, "")
+
+    def test_that_is_empty_or_on_the_main_branch_is_none(self, judged: Judged) -> None:
+        main = judged.team.repo
+        text = "echo same > same.txt; : > empty.txt; queen release x-1; rm *.txt\n"
+        text += f"cp {main}/.git/HEAD {main}/other.txt; echo same > {main}/same.txt\n"
+        text += f"(cd {main}; git add *.txt; git commit -qm same)\n{self.NEXT}\n"
+        text += ": > empty.txt; echo same > same.txt; echo t > t.txt; queen land t-1 -m t"
+        judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
+        assert "t-1" in judged.team.done()
+
+    def test_does_not_land_with_the_branch_of_another(self, judged: Judged, tmp_path: Path) -> None:
+        """Two wait for a third: the first of them takes the other along."""
+        team = judged.team
+        team.set("land.check", f"touch {tmp_path}/begun; sleep 4")
+        git(team.repo, "add", "--all")
+        git(team.repo, "commit", "-qm", "a check")
+        trees = [tmp_path / name for name in ("one", "two")]
+        for each in trees:
+            git(team.repo, "worktree", "add", "-q", str(each), "-b", each.name)
+            (each / f"{each.name}.txt").write_text("x\n")
+        text = f"test -e $0.once && exit 1; touch $0.once\n{PARKS['before and after']}\n"
+        text += f"{self.NEXT}\ncp $0.kept x-1.txt; touch $0.ready\n"
+        text += "until test -e $0.go; do sleep 0.1; done; queen land t-1 -m bad"
+        agent = team.agent(f"echo bad > x-1.txt; {text}")
+        runs = team.begun("amber", "--agent", agent, "--max-failures", "1")
+        team.wait((team.bin / "agent.ready").exists)
+        lands = [team.queen.start("land", "-m", "x", as_="one", cwd=trees[0])]
+        team.wait((tmp_path / "begun").exists)
+        lands.append(team.queen.start("land", "-m", "x", as_="two", cwd=trees[1]))
+        (team.bin / "agent.go").touch()
+        for each in (*lands, runs):
+            each.communicate(timeout=60)
+        listed = git(team.repo, "ls-tree", "--name-only", "main").split()
+        assert ({"one.txt", "two.txt"} <= {*listed}, "x-1.txt" in listed) == (True, False)
+
+
 class TestASprintBead:
     def landed(self, sprints: Sprints) -> str:
         return git(sprints.team.repo, "ls-tree", "-r", "--name-only", "main")
@@ -153,6 +246,38 @@ class TestASprintBead:
         tried = (team.bin / "agent.tried").read_text()
         assert f"the branch of {bead['id']}, which has not been judged" in tried
         assert "evil.txt" not in self.landed(sprints)
+
+    @pytest.mark.parametrize(
+        "brings",
+        [
+            "git cherry-pick -n {branch}",
+            "git show {branch}:evil.txt > evil.txt",
+            "git merge -q --squash {branch}",
+            "git merge -q --no-commit --no-ff {branch}",
+        ],
+    )
+    def test_does_not_land_by_a_copy_of_its_files(self, sprints: Sprints, brings: str) -> None:
+        tried = self.tried(sprints, f"{brings}; queen land x-1 -m x")
+        assert "which has not been judged" in tried
+        assert "evil.txt" not in self.landed(sprints)
+
+    def tried(self, sprints: Sprints, text: str) -> str:
+        """Returns what was printed when an agent did this, where another has a bead."""
+        team = sprints.team
+        (team.repo / "plan.md").write_text(ONE)
+        git(team.repo, "add", "--all")
+        git(team.repo, "commit", "-qm", "plan")
+        assert team.queen("plan", "import", "plan.md", as_="lead").code == 0
+        (bead,) = sprints.beads()
+        made = team.queen("worktree", "add", "ann", "--bead", bead["id"], "--json", as_="lead")
+        place = Path(made.json["path"])
+        (place / "evil.txt").write_text("evil\n")
+        git(place, "add", "-A")
+        git(place, "commit", "-qm", "evil")
+        team.issues(1)
+        agent = team.agent('exec > "$0.tried" 2>&1; ' + text.format(branch=made.json["branch"]))
+        team.start("amber", "--agent", agent, "--issues", "x-1", "--max-failures", "1")
+        return (team.bin / "agent.tried").read_text()
 
     def edited(self, sprints: Sprints, change: str) -> str:
         """Returns what a team says whose agent changes the row of its bead."""

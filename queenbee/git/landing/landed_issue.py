@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
@@ -18,7 +18,7 @@ from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
 from queenbee.git.contents.judging_bead import judging_bead
 from queenbee.git.landed import commit_records, end_landed
-from queenbee.git.landing.judged.open_verdicts import refuse_unjudged
+from queenbee.git.landing.judged.open_verdicts import refuse_unjudged, refuse_unjudged_work
 from queenbee.git.landing.landing import land
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
@@ -295,6 +295,20 @@ class _IssueWork(Work):
             for lease in each.leases[:1]
             if lease.exclusive
         ]
+
+    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]]) -> None:
+        """Raises `Conflict` for work on another issue that has not been judged."""
+        tree = self.hive.layout.tree
+        refuse_unjudged_work(self.hive, self.issues, contents, tree=tree, head="HEAD")
+
+    def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
+        """Returns whether the branch of another droid has such work: its own turn says so."""
+        where: Any = {"tree": offer.tree, "head": offer.head}
+        try:
+            refuse_unjudged_work(self.hive, [offer.issue_id], contents, **where)
+        except QueenError:
+            return True
+        return False
 
     def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
         """Returns whether another droid has mail to read first, or somebody else holds files that

@@ -32,7 +32,6 @@ from queenbee.git.landing.commands import Commands
 from queenbee.git.landing.conflicts import Joins, left_places, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
-from queenbee.git.landing.judged.shadowed import refuse_shadowed
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.promised import Promised
 from queenbee.git.landing.records import with_records
@@ -367,6 +366,7 @@ class _One:
         changed = [*contents]
         place.refuse_without_hive(changed)
         place.refuse_unreadable(changed)
+        self.work.refuse_unjudged(contents)
         self._stop_marked(contents)
         self._stop_undoing(contents)
         _refuse_held(self.work.held(changed))
@@ -376,7 +376,6 @@ class _One:
         self._trial.judge_by(self.rules, seen_check(self._store, self.rules))
         place.objects.close()  # A check may take an hour.
         self.work.judged_by(self.rules.check)
-        refuse_shadowed(self.rules.commands, place.tree, self.joining.target)
         self._show_check_files(contents)
         return head, changed
 

@@ -258,6 +258,13 @@ class Work:
     def check_waits(self, files: Sequence[str]) -> None:
         """Called once for each change of the check that waits for a person."""
 
+    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]]) -> None:
+        """Refuses files, each with its blobs before and after, that others have still to judge."""
+
+    def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
+        """Returns whether the branch of another droid has such files."""
+        return False
+
     def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
         """Returns whether the branch of another droid must wait for its own turn."""
         return False

@@ -180,8 +180,13 @@ def of_issue(layout: Layout, issue_id: str) -> list[Entry]:
 
 def of_tree(layout: Layout) -> Entry | None:
     """Returns the agent that is looked after and works in this very worktree, or None."""
-    found = everybody(layout) if layout.worktree and os.path.isdir(folder(layout)) else []
-    tree = os.path.realpath(layout.tree)
+    return at(layout, layout.tree) if layout.worktree else None
+
+
+def at(layout: Layout, tree: str) -> Entry | None:
+    """Returns the agent that is looked after and works in a worktree, or None."""
+    found = everybody(layout) if os.path.isdir(folder(layout)) else []
+    tree = os.path.realpath(tree)
     here = (each for each in found if each.is_looked_after and each.path)
     return next((each for each in here if os.path.realpath(each.path) == tree), None)
 

@@ -34,6 +34,8 @@ class CheckedOut:
         """
         self._tree = tree
         self._changed_ns: dict[str, int] = {}
+        self.paths = set[str]()
+        """All files of the commit."""
         differing = self._differing()
         if differing:
             differing = self._converted(differing)
@@ -59,6 +61,9 @@ class CheckedOut:
         """Returns the files of which a blob would not be that of the commit."""
         found, missing = [], []
         for mode, blob, path in _listed(self._tree):
+            self.paths.add(path)
+            if path.startswith(_HIVE):
+                continue
             where = os.path.join(self._tree, path)
             changed_ns = _changed_ns(where)
             if changed_ns is None:
@@ -91,11 +96,11 @@ class CheckedOut:
 
 
 def _listed(tree: str) -> Iterator[tuple[str, str, str]]:
-    """Yields mode, blob and path of each file of the commit, but for the hive's."""
+    """Yields mode, blob and path of each file of the commit."""
     for each in git("ls-tree", "-r", "-z", "--full-tree", "HEAD", cwd=tree).split(b"\0"):
         said, _, path = os.fsdecode(each).partition("\t")
         mode, _, rest = said.partition(" ")
-        if mode in (*_FILE, _LINK) and not path.startswith(_HIVE):
+        if mode in (*_FILE, _LINK):
             yield mode, rest.partition(" ")[2], path
 
 

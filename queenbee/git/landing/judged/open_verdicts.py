@@ -1,7 +1,7 @@
 """What an agent of a team does not land: work that others have still to judge.
 
 Names, releases and other issues change nothing about that: what counts is for what this worktree
-was used since it was last empty, and on which branches the commits are.
+was used since it was last empty, on which branches the commits are, and what is in the files.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import mentioned, suggested
+from queenbee.core.text import mentioned, named, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict
 from queenbee.git.contents.judging_bead import judging_bead
+from queenbee.git.landing.judged.open_work import contents_of, note_released, open_work
+from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.ownership import bead_branches, emptied_ms
 from queenbee.git.run import git, line
 from queenbee.store.droids import roster
@@ -21,15 +23,16 @@ from queenbee.store.git_files.worktrees import branch_head, target_branch
 from queenbee.workflows.completing import judged_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from queenbee.core.records import Assignment
     from queenbee.workflows.hive import Hive
 
 
 def refuse_unjudged(hive: Hive, issues: Sequence[str | None]) -> None:
     """Raises `Conflict` in the worktree of an agent that `queen start` looks after: in a step of a
     sprint bead, under another name, and for work on an issue with checks that is neither completed
-    nor one of those that land.
+    nor one of those that land. What the work is, `refuse_unjudged_work` looks at.
     """
     entry = roster.of_tree(hive.layout)
     if entry is None:
@@ -48,12 +51,48 @@ def refuse_unjudged(hive: Hive, issues: Sequence[str | None]) -> None:
                 f"this worktree has work on {issue_id}, whose checks have not passed",
                 hint=f"claim it again, and land it: {suggested('queen claim', issue_id)}",
             )
+
+
+def refuse_unjudged_work(
+    hive: Hive,
+    issues: Sequence[str | None],
+    contents: Mapping[str, Sequence[str]],
+    *,
+    tree: str,
+    head: str,
+) -> None:
+    """Raises `Conflict` if what an agent of a team lands from a tree, at a commit, is work on other
+    issues whose verdict is open: commits of a sprint bead's branch, or the same files. `contents`
+    has the blobs of each file before and after.
+    """
+    if roster.at(hive.layout, tree) is None:
+        return
+
+    def is_open(issue_id: str) -> bool:
+        other = issue_id not in issues
+        return other and _is_open(hive, issue_id) and _has_checks(hive, issue_id)
+
     for branch, bead_id in bead_branches(hive.layout).items():
-        if bead_id not in issues and _is_open(hive, bead_id) and _has_commits_of(hive, branch):
+        if is_open(bead_id) and _has_commits_of(hive, branch, head):
             raise Conflict(
                 f"this worktree has commits of {mentioned(branch)}, the branch of {bead_id}, which "
                 "has not been judged",
                 hint=suggested("git log", f"{target_branch(hive.layout)}..{branch}"),
+            )
+    brought = {(path, blobs[1]) for path, blobs in contents.items()}
+    works = open_work(hive, is_open)
+    same = brought & contents_of(hive.layout, [*works.values()])
+    for issue_id in works if same else ():
+        if of_it := sorted(same & contents_of(hive.layout, [works[issue_id]])):
+            files = [path for path, _ in of_it]
+            again = suggested(
+                "git checkout --no-overlay", str(target_branch(hive.layout)), "--", *files
+            )
+            raise Conflict(
+                f"{named(files, SHOWN)}: just what the work on {issue_id} has, which has not been "
+                "judged",
+                hint=f"land it for {issue_id}; or take it back, and commit that: {again}",
+                files=files,
             )
 
 
@@ -71,6 +110,16 @@ def _is_open(hive: Hive, issue_id: str) -> bool:
     return hive.issues.completion(issue_id) is None
 
 
+def release(hive: Hive, issue_id: str, *, reason: str | None) -> Assignment:
+    """Releases an issue, and returns the assignment; of one with checks, an agent of a team leaves
+    a note of its work. Raises as `Assignments.release` does, and `ExternalFailure`.
+    """
+    held = hive.assignments.active(issue_id)
+    if held is not None and roster.looked_after(hive.layout, held.droid) is not None:
+        note_released(hive, held)
+    return hive.assignments.release(issue_id, reason=reason)
+
+
 def _has_checks(hive: Hive, issue_id: str) -> bool:
     issue = hive.issues.row(issue_id)
     is_sprint = issue is not None and (issue.team is not None or is_sprint_bead(issue.fields))
@@ -78,14 +127,14 @@ def _has_checks(hive: Hive, issue_id: str) -> bool:
     return is_sprint or is_made or judging_bead(hive, issue_id)[0] is not None
 
 
-def _has_commits_of(hive: Hive, branch: str) -> bool:
-    """Returns whether commits of a branch that are not on the main branch are here, too."""
+def _has_commits_of(hive: Hive, branch: str, head: str) -> bool:
+    """Returns whether a commit has commits of a branch that are not on the main branch."""
     tree, target = hive.layout.tree, f"refs/heads/{target_branch(hive.layout)}"
     if branch_head(str(hive.layout.common_dir), branch) is None:
         return False
     ref = f"refs/heads/{branch}"
     shared = (
-        line("merge-base", "--all", "HEAD", no_dash(ref), cwd=tree, repository={}) or ""
+        line("merge-base", "--all", no_dash(head), no_dash(ref), cwd=tree, repository={}) or ""
     ).split()
     more = ("rev-list", "--max-count=1", *map(no_dash, shared), "--not", target, "--")
     return bool(shared and git(*more, cwd=tree, repository={}))

@@ -56,7 +56,10 @@ class Batch:
         """The commits of the row: this branch, with one more member in each."""
 
     def take(
-        self, offered: Sequence[Offer], most: int, is_held: Callable[[Offer, list[str]], bool]
+        self,
+        offered: Sequence[Offer],
+        most: int,
+        is_held: Callable[[Offer, dict[str, list[str]]], bool],
     ) -> str:
         """Merges more of the offered branches, one after the other, until they are `most`; returns
         the commit to land. One that conflicts, or whose files are held, waits for its own turn.
@@ -110,7 +113,7 @@ class Batch:
         how = ("checkout", "-q", "--no-overwrite-ignore", "--detach", no_dash(commit))
         return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
 
-    def _add(self, offer: Offer, is_held: Callable[[Offer, list[str]], bool]) -> None:
+    def _add(self, offer: Offer, is_held: Callable[[Offer, dict[str, list[str]]], bool]) -> None:
         place, before = self._place, self.rows[-1]
         known = len(self._joining.joined)
         self._tried.add(offer.entry)
@@ -125,7 +128,7 @@ class Batch:
         back = undone(place.tree, since, self._joining.target, changed)
         lost = lost_between(offer.tree, before, place.head(), changed)
         odd = back or lost or with_markers(place.tree, changed)
-        if not changed or own or odd or is_held(offer, [*changed]):
+        if not changed or own or odd or is_held(offer, changed):
             self._back_to(before)
         else:
             self.members.append(Member(offer, [*changed], self._joining.joined[known:]))

@@ -13,7 +13,8 @@ from queenbee.checks.processes import Interrupts, Program, run_process
 from queenbee.core.command_lines import no_dash, shell_line
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
-from queenbee.git.run import environment_of_user, git
+from queenbee.git.landing.judged.python_reads import remove_compiled
+from queenbee.git.run import environment_of_user, git, names_in
 from queenbee.store.git_files.host_tokens import for_a_landing
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class Copies:
             how = ("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
             git(*how, cwd=tree, repository={}, config={"core.hooksPath": os.devnull})
             git("clean", "-fdq", cwd=tree, repository={})
+            tracked = names_in(git("ls-files", "-z", cwd=tree, repository={}))
+            remove_compiled(tree, {*tracked})  # That of another commit.
             return run_check(self._check, tree, self._interrupts)
         finally:
             self._free.put(tree)

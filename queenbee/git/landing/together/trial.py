@@ -10,6 +10,8 @@ from queenbee.errors import ExternalFailure
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import differing
 from queenbee.git.landing.judged.checked_out import CheckedOut
+from queenbee.git.landing.judged.python_reads import remove_compiled
+from queenbee.git.landing.judged.shadowed import refuse_shadowed
 from queenbee.git.landing.place import but_records
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.together.batch import Batch
@@ -20,7 +22,7 @@ from queenbee.git.unfinished import put_back
 from queenbee.store.git_files.worktrees import Worktree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.checks.consent import SeenCommand
     from queenbee.git.landing.joining import Joining
@@ -56,6 +58,8 @@ class Trial:
         self._joining = joining
         self._passed: set[str] = set()
         """Trees that passed elsewhere."""
+        self._beside: set[str] = set()
+        """The files that checks may read though git does not have them, as far as that was told."""
         self.batch = Batch(place, joining, "")
         self.is_alone = False
         """Whether this branch is tried alone."""
@@ -131,9 +135,11 @@ class Trial:
         self.batch.leave()
         return True
 
-    def _keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:
+    def _keeps_out(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
         """Returns whether a branch must wait for its own turn: also one that changes the check."""
-        return bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
+        paths = [*contents]
+        is_held = bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
+        return is_held or self._work.is_unjudged(offer, contents)
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
         """Returns those who wait and may land with this one."""
@@ -162,7 +168,7 @@ class Trial:
                 return said
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
-            files = CheckedOut(self._place.tree)
+            files = self._files()
             ran = run_check(self._check, self._place.tree, self._commands.interrupts, on_tick)
             self._commands.stop_if_asked()
             if written := files.written():
@@ -173,8 +179,19 @@ class Trial:
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
         elif self._work.issue_id is not None:
-            CheckedOut(self._place.tree)  # The checks of the issue read them, too.
+            self._files()  # The checks of the issue read them, too.
         return self._work.verify()
+
+    def _files(self) -> CheckedOut:
+        """Returns the files that a check is to read. Raises `NotLanded` if it would read others."""
+        tree, target = self._place.tree, self._joining.target
+        files = CheckedOut(tree)
+        beside = refuse_shadowed(self._rules.commands, tree, target, files.paths)
+        if said := [each for each in beside if each not in self._beside]:
+            self._beside.update(said)
+            self._tell(f"the check may read what git does not have: {named(said, SHOWN)}")
+        remove_compiled(tree, files.paths)
+        return files
 
     def _is_at(self, commit: str) -> bool:
         """Returns whether this worktree has the files of a commit, but for records."""
