@@ -186,6 +186,15 @@ def is_migration(fields: Mapping[str, object]) -> bool:
     return "_migration" in fields
 
 
+def named(line: bytes) -> str | None:
+    """Returns the id of the record that a line is of; "" for a migration, None without a record."""
+    try:
+        fields = decode(line)
+    except Unusable:
+        return None
+    return "" if is_migration(fields) else str(fields["id"])
+
+
 def lost_precision(value: object) -> bool:
     """Returns whether a decoded value holds a number that decoding may have rounded."""
     if isinstance(value, float):

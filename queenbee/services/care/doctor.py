@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ulid import ULID
 
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
-from queenbee.core.fold import Table
 from queenbee.core.glob import pattern as glob
 from queenbee.core.kinds import kind_of
 from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
@@ -24,6 +23,7 @@ from queenbee.core.text import quotation, shell_word, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern, QueenError
 from queenbee.services.archiving import MOST_BYTES
+from queenbee.services.care import memory_findings
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.keeping import KIND
 from queenbee.services.waiting.landing_turn import odd_files
@@ -33,7 +33,6 @@ from queenbee.store.codec import (
     MAX_LINE_BYTES,
     SCANNED_LINE_BYTES,
     Unusable,
-    decode,
     decoder,
 )
 from queenbee.store.files import START, Original, read_after, size_of
@@ -82,6 +81,7 @@ def examine(hive: Services) -> list[Diagnosis]:
         found += _issues(hive)
         found += _conflicts(hive)
         found += _clocks(hive)
+        found += memory_findings.set_aside(hive)
         found += hive.documents.examine()
         found += _notes_of_sync(hive.layout.remote_dir)
         found += [
@@ -102,7 +102,7 @@ def _of_kind(hive: Services, kind: str) -> Iterator[Diagnosis]:
     yield from _two_files(hive, kind)
     if kind != KIND:
         yield from _records(hive, kind)
-    yield from _memory(hive, kind)
+    yield from memory_findings.of_kind(hive, kind)
 
 
 def _notes_of_sync(folder: str) -> Iterator[Diagnosis]:
@@ -129,6 +129,8 @@ def repair(hive: Services) -> list[Diagnosis]:
     before = examine(hive)
     if not _mend_settings(hive):
         return _with_fixed(hive, before)
+    if any(each.code == "index" for each in before):
+        hive.rebuild_memory()  # First: what is written goes by it.
     with hive.transaction() as tx:
         creating.add_attributes(hive.layout)
         is_marked = any(each.code == "conflict_marker" for each in before)
@@ -143,8 +145,6 @@ def repair(hive: Services) -> list[Diagnosis]:
         if any(each.code == "clock" for each in before):
             hive.reservations.stage_repair(tx, by=hive.actor_or_none or "queen")
             hive.assignments.stage_repair(tx)
-    if any(each.code == "index" for each in before):
-        hive.rebuild_memory()
     hive.documents.repair()
     return _with_fixed(hive, before)
 
@@ -332,27 +332,6 @@ def _two_files(hive: Services, kind: str) -> Iterator[Diagnosis]:
             "this clone remembers them",
             hint="the next write adds them, or: queen doctor --fix",
             severity="note" if shared else "error",
-        )
-
-
-def _memory(hive: Services, kind: str) -> Iterator[Diagnosis]:
-    """Compares the records with what their lines fold to."""
-    state = hive.state(kind)
-    table = Table(kind_of(kind).aliases)
-    for _, line in state.lines_after(0):
-        with suppress(Unusable):
-            if "id" in (fields := decode(line)):
-                table.add(line, fields)
-    loose = state.is_unrecorded
-    truth = {str(fields["id"]): fields for fields in table}
-    held = {str(fields["id"]): fields for fields in state.everything()}
-    wrong = sorted(key for key in truth if truth[key] != held.get(key)) if not loose else []
-    if wrong:
-        yield Diagnosis(
-            "index",
-            hive.engine.memory.database.path,
-            f"the memory differs from its lines in {len(wrong)} records, first {wrong[0]}",
-            hint="queen hive index rebuild",
         )
 
 

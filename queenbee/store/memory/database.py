@@ -12,11 +12,12 @@ import zlib
 from _thread import RLock
 
 from queenbee._light import suppress
-from queenbee.core.kinds import KINDS, kind_of
+from queenbee.core.text import shell_word
 from queenbee.errors import StoreError
 from queenbee.store import safe_open
 from queenbee.store.files import size_of, stamp_of
-from queenbee.store.memory import sqlite
+from queenbee.store.memory import connecting, sqlite, tables
+from queenbee.store.memory.connecting import close_as_it_is, connect, connected_to_read, pragma
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,36 +27,15 @@ if TYPE_CHECKING:
     """Called with how much is done, and of how much. The last call of a build says that all is
     done, even if it failed."""
 
-LINES_VERSION = 1
-"""Of the tables that cannot be made anew. A newer one is refused."""
-FOLD_VERSION = 1
-"""Of the tables that follow from the lines: made anew in another version's file."""
-
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 """Of the database, and of the files that SQLite keeps next to it."""
-_WAIT_S = 30.0
-"""How long one waits while another takes in lines: it would only read the same ones."""
+ASIDE = ".damaged-"
+"""In the name of a file that was set aside, before when that was, in ms since 1970."""
 _LOG_BYTES = 512 * 1024
 """The first process after all others have ended reads the whole log: 1 ms for this much."""
 
-_LINES = """
-CREATE TABLE lines (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, id TEXT NOT NULL,
-    raw BLOB NOT NULL, sum INTEGER NOT NULL, loose INTEGER NOT NULL, archived INTEGER NOT NULL);
-CREATE INDEX lines_of ON lines (kind, id);
-CREATE INDEX loose_lines ON lines (kind, loose) WHERE loose != 0;
-CREATE TABLE ledgers (number INTEGER, path TEXT, kind TEXT, inode INTEGER, offset INTEGER,
-    sum TEXT, changed_ns INTEGER, is_whole INTEGER, recorded_to INTEGER, unusable INTEGER,
-    archive TEXT, settled_bytes INTEGER, PRIMARY KEY (path, kind)) WITHOUT ROWID;
-CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-"""
-"""`loose` is the number of the ledger that alone has a line, 0 for a line that is recorded."""
 _BATCH = 500
 """Values in one query: old builds of SQLite allow 999 parameters."""
-_SPARSE = frozenset({"issue_id", "thread_id", "released_at"})
-"""Columns that most records leave empty: an index has the others only."""
-_MARKS = "CREATE TABLE marks (kind TEXT, id TEXT, name TEXT, PRIMARY KEY (kind, id, name)) "
-_MARKS += "WITHOUT ROWID"
-
 _opened: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
@@ -104,6 +84,8 @@ class Database:
         """Fills the tables that follow from the lines, once they were made."""
         self._db: sqlite.Connection | None = None
         self._inode: tuple[int, ...] = ()
+        self._versions: tuple[object, ...] = ()
+        """Of the definitions that were compared, and of the data then."""
         self._copied: object = None
         self._lost: list[sqlite.Connection] = []
         _opened.add(self)
@@ -174,14 +156,15 @@ class Database:
         if not os.path.lexists(self.path):
             # SQLite gives the files beside it the same permissions, and other users may need them.
             os.close(safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT))
-        db = _connect(self.path)
+        db = connect(self.path)
+        self._inode = stamp_of(self.path)[:1]
         try:
             # A commit is on disk once `sync` returns, not before: the lock is not held for a disk.
             db.execute("PRAGMA synchronous = NORMAL")
-            if _version(db) == 0:
-                _keep_log(db)
             self._lay_out(db)
-            self._inode = stamp_of(self.path)[:1]
+        except StoreError:
+            close_as_it_is(db, self.path)
+            raise
         except BaseException:
             db.close()
             raise
@@ -189,12 +172,12 @@ class Database:
 
     def _copy(self) -> sqlite.Connection:
         """Returns a copy of the file in memory; an empty one where there is nothing to read."""
-        copy = _connect(":memory:")
+        copy = connect(":memory:")
         self._copied = self._stamp()
         with suppress(sqlite.Error, OSError):
             safe_open.refuse_irregular(self.path)
             for mode in ("mode=ro", "immutable=1"):
-                source = _connect(f"file:{_quoted(self.path)}?{mode}", uri=True)
+                source = connected_to_read(self.path, mode)
                 try:
                     source.backup(copy)
                     break
@@ -209,24 +192,28 @@ class Database:
         return [stamp_of(self.path + suffix) for suffix in ("", "-wal")]
 
     def _lay_out(self, db: sqlite.Connection) -> None:
-        version = _version(db)
-        if isinstance(version, int) and version > LINES_VERSION:
-            raise StoreError(
-                f"{self.path} was made by a newer version of QueenBee",
-                hint="pip install --upgrade queenbee-hive",
-                path=self.path,
-            )
-        if version == LINES_VERSION and _fold_version(db) == FOLD_VERSION:
+        """Makes the tables that a file lacks, if it is new or of a version that folds otherwise.
+
+        Raises `StoreError` for a file of a newer version or of another program, and
+        `DatabaseError` for one that has other tables than it should.
+        """
+        schema = tables.schema_of(db)
+        version = pragma(db, "user_version")
+        self._refuse_others(schema, version, pragma(db, "application_id"))
+        if not schema and not version:
+            _keep_log(db)
+        elif version != tables.LINES_VERSION or not tables.are_lines_as_made(schema):
+            raise sqlite.DatabaseError("the memory has other tables than were made in it")
+        elif _fold_version(db) == tables.FOLD_VERSION:
+            self._compare(db, schema)
             return
         db.execute("BEGIN IMMEDIATE")
         try:
-            if _version(db) == 0:
-                for statement in _LINES.split(";"):
-                    db.execute(statement)
+            if not tables.schema_of(db):
+                tables.make_lines(db)
                 db.execute("INSERT INTO meta VALUES ('born', ?)", (birth(),))
-                db.execute(f"PRAGMA user_version = {LINES_VERSION}")
-            if _fold_version(db) != FOLD_VERSION:
-                make_fold(db)
+            if _fold_version(db) != tables.FOLD_VERSION:
+                tables.make_fold(db)
                 self._db = db
                 self._fold_anew(self)
             db.execute("COMMIT")
@@ -235,6 +222,27 @@ class Database:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise
+        self._compare(db, tables.schema_of(db))
+
+    def _refuse_others(self, schema: tables.Schema, version: int, application_id: int) -> None:
+        """Raises `StoreError` for a file of another program, or of a newer version."""
+        if not tables.is_ours(schema, version, application_id):
+            raise StoreError(
+                f"{self.path} is the database of another program",
+                hint=f"mv {shell_word(self.path)} {shell_word(self.path + '.other')}",
+                path=self.path,
+            )
+        if version > tables.LINES_VERSION:
+            raise StoreError(
+                f"{self.path} was made by a newer version of QueenBee",
+                hint="pip install --upgrade queenbee-hive",
+                path=self.path,
+            )
+
+    def _compare(self, db: sqlite.Connection, schema: tables.Schema) -> None:
+        if not tables.is_as_made(schema):
+            raise sqlite.DatabaseError("the memory has other tables than were made in it")
+        self._versions = pragma(db, "data_version"), pragma(db, "schema_version")
 
     # Asking and changing.
 
@@ -261,15 +269,35 @@ class Database:
     def number(self, key: str) -> int:
         """Returns a stored number, or 0."""
         value = self.meta(key)
-        return value if isinstance(value, int) else 0
+        return 0 if value is None else whole_number(value)
+
+    def last_line(self) -> int:
+        """Returns the greatest number that a line has or had."""
+        [[last]] = self.ask("SELECT max(seq) FROM lines")
+        return max(self.number("seq"), whole_number(last or 0))
+
+    def number_lines(self, count: int) -> int:
+        """Returns the first of so many numbers that no line has had."""
+        last = self.last_line()
+        self.put_meta("seq", whole_number(last + count))
+        return last + 1
 
     def identity(self) -> str:
         """Returns what tells this file from any other, also from an older copy of it."""
         return f"{self.number('born')} {self._inode}"
 
     def version(self) -> object:
-        """Returns a value that changes whenever another process commits."""
-        return self.ask("PRAGMA data_version")[0][0]
+        """Returns a value that changes whenever another process commits. Raises `DatabaseError` if
+        one has changed the tables.
+        """
+        with self.mutex:
+            db = self.db
+            version = pragma(db, "data_version")
+            if version != self._versions[0]:
+                if pragma(db, "schema_version") != self._versions[1]:
+                    self._compare(db, tables.schema_of(db))
+                self._versions = version, self._versions[1]
+            return version
 
     def turn(self) -> Turn:
         """Commits everything done inside, or nothing. Nobody else can write in the meantime."""
@@ -299,25 +327,40 @@ class Database:
             with suppress(sqlite.OperationalError):
                 self._db.execute("PRAGMA busy_timeout = 0")
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
+            self._db.execute(f"PRAGMA busy_timeout = {int(connecting.WAIT_S * 1000)}")
 
     # Damage.
 
     def set_aside(self) -> str:
         """Gives a damaged file another name, beside it, and returns that. Another process may have
-        done it: then the file that has the name now is sound.
+        done it: then the file that has the name now is sound. Where nothing can be renamed, an
+        empty copy in this process stands for the file, which keeps its name.
         """
         with self.mutex:
             inode = self._inode
             self.close()
-            aside = f"{self.path}.damaged-{time.time_ns() // 1_000_000}"
-            if not inode or stamp_of(self.path)[:1] == inode:
-                with suppress(FileNotFoundError):
-                    os.rename(self.path, aside)
-                for suffix in _SUFFIXES[1:]:
+            aside = f"{self.path}{ASIDE}{time.time_ns() // 1_000_000}"
+            if inode and stamp_of(self.path)[:1] != inode:
+                return aside
+            try:
+                for suffix in _SUFFIXES:
                     with suppress(FileNotFoundError):
                         os.rename(self.path + suffix, aside + suffix)
+            except OSError:
+                self.is_durable, self._copied = False, self._stamp()
+                empty = connect(":memory:")
+                self._lay_out(empty)
+                self._db = empty
+                return self.path
             return aside
+
+    def aside(self) -> list[str]:
+        """Returns the paths of the files that were set aside, oldest first."""
+        folder, name = os.path.split(f"{self.path}{ASIDE}")
+        names = [each for each in safe_open.names_in(folder) if each.startswith(name)]
+        return [
+            os.path.join(folder, each) for each in sorted(names) if not each.endswith(_SUFFIXES[1:])
+        ]
 
 
 class Turn:
@@ -330,6 +373,11 @@ class Turn:
         self._database.mutex.acquire()
         try:
             self._database.db.execute("BEGIN IMMEDIATE")
+            try:
+                self._database.version()
+            except BaseException:
+                self._database.db.execute("ROLLBACK")
+                raise
         except BaseException:
             self._database.mutex.release()
             raise
@@ -349,47 +397,6 @@ class Turn:
             database.mutex.release()
 
 
-def table_of(kind: str) -> str:
-    """Returns the name of the table of a kind's records, quoted for SQL."""
-    name = f"records {kind}".replace('"', '""')
-    return f'"{name}"'
-
-
-def make_records(db: sqlite.Connection, kind: str) -> None:
-    """Makes the table of a kind's records, if it is not there."""
-    named = "".join(f', "{column}" TEXT' for column in kind_of(kind).columns)
-    db.execute(
-        f"CREATE TABLE IF NOT EXISTS {table_of(kind)} (change INTEGER PRIMARY KEY, "
-        "id TEXT NOT NULL UNIQUE, count INTEGER NOT NULL, created_ms INTEGER NOT NULL, "
-        "read INTEGER NOT NULL, deleted INTEGER NOT NULL, end_key TEXT NOT NULL, "
-        f"seq INTEGER NOT NULL, body BLOB, body_sum INTEGER{named})"
-    )
-    index_records(db, kind)
-
-
-def index_records(db: sqlite.Connection, kind: str) -> None:
-    """Makes the SQL indexes of a kind's records, as far as they are not there."""
-    for name, columns in _indexes(kind):
-        names = ", ".join(f'"{column}"' for column in columns)
-        where = f' WHERE "{columns[0]}" IS NOT NULL' if columns[0] in _SPARSE else ""
-        db.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {table_of(kind)} ({names}){where}")
-
-
-def unindex_records(db: sqlite.Connection, kind: str) -> None:
-    """Removes the SQL indexes of a kind: to sort many records afterwards takes a fifth of the time
-    of keeping them sorted from the first on.
-    """
-    for name, _ in _indexes(kind):
-        db.execute(f"DROP INDEX IF EXISTS {name}")
-
-
-def _indexes(kind: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yields the SQL indexes of a kind: the name of each, quoted, and its columns."""
-    for number, columns in enumerate((("end_key",), *kind_of(kind).indexes)):
-        name = f"{kind} by {number}".replace('"', '""')
-        yield f'"{name}"', columns
-
-
 def batches(them: Sequence[object]) -> Iterator[tuple[str, Sequence[object]]]:
     """Yields some values at a time, after the question marks that stand for them in a query."""
     for begin in range(0, len(them), _BATCH):
@@ -397,11 +404,23 @@ def batches(them: Sequence[object]) -> Iterator[tuple[str, Sequence[object]]]:
         yield ", ".join("?" * len(some)), some
 
 
-def checked(raw: object, checksum: object) -> bytes:
-    """Returns stored bytes. Raises `DatabaseError` if others were written."""
-    if not isinstance(raw, bytes) or zlib.crc32(raw) != checksum:
+def sum_of_line(kind: str, raw: bytes) -> int:
+    """Returns the checksum of a line, or of what lines fold to, as one of its kind."""
+    return zlib.crc32(raw, zlib.crc32(kind.encode()))
+
+
+def checked(kind: str, raw: object, checksum: object) -> bytes:
+    """Returns stored bytes. Raises `DatabaseError` if others were written, or of another kind."""
+    if not isinstance(raw, bytes) or sum_of_line(kind, raw) != checksum:
         raise sqlite.DatabaseError("the memory has other bytes than were written to it")
     return raw
+
+
+def whole_number(value: object) -> int:
+    """Returns a stored number. Raises `DatabaseError` for what nobody can have counted."""
+    if not isinstance(value, int) or abs(value) > tables.MOST:
+        raise sqlite.DatabaseError("the memory has other numbers than were written to it")
+    return value
 
 
 def sum_of(grants: Iterable[tuple[object, ...]]) -> int:
@@ -416,8 +435,12 @@ def birth() -> int:
 
 def is_damage(error: Exception) -> bool:
     """Returns whether an error comes from the content, not from a lock, disk or permissions."""
-    others = sqlite.OperationalError | sqlite.ProgrammingError
-    return isinstance(error, sqlite.DatabaseError) and not isinstance(error, others)
+    if isinstance(error, sqlite.OperationalError):
+        # A table or column that is not there, or text that is none: it has no code.
+        return getattr(error, "sqlite_errorcode", sqlite.SQLITE_ERROR) == sqlite.SQLITE_ERROR
+    return isinstance(error, sqlite.DatabaseError) and not isinstance(
+        error, sqlite.ProgrammingError
+    )
 
 
 def is_unwritable(error: Exception) -> bool:
@@ -431,24 +454,11 @@ def is_busy(error: Exception) -> bool:
     return str(getattr(error, "sqlite_errorname", "")).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-def make_fold(db: sqlite.Connection) -> None:
-    """Makes the tables that follow from the lines, empty: whoever asks first folds them."""
-    names = "name LIKE 'records %' OR name = 'marks'"
-    query = f"SELECT name FROM sqlite_master WHERE type = 'table' AND ({names})"  # noqa: S608
-    for (name,) in db.execute(query).fetchall():
-        db.execute('DROP TABLE "{}"'.format(name.replace('"', '""')))
-    db.execute(_MARKS)
-    db.execute("DELETE FROM meta WHERE key LIKE 'in effect %'")
-    for kind in KINDS:
-        make_records(db, kind)
-    db.execute("INSERT OR REPLACE INTO meta VALUES ('fold', ?)", (FOLD_VERSION,))
-
-
 def _keep_log(db: sqlite.Connection) -> None:
     """Has a new file keep a log, so that nobody who reads waits for who writes. Where it cannot, as
     on some shared folders, each commit waits for the disk.
     """
-    deadline_s = time.monotonic() + _WAIT_S
+    deadline_s = time.monotonic() + connecting.WAIT_S
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")
@@ -460,22 +470,5 @@ def _keep_log(db: sqlite.Connection) -> None:
 
 
 def _fold_version(db: sqlite.Connection) -> object:
-    if not _version(db):
-        return 0
     found = db.execute("SELECT value FROM meta WHERE key = 'fold'").fetchone()
     return found[0] if found else 0
-
-
-def _version(db: sqlite.Connection) -> object:
-    return db.execute("PRAGMA user_version").fetchone()[0]
-
-
-def _connect(path: str, *, uri: bool = False) -> sqlite.Connection:
-    # Autocommit: transactions are begun explicitly.
-    return sqlite.connect(
-        path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False, uri=uri
-    )
-
-
-def _quoted(path: str) -> str:
-    return "".join(f"%{ord(each):02x}" if each in "%?#" else each for each in path)

@@ -13,7 +13,14 @@ from queenbee.store import safe_open
 from queenbee.store.files import Appender, stamp_of
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.folding import Folding
-from queenbee.store.memory.intake import Intake, Tracked, is_behind, note_recorded, recalled
+from queenbee.store.memory.intake import (
+    Intake,
+    Tracked,
+    is_behind,
+    look_at_everything_again,
+    note_recorded,
+    recalled,
+)
 from queenbee.store.memory.memory import Memory, refusal
 from queenbee.store.memory.old_journal import forget_old_journals
 
@@ -98,9 +105,26 @@ class FilesMemory(Memory):
 
         def found() -> list[bytes]:
             with self.database.turn():
-                return Intake(self.database, kind, self.tracked(kind)).lacking()
+                return Intake(self.database, kind, self.tracked(kind)).lacking_at_all()
 
         return self.asked(found)
+
+    def rebuild(self) -> None:
+        """Folds every record anew, from the lines, and compares all tracked files with them."""
+        super().rebuild()
+
+        def look_again() -> None:
+            with self.database.turn():
+                look_at_everything_again(self.database)
+
+        self.asked(look_again)
+        self._stamps.clear()
+        for kind in self.kinds():
+            self.refresh(kind)
+
+    def differing(self, kind: str) -> int:
+        self.refresh(kind)
+        return self.asked(lambda: Intake(self.database, kind, self.tracked(kind)).differing())
 
     # Writing.
 
@@ -133,13 +157,7 @@ class FilesMemory(Memory):
                 f"{database.path} cannot be written; nothing was recorded", path=database.path
             )
         # 2. The memory first, all kinds at once: what it has is recorded.
-        lacking: dict[str, list[bytes]] = {}
-        recorded: dict[str, range] = {}
-        with database.turn():
-            for kind, new in lines.items():
-                intake = Intake(database, kind, self.tracked(kind), self.progress)
-                intake.take_in()
-                lacking[kind], recorded[kind] = intake.record(new)
+        lacking, recorded = self.changed(lambda: self._remember(lines))
         # 3. The ledgers. What a kill leaves out, the next write appends.
         try:
             for kind, file in files.items():
@@ -149,10 +167,26 @@ class FilesMemory(Memory):
             for file in files.values():
                 file.take_back()
             raise
-        with database.turn():
+        # What cannot be noted, the next write sees in the ledger: these lines count.
+        with suppress(sqlite.Error), database.turn():
             for kind, numbers in recorded.items():
                 note_recorded(database, kind, files[kind], numbers.stop - 1)
         self._forget_old_journals(lines)
+
+    def _remember(
+        self, lines: Mapping[str, Sequence[bytes]]
+    ) -> tuple[dict[str, list[bytes]], dict[str, range]]:
+        """Records lines in the memory; returns what each ledger lacks then, and the numbers of the
+        new lines.
+        """
+        lacking: dict[str, list[bytes]] = {}
+        recorded: dict[str, range] = {}
+        with self.database.turn():
+            for kind, new in lines.items():
+                intake = Intake(self.database, kind, self.tracked(kind), self.progress)
+                intake.take_in()
+                lacking[kind], recorded[kind] = intake.record(new)
+        return lacking, recorded
 
     def _forget_old_journals(self, kinds: Iterable[str]) -> None:
         old = [path for kind in kinds if stamp_of(path := self.tracked(kind).old_journal)]

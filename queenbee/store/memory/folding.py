@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from zlib import crc32
-
 from queenbee.core.fold import Table
 from queenbee.core.ids import KEY_LENGTH
 from queenbee.core.kinds import KINDS, kind_of
@@ -18,12 +16,11 @@ from queenbee.store.memory.database import (
     batches,
     birth,
     checked,
-    index_records,
-    make_records,
     sum_of,
-    table_of,
-    unindex_records,
+    sum_of_line,
+    whole_number,
 )
+from queenbee.store.memory.tables import index_records, make_records, table_of, unindex_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +44,8 @@ class Folding:
         self._table = table_of(kind)
         if kind not in KINDS:  # The tables of the others are there.
             make_records(self._db, kind)
-        self._change = database.number(f"change {kind}")
+        [[last]] = database.ask(f"SELECT max(change) FROM {self._table}")  # noqa: S608
+        self._change = max(database.number(f"change {kind}"), whole_number(last or 0))
         self._in_effect = database.number(f"in effect {kind}")
         [[greatest]] = database.ask(f"SELECT max(id) FROM {self._table}")  # noqa: S608
         self._greatest = str(greatest or "")
@@ -84,8 +82,8 @@ class Folding:
 
     def number_anew(self, numbers: Sequence[int]) -> None:
         """Has lines arrive once more, after all others, in the order of these numbers."""
-        last = self._database.count("seq", len(numbers))
-        rows = [*zip(range(last - len(numbers) + 1, last + 1), numbers, strict=True)]
+        first = self._database.number_lines(len(numbers))
+        rows = [*enumerate(numbers, first)]
         ids = self._ids_of(numbers)
         self._db.executemany("UPDATE lines SET seq = ? WHERE seq = ?", rows)
         self.fold_anew(ids)
@@ -170,9 +168,10 @@ class Folding:
         """Adds lines, and writes the records that have them."""
         if not added:
             return
-        first = self._database.count("seq", len(added)) - len(added) + 1
+        first = self._database.number_lines(len(added))
+        kind = self.kind
         rows = [
-            (seq, self.kind, identifier, raw, crc32(raw), loose, int(archived))
+            (seq, kind, identifier, raw, sum_of_line(kind, raw), loose, int(archived))
             for seq, (identifier, raw) in enumerate(added, first)
         ]
         self._db.executemany("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -195,7 +194,7 @@ class Folding:
                 "ORDER BY seq"
             )
             for row in self._db.execute(query, (self.kind, *some)):
-                raw = checked(*row)
+                raw = checked(self.kind, *row)
                 table.add(raw, decode(raw))
         return table
 
@@ -230,7 +229,7 @@ class Folding:
             identifier[: -KEY_LENGTH - 1 : -1],  # `end_key`, without a call for each.
             seq,
             body,
-            None if body is None else crc32(body),
+            None if body is None else sum_of_line(self.kind, body),
             *[
                 text if isinstance(text := value(name), str) else otherwise
                 for name, otherwise in self._otherwise

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from queenbee.core import plain_json
 from queenbee.core.kinds import KINDS
-from queenbee.store.codec import Unusable, decode, is_migration
+from queenbee.store.codec import named
 from queenbee.store.files import START, Mark, read_after, size_of, split_lines, stamp_of
+from queenbee.store.memory import sqlite
 from queenbee.store.memory.archive import Archive
+from queenbee.store.memory.database import checked, whole_number
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.old_journal import lines_of
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from queenbee.store.memory.database import Database, Progress
 
 _CHUNK_BYTES = 4 * 1024 * 1024
+_DIGITS = 20
+"""Of the checksum of a tail, which has 64 bits."""
 _NONE = "[]"
 _UNKNOWN = -1
 _CUT_OFF = -2
@@ -116,17 +120,16 @@ class Intake:
         lacking = self.lacking()
         self._record_loose()
         # After a crash before `note_recorded`, the ledger gets the new lines by the next write.
-        self.noted.recorded_to = _CUT_OFF if lacking else self._database.number("seq")
-        before = self._database.number("seq")
+        before = self._database.last_line()
+        self.noted.recorded_to = _CUT_OFF if lacking else before
         self.folding.take(lines)
         self._save()
-        return [*lacking, *lines], range(before + 1, self._database.number("seq") + 1)
+        return [*lacking, *lines], range(before + 1, self._database.last_line() + 1)
 
     def _record_loose(self) -> None:
         query = "SELECT seq FROM lines WHERE kind = ? AND loose = ? AND loose != 0 ORDER BY seq"
-        loose = [
-            int(str(seq)) for (seq,) in self._database.ask(query, self.kind, self.noted.number)
-        ]
+        rows = self._database.ask(query, self.kind, self.noted.number)
+        loose = [whole_number(seq) for (seq,) in rows]
         if not loose:
             return
         # Whoever has read the recorded lines up to a number reads only those after it.
@@ -144,12 +147,12 @@ class Intake:
 
     def _grow(self, lines: Sequence[bytes]) -> None:
         """Takes in lines that were appended to the ledger."""
-        lacking, noted = self.lacking(), self.noted
+        lacking, noted = self._recorded_since(), self.noted
         # A write that was killed appended some of what it lacked: that does not arrive again.
         once = noted.recorded_to == _CUT_OFF or (noted.recorded_to >= 0 and bool(lacking))
         left = set(lacking).difference(lines)
         if lacking and not left:
-            noted.recorded_to = self._database.number("seq")
+            noted.recorded_to = self._database.last_line()
         elif len(left) < len(lacking):
             noted.recorded_to = _CUT_OFF
         self._take(lines, once=once)
@@ -178,7 +181,7 @@ class Intake:
         where = "kind = ? AND loose = ? AND loose != 0 AND archived = 0"
         query = f"SELECT seq, raw FROM lines WHERE {where}"  # noqa: S608
         rows = self._database.ask(query, self.kind, self.noted.number)
-        gone = [int(seq) for seq, raw in rows if raw not in there]  # type: ignore[call-overload]
+        gone = [whole_number(seq) for seq, raw in rows if raw not in there]
         if gone:
             self.folding.forget(gone)
             self._look_again_elsewhere("inode")
@@ -218,7 +221,7 @@ class Intake:
         now = plain_json.dumps(list(listing.items()))
         if now == self.noted.archive:
             return
-        before = {str(name): tuple(stamp) for name, stamp in plain_json.loads(self.noted.archive)}
+        before = self._archive_before()
         names = [name for name, stamp in listing.items() if before.get(name) != stamp]
         if any(listing.get(name) != stamp for name, stamp in before.items()):
             names = [*listing]
@@ -233,6 +236,13 @@ class Intake:
             self._report()
         self.noted.archive = now
 
+    def _archive_before(self) -> dict[str, Stamp]:
+        try:
+            listed = plain_json.loads(self.noted.archive)
+            return {str(name): tuple(stamp) for name, stamp in listed}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise sqlite.DatabaseError("the memory has another note of the archive") from error
+
     def _mark_archived(self, lines: Iterable[bytes]) -> None:
         query = (
             "UPDATE lines SET archived = 1 WHERE kind = ? AND id = ? AND raw = ? AND archived = 0"
@@ -244,14 +254,58 @@ class Intake:
 
     def lacking(self) -> list[bytes]:
         """Returns the recorded lines that the ledger lacks, and that no segment has."""
-        query = "SELECT raw FROM lines WHERE +kind = ? AND seq > ? AND loose = 0 AND archived = 0"
-        rows = self._database.ask(f"{query} ORDER BY seq", self.kind, self.noted.recorded_to)
-        lines = [raw for (raw,) in rows if isinstance(raw, bytes)]
-        if self.noted.recorded_to < 0 and lines:
-            chunk = read_after(self.tracked.path, START)
-            there = set(split_lines(chunk.lines + chunk.rest))
-            lines = [line for line in lines if line not in there]
+        lines = self._recorded_since()
+        if self.noted.recorded_to >= 0 and lines:
+            # What is noted only saves time: nothing is appended that is there.
+            lines = self._not_there(lines)
         return lines
+
+    def lacking_at_all(self) -> list[bytes]:
+        """Returns the same, whatever is noted."""
+        self.noted.recorded_to = _UNKNOWN
+        return self.lacking()
+
+    def _recorded_since(self) -> list[bytes]:
+        """Returns the recorded lines that came after what the ledger is noted to have; all that it
+        lacks, if that is not known.
+        """
+        if self.noted.recorded_to > self._database.last_line():
+            self.noted.recorded_to = _UNKNOWN
+        query = (
+            "SELECT raw, sum FROM lines WHERE +kind = ? AND seq > ? AND loose = 0 "
+            "AND archived = 0 ORDER BY seq"
+        )
+        rows = self._database.ask(query, self.kind, self.noted.recorded_to)
+        lines = [checked(self.kind, *row) for row in rows]
+        return self._not_there(lines) if self.noted.recorded_to < 0 else lines
+
+    def _not_there(self, lines: list[bytes]) -> list[bytes]:
+        """Returns those of some lines that the ledger does not have."""
+        if not lines:
+            return lines
+        chunk = read_after(self.tracked.path, START)
+        there = set(split_lines(chunk.lines + chunk.rest))
+        return [line for line in lines if line not in there]
+
+    def differing(self) -> int:
+        """Returns the number of lines of the tracked files that are not here, and of loose lines
+        that are in none.
+        """
+        archive = self.tracked.archive
+        chunk = read_after(self.tracked.path, START)
+        pieces = [chunk.lines + chunk.rest, *map(archive.read, archive.listing())]
+        there = {raw for piece in pieces for raw in split_lines(piece) if named(raw) is not None}
+        query = (
+            "SELECT raw, loose, number IS NULL FROM lines AS l LEFT JOIN "
+            "(SELECT DISTINCT number FROM ledgers) ON number = loose WHERE l.kind = ?"
+        )
+        rows = self._database.ask(query, self.kind)
+        missing = there.difference(raw for raw, *_ in rows)
+        ours = self.noted.number
+        return len(missing) + sum(
+            bool(loose and (is_lost or (loose == ours and raw not in there)))
+            for raw, loose, is_lost in rows
+        )
 
     # The note.
 
@@ -274,17 +328,31 @@ def recalled(database: Database, kind: str, path: str) -> Noted:
     )
     for row in database.ask(query, path, kind):
         number, inode, offset, checksum, changed, whole, to, unusable, archive, settled = row
-        noted = Noted(_int(number))
-        noted.mark = Mark(_int(inode), _int(offset), int(str(checksum)))
+        noted = Noted(_number_of(number))
+        noted.mark = Mark(_int(inode), abs(whole_number(offset)), _decimal(checksum))
         noted.changed_ns, noted.is_whole = _int(changed), bool(whole)
-        noted.recorded_to, noted.unusable = _int(to), _int(unusable)
-        noted.archive, noted.settled_bytes = str(archive), _int(settled)
+        noted.recorded_to, noted.unusable = whole_number(to), whole_number(unusable)
+        noted.archive, noted.settled_bytes = str(archive), whole_number(settled)
         return noted
     query = (
         "SELECT number FROM ledgers WHERE path = ? "
         "UNION ALL SELECT 1 + coalesce(max(number), 0) FROM ledgers"
     )
-    return Noted(_int(database.ask(query, path)[0][0]))
+    return Noted(_number_of(database.ask(query, path)[0][0]))
+
+
+def _number_of(value: object) -> int:
+    """Returns the number of a ledger. 0 would stand for lines that are recorded."""
+    if whole_number(value) == 0:
+        raise sqlite.DatabaseError("the memory has a ledger without a number")
+    return whole_number(value)
+
+
+def _decimal(value: object) -> int:
+    text = str(value)
+    if not text.isdecimal() or len(text) > _DIGITS:
+        raise sqlite.DatabaseError("the memory has other numbers than were written to it")
+    return int(text)
 
 
 def note(database: Database, kind: str, path: str, noted: Noted) -> None:
@@ -309,6 +377,23 @@ def note_recorded(database: Database, kind: str, file: Appender, recorded_to: in
     note(database, kind, file.path, noted)
 
 
+def look_at_everything_again(database: Database) -> None:
+    """Has all tracked files compared anew: nothing is held of them that was noted."""
+    db = database.db
+    db.execute("UPDATE ledgers SET inode = -1, recorded_to = -1, archive = ?", (_NONE,))
+    db.execute("UPDATE lines SET archived = 0 WHERE archived != 0")
+    query = (
+        "SELECT kind, seq FROM lines WHERE loose != 0 AND loose NOT IN (SELECT number FROM ledgers)"
+    )
+    lost: dict[str, list[int]] = {}
+    for kind, seq in database.ask(query):
+        lost.setdefault(str(kind), []).append(whole_number(seq))
+    for kind, numbers in lost.items():
+        folding = Folding(database, kind)
+        folding.forget(numbers)
+        folding.finish()
+
+
 def is_behind(database: Database, kind: str, tracked: Tracked) -> bool:
     """Returns whether the files are other than when they were taken in."""
     query = (
@@ -330,13 +415,11 @@ def is_behind(database: Database, kind: str, tracked: Tracked) -> bool:
 
 def _named(lines: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:
     for raw in lines:
-        try:
-            fields = decode(raw)
-        except Unusable:
-            continue
-        yield "" if is_migration(fields) else str(fields["id"]), raw
+        if (identifier := named(raw)) is not None:
+            yield identifier, raw
 
 
 def _int(value: object) -> int:
-    assert isinstance(value, int)
+    if not isinstance(value, int):
+        raise sqlite.DatabaseError("the memory has other numbers than were written to it")
     return value

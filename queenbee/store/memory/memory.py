@@ -10,6 +10,7 @@ from errno import ENOSPC
 
 from queenbee._light import suppress
 from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
+from queenbee.store.codec import named
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.database import (
     Database,
@@ -17,9 +18,9 @@ from queenbee.store.memory.database import (
     is_busy,
     is_damage,
     is_unwritable,
-    make_fold,
 )
 from queenbee.store.memory.folding import Folding
+from queenbee.store.memory.tables import make_fold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
     from queenbee.store.memory.database import Progress
 
     Found = TypeVar("Found")
-
-
-_LEAST_BYTES = 16
-"""No line takes less in a memory."""
-_FEW = 20
-"""Lines that are given up together with one that is on a damaged page."""
 
 
 class Memory:
@@ -55,11 +50,13 @@ class Memory:
 
     def kinds(self) -> list[str]:
         """Returns the kinds that have lines."""
-        rows = self.asked(
-            lambda: self.database.ask("SELECT substr(key, 6) FROM meta WHERE key LIKE 'born %'")
+        query = (
+            "SELECT substr(key, 6) AS name FROM meta WHERE key LIKE 'born %' "
+            "AND EXISTS (SELECT 1 FROM lines WHERE kind = name)"
         )
+        rows = self.asked(lambda: self.database.ask(query))
         # A name is part of the names of files: nothing in a memory leads out of their folder.
-        return [name for (kind,) in rows if "/" not in (name := str(kind))]
+        return [name for (kind,) in rows if "/" not in (name := str(kind)) and name.isprintable()]
 
     def identity(self) -> str:
         """Returns a text that no other memory has, nor an older copy of this one that was put back:
@@ -91,20 +88,60 @@ class Memory:
                     raise _unreadable(self.database.path, error) from error
         raise AssertionError
 
+    def changed(self, change: Callable[[], Found]) -> Found:
+        """Returns what a change brings. If the file is damaged, another one takes its place, and
+        the change is made there: it must be one that a rollback undoes. Raises `sqlite3.Error`.
+        """
+        with self.database.mutex:
+            try:
+                return change()
+            except sqlite.Error as error:
+                if not is_damage(error):
+                    raise
+            self._replace()
+            return change()
+
     def count_arrival(self, kind: str) -> None:
         """Notes that verdicts on what met in a merge are to be made again."""
-        with self.database.turn():
-            self.database.count(f"arrivals {kind}")
+
+        def counted() -> None:
+            with self.database.turn():
+                self.database.count(f"arrivals {kind}")
+
+        self.changed(counted)
 
     def rebuild(self) -> None:
-        """Folds every record anew, from the lines."""
+        """Folds every record anew, from the lines. If one of them is not what it says, they are
+        made anew, too.
+        """
 
         def folded() -> None:
             with self.database.turn():
+                for kind in self.kinds():
+                    self._check_lines(kind)
                 make_fold(self.database.db)
                 self._fold_anew(self.database)
 
         self.asked(folded)
+
+    def lines(self, kind: str) -> list[bytes]:
+        """Returns every line of a kind in order of arrival, loose ones included."""
+        return self.asked(lambda: self._check_lines(kind))
+
+    def differing(self, kind: str) -> int:
+        """Returns the number of lines that are in the memory or in the tracked files alone, and
+        should not be.
+        """
+        return 0
+
+    def _check_lines(self, kind: str) -> list[bytes]:
+        query = "SELECT id, raw, sum FROM lines WHERE kind = ? ORDER BY seq"
+        lines = []
+        for identifier, raw, checksum in self.database.ask(query, kind):
+            lines.append(checked(kind, raw, checksum))
+            if named(lines[-1]) != identifier:
+                raise sqlite.DatabaseError("the memory has a line under another id")
+        return lines
 
     def _fold_anew(self, database: Database) -> None:
         rows = database.ask("SELECT kind, count(DISTINCT id) FROM lines GROUP BY kind")
@@ -124,33 +161,16 @@ class Memory:
 
     def _replace(self) -> None:
         """Lets another file take the place of a damaged one, with the lines that can be read."""
+        from queenbee.store.memory.salvage import salvaged  # noqa: PLC0415 - start-up
+
         aside = self.database.set_aside()
         with suppress(sqlite.Error, OSError, QueenError):
-            lines = _readable(aside)
+            lines = salvaged(aside).lines
             with self.database.turn():
                 for kind, recorded in lines.items():
                     folding = Folding(self.database, kind)
                     folding.take(recorded)
                     folding.finish()
-
-
-def _readable(path: str) -> dict[str, list[bytes]]:
-    """Returns the recorded lines of a damaged file that can be read, by kind."""
-    found: dict[str, list[bytes]] = {}
-    db = sqlite.connect(path, isolation_level=None)
-    try:
-        last = os.stat(path).st_size // _LEAST_BYTES
-        with suppress(sqlite.Error):
-            (last,) = db.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()
-        query = "SELECT kind, raw, sum FROM lines WHERE loose = 0 AND seq BETWEEN ? AND ?"
-        for first in range(1, last + 1, _FEW):  # Beyond a damaged page, reading goes on.
-            with suppress(sqlite.Error):
-                for kind, raw, checksum in db.execute(query, (first, first + _FEW - 1)):
-                    with suppress(sqlite.DatabaseError):
-                        found.setdefault(str(kind), []).append(checked(raw, checksum))
-    finally:
-        db.close()
-    return found
 
 
 def refusal(path: str, error: sqlite.Error | OSError) -> QueenError:

@@ -10,7 +10,8 @@ from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
 from queenbee.store.codec import decode, decode_exactly, unpack
 from queenbee.store.memory import sqlite
-from queenbee.store.memory.database import batches, checked, sum_of, table_of
+from queenbee.store.memory.database import batches, checked, sum_of
+from queenbee.store.memory.tables import table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ class Recorded:
 
     def _folded(self, count: object, body: object, checksum: object) -> Fields:
         """Returns the fields of a record, from its row. Raises `DatabaseError`."""
-        raw = checked(body, checksum)
+        raw = checked(self.kind, body, checksum)
         fields = unpack(raw)
         if count == 1:  # The line itself, as the ledger has it.
             table = Table(self._kind.aliases)
@@ -308,7 +309,7 @@ class Recorded:
 
         def found() -> list[bytes]:
             rows = self._database.db.execute(query, (self.kind, identifier)).fetchall()
-            return [checked(*row) for row in rows]
+            return [checked(self.kind, *row) for row in rows]
 
         return self._memory.asked(found)
 

@@ -1,0 +1,48 @@
+"""Connections to the file of a memory.
+
+Nothing else may open that file: whoever closes any handle of it takes all of SQLite's locks on it
+from this process.
+"""
+
+from __future__ import annotations
+
+from queenbee._light import suppress
+from queenbee.store.memory import sqlite
+
+WAIT_S = 30.0
+"""How long one waits while another takes in lines: it would only read the same ones."""
+
+
+def connect(path: str, *, uri: bool = False) -> sqlite.Connection:
+    """Returns a connection. Its transactions are begun explicitly."""
+    return sqlite.connect(
+        path, timeout=WAIT_S, isolation_level=None, check_same_thread=False, uri=uri
+    )
+
+
+def close_as_it_is(db: sqlite.Connection, path: str) -> None:
+    """Closes a connection to a file that is not to be changed. Whoever closes a file last brings
+    its log into it, except for one who only reads.
+    """
+    with suppress(sqlite.Error):
+        last = connected_to_read(path)
+        try:
+            last.execute("SELECT 1 FROM sqlite_master").fetchone()
+            db.close()
+        finally:
+            last.close()
+    db.close()
+
+
+def pragma(db: sqlite.Connection, name: str) -> int:
+    """Returns the number that SQLite has under this name."""
+    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def connected_to_read(path: str, mode: str = "mode=ro") -> sqlite.Connection:
+    """Returns a connection to a file that exists, which changes nothing in it."""
+    return connect(f"file:{_quoted(path)}?{mode}", uri=True)
+
+
+def _quoted(path: str) -> str:
+    return "".join(f"%{ord(each):02x}" if each in "%?#" else each for each in path)
