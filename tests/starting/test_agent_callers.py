@@ -149,6 +149,16 @@ class TestAnAgentInAnotherRepository:
         assert "whom queen start looks after, did not make" in said
         assert Path(f"{other}-mine").exists()
 
+    def test_may_do_all_in_one_that_it_made(self, team: Team) -> None:
+        """A check that runs `queen` in repositories of its own, such as tests of hooks."""
+        text = (
+            f'git clone -q {team.repo} "$TMPDIR/made" && cd "$TMPDIR/made" && git config user.name a\n'
+            "git config user.email a@b; git config queenbee.trust all; git worktree add -q ../tried\n"
+            "cd ../tried && echo x > x && env -u QUEEN_DROID queen land -m x --as somebody\n"
+        )
+        said = tried(team, f'export TMPDIR="$(mktemp -d)"\n{text}')
+        assert "landed" in said and "works for queen start" not in said, said
+
 
 class TestATeam:
     def notes(self, team: Team) -> list[Path]:

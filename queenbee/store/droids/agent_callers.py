@@ -14,10 +14,11 @@ import pwd
 from hashlib import sha256
 
 from queenbee._light import suppress
+from queenbee.core.command_lines import command_line
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import QueenError, UnknownCaller
 from queenbee.store import safe_open
-from queenbee.store.droids import roster
+from queenbee.store.droids import liveness, roster
 from queenbee.store.droids.liveness import (
     OUTERMOST,
     ids_above,
@@ -82,12 +83,37 @@ def calling_agent(layout: Layout) -> Agent | None:
     for pid in above:
         if (space, pid) in processes:
             entry, is_here = processes[space, pid]
-            return Agent(entry, is_here=is_here)
+            if is_here or not _was_made_by(pid, layout):
+                return Agent(entry, is_here=is_here)
+            return None
     if is_all and (space == OUTERMOST or all(each == space for each, _ in processes)):
         return None
     agents = [Agent(entry, is_here=True) for entry, is_here in found if is_here]
     here = next((each for each in agents if each.is_at(layout.tree)), None)
     return here or Agent(found[0][0], is_here=False, is_known=False)
+
+
+def _was_made_by(pid: int, layout: Layout) -> bool:
+    """Returns whether the repository is younger than this process: a check that runs `queen` in
+    repositories of its own may do there what a person may.
+    """
+    began = liveness.began_s(pid)
+    if began is None or layout.common_dir is None:
+        return False
+    import subprocess  # noqa: PLC0415 - start-up
+
+    try:
+        # Python tells no such time on Linux. The file system sets it, and nobody changes it.
+        told = subprocess.run(
+            command_line("stat", "--format=%.6W", values=[layout.common_dir]),
+            capture_output=True,
+            text=True,
+            timeout=2,
+            check=False,
+        )
+        return float(told.stdout) > began
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return False
 
 
 def note_team(layout: Layout) -> str:
