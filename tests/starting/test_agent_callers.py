@@ -151,12 +151,13 @@ class TestAnAgentInAnotherRepository:
 
     def test_may_do_all_in_one_that_it_made(self, team: Team) -> None:
         """A check that runs `queen` in repositories of its own, such as tests of hooks."""
-        text = (
-            f'git clone -q {team.repo} "$TMPDIR/made" && cd "$TMPDIR/made" && git config user.name a\n'
-            "git config user.email a@b; git config queenbee.trust all; git worktree add -q ../tried\n"
-            "cd ../tried && echo x > x && env -u QUEEN_DROID queen land -m x --as somebody\n"
-        )
-        said = tried(team, f'export TMPDIR="$(mktemp -d)"\n{text}')
+        text = f"""
+            git clone -q {team.repo} "$TMPDIR/made" && cd "$TMPDIR/made"
+            git config user.name a; git config user.email a@b; git config queenbee.trust all
+            git worktree add -q ../tried && cd ../tried && echo x > x
+            env -u QUEEN_DROID queen land -m x --as somebody
+        """
+        said = tried(team, f'export TMPDIR="$(mktemp -d)"{text}\n')
         assert "landed" in said and "works for queen start" not in said, said
 
 

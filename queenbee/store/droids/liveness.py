@@ -97,7 +97,7 @@ def is_running(process: str) -> bool | None:
 
 
 def began_s(pid: int) -> float | None:
-    """Returns when a process began, in seconds of the clock; None where the system does not tell."""
+    """Returns when a process began, in seconds of the clock; None where nothing tells it."""
     found = _of_proc(pid) if PROC else None
     if found is None or not found[2]:
         return None
