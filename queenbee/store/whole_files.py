@@ -119,6 +119,18 @@ def recall(path: str, most_bytes: int = -1) -> Any:
         return None
 
 
+def forget_old(folder: str, *, most: int, kept_s: float) -> None:
+    """Removes the files of a folder that were not written for so long, if it has too many. Raises
+    `OSError` if it cannot be read.
+    """
+    names = os.listdir(folder)
+    for name in names if len(names) > most else ():
+        path = os.path.join(folder, name)
+        with suppress(OSError):
+            if time.time() - os.lstat(path).st_mtime > kept_s:
+                safe_open.unlink(path)
+
+
 def is_unfinished(name: str) -> bool:
     """Returns whether a file has a name of those that are written here and not complete yet."""
     return name.startswith(".") and name.endswith(_UNFINISHED)
