@@ -6,7 +6,8 @@ of what the interpreter takes to start, at each edit of an agent.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from contextlib import nullcontext, suppress
     from functools import cached_property

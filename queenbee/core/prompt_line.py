@@ -6,9 +6,10 @@ would act on is shown as its full-width twin.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.text import one_line, printable, shortened
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

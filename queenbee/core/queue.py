@@ -5,12 +5,13 @@ Whoever began to wait first is served first, among those whose wishes exclude ea
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.leases import exclude
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 

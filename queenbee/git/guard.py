@@ -8,6 +8,7 @@ held.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.core.leases import Asker, stand_against
@@ -24,7 +25,6 @@ from queenbee.store.git_files.tree_id import read_tree_id
 from queenbee.store.git_trees import git_tree
 from queenbee.store.logbook import note
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 

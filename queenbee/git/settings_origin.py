@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.core.text import printable
@@ -12,7 +13,6 @@ from queenbee.git.run import git
 from queenbee.store.settings import FILE_NAME, by_name
 from queenbee.store.settings_file.editing import text_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 

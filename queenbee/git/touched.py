@@ -8,6 +8,7 @@ A file counts until its change is on the main branch, also after its droid compl
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee._light import cached_property
 from queenbee.core.command_lines import no_dash
@@ -25,7 +26,6 @@ from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import are_several, target_branch
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any

@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from queenbee.core.names import part_of
 from queenbee.hook.events import CLAUDE, CODEX, COPILOT, CURSOR, KILO, OPENCODE, SESSION_START
 from queenbee.store.droids import agent_sessions, clients, identity
 from queenbee.store.droids.session_names import name_of, of_subagent
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.errors import Held, NotFound, QueenError
@@ -11,7 +12,6 @@ from queenbee.store.git_files.worktrees import are_several
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import hives_above
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.core.text import mentioned, one_line, suggested
@@ -19,7 +20,6 @@ from queenbee.hook.events import AFTER_EDIT
 from queenbee.store import safe_open
 from queenbee.store.whole_files import forget_old, keep, recall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

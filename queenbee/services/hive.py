@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee._light import cached_property
 from queenbee.core.kinds import KINDS
 from queenbee.core.timestamps import format_ms
@@ -12,7 +14,6 @@ from queenbee.errors import NotFound
 from queenbee.services.open_store import Store
 from queenbee.store.files import size_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 

@@ -7,6 +7,7 @@ file; it counts while `queen.toml` cannot be read. `docs/format.md`, section "Se
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.core.timestamps import parse_duration_s
@@ -14,7 +15,6 @@ from queenbee.errors import InvalidInput, NotFound, QueenError, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import read_own, take_name
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import stat
 import time
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.core import plain_json
 from queenbee.errors import NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -8,6 +8,7 @@ lease is an announcement: it keeps others out of the file in this working tree o
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.glob import pattern as glob
 from queenbee.core.leases import NEVER_MS, serves
@@ -16,7 +17,6 @@ from queenbee.services.leases.paths import path_of
 from queenbee.store.git_files.tree_id import read_tree_id
 from queenbee.store.settings import OFF, SHARED
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 

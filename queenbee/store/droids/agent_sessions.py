@@ -7,6 +7,7 @@ own time is that of the last event. Without these files, each session counts as 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.errors import Busy, Unreadable, Unwritable
@@ -14,7 +15,6 @@ from queenbee.store import safe_open
 from queenbee.store.droids.liveness import caller, callers, is_running
 from queenbee.store.whole_files import is_unfinished, keep, recall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 

@@ -6,6 +6,7 @@ A runner may start a hook for each event, so a process counts only once it has b
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.core.names import is_name
@@ -13,7 +14,6 @@ from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import caller, is_running
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 

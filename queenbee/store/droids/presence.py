@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock, start_new_thread
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

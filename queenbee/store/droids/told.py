@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from typing import TYPE_CHECKING
 
 from queenbee._light import suppress
 from queenbee.core import plain_json
@@ -17,7 +18,6 @@ from queenbee.store import safe_open
 from queenbee.store.files import read_at, stamp_of
 from queenbee.store.whole_files import keep, recall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

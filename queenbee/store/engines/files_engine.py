@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from queenbee._light import nullcontext
 from queenbee.store import files
@@ -10,7 +11,6 @@ from queenbee.store.machine import present_ms
 from queenbee.store.memory.files_memory import FilesMemory
 from queenbee.store.safe_open import names_in
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
