@@ -8,9 +8,9 @@ held.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.leases import Asker, stand_against
 from queenbee.core.names import PERSON
 from queenbee.core.timestamps import format_duration

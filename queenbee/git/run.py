@@ -18,9 +18,9 @@ from __future__ import annotations
 import os
 import select
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.command_lines import git_line
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure

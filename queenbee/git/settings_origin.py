@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import tomllib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.text import printable
 from queenbee.errors import QueenError
 from queenbee.git.run import git

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import TooSlow, git, line, names_in, without_programs

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.errors import Held, NotFound, QueenError
 from queenbee.hook.events import may_be_a_name
 from queenbee.store.git_files.worktrees import are_several

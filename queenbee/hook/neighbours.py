@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.text import mentioned, one_line, suggested
 from queenbee.errors import QueenError
 from queenbee.git.lines import shown

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from queenbee._light import cached_property
 from queenbee.core.kinds import KINDS
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound

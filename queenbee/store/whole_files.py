@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import stat
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core import plain_json
 from queenbee.errors import NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open

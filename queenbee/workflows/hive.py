@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from queenbee._light import cached_property, suppress
 from queenbee.errors import QueenError
 from queenbee.services.hive import Services
 

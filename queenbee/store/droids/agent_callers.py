@@ -11,9 +11,9 @@ from __future__ import annotations
 import fcntl
 import os
 import pwd
+from contextlib import suppress
 from hashlib import sha256
 
-from queenbee._light import suppress
 from queenbee.core.command_lines import command_line
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import QueenError, UnknownCaller

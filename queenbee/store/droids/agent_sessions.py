@@ -7,9 +7,9 @@ own time is that of the last event. Without these files, each session counts as 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import caller, callers, is_running

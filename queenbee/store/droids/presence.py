@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock, start_new_thread
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open

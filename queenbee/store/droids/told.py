@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core import plain_json
 from queenbee.core.names import EVERYONE, is_name
 from queenbee.errors import QueenError

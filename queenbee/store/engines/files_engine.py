@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from queenbee._light import nullcontext
 from queenbee.store import files
 from queenbee.store.machine import present_ms
 from queenbee.store.memory.files_memory import FilesMemory

@@ -6,9 +6,9 @@ A path would not do: two clones may have the same. `docs/format.md`, section "Pl
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open

@@ -6,7 +6,8 @@ from this process.
 
 from __future__ import annotations
 
-from queenbee._light import suppress
+from contextlib import suppress
+
 from queenbee.store.memory import sqlite
 
 WAIT_S = 30.0

@@ -10,8 +10,8 @@ import time
 import weakref
 import zlib
 from _thread import RLock
+from contextlib import suppress
 
-from queenbee._light import suppress
 from queenbee.core.text import shell_word
 from queenbee.errors import StoreError
 from queenbee.store import safe_open

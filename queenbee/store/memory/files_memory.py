@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
-from queenbee._light import suppress
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.files import Appender, stamp_of

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from errno import ENOSPC
 
-from queenbee._light import suppress
 from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
 from queenbee.store.codec import named
 from queenbee.store.memory import sqlite

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
-from queenbee._light import suppress
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.files import START, read_after, split_lines

@@ -6,8 +6,8 @@ Nothing is expected of such a file: what is asked of it is the least that brings
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
-from queenbee._light import suppress
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.connecting import connected_to_read
 from queenbee.store.memory.database import checked
