@@ -6,13 +6,13 @@ counts.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core import plain_json
 from queenbee.errors import NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
 
@@ -105,7 +105,7 @@ def take_name(path: str, data: bytes, *, durable: bool = True) -> None:
 def keep(path: str, value: object) -> bool:
     """Keeps a value, as JSON, in a file that nothing depends on; returns whether that worked."""
     try:
-        take_name(path, plain_json.dumps(value).encode(), durable=False)
+        take_name(path, json.dumps(value).encode(), durable=False)
     except QueenError:
         return False
     return True
@@ -114,7 +114,7 @@ def keep(path: str, value: object) -> bool:
 def recall(path: str, most_bytes: int = -1) -> Any:
     """Returns the value that `keep` kept, or None if there is none that can be read."""
     try:
-        return plain_json.loads(safe_open.read(path, most_bytes))
+        return json.loads(safe_open.read(path, most_bytes))
     except (OSError, QueenError, ValueError, RecursionError):
         return None
 

@@ -7,11 +7,11 @@ the files at that time. Without them, it is told again.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core import plain_json
 from queenbee.core.names import EVERYONE, is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
@@ -154,7 +154,7 @@ class Told:
         mine = (os.path.basename(self._path), EVERYONE)
         if not any(each in line for each in (b"\\u", *(b'"%s"' % each.encode() for each in mine))):
             return False
-        fields = plain_json.loads(line)
+        fields = json.loads(line)
         return not isinstance(fields, dict) or fields.get("to") in mine
 
     def saw_mail(self, stamp: object) -> None:
