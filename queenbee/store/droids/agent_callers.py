@@ -13,6 +13,7 @@ import os
 import pwd
 from contextlib import suppress
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import command_line
 from queenbee.core.text import mentioned, suggested
@@ -28,7 +29,6 @@ from queenbee.store.droids.liveness import (
 )
 from queenbee.store.whole_files import create_document
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
