@@ -7,6 +7,7 @@ before, it leaves no trace. `docs/format.md`, "Memory"; ADR 0042.
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import KINDS
 from queenbee.store.codec import named
@@ -17,7 +18,6 @@ from queenbee.store.memory.database import checked, whole_number
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.old_journal import lines_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.connecting import connected_to_read
 from queenbee.store.memory.database import checked
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
