@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,9 +10,13 @@ if TYPE_CHECKING:
 
 
 def to_plain(value: object) -> object:
-    """Returns the value as JSON types."""
+    """Returns the value as JSON types: a dataclass as its fields, unless it says otherwise itself,
+    by a `to_dict`.
+    """
     if hasattr(value, "to_dict"):
         return to_plain(value.to_dict())
+    if is_dataclass(value):
+        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         return {key: to_plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

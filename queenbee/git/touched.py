@@ -8,6 +8,7 @@ A file counts until its change is on the main branch, also after its droid compl
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -199,14 +200,12 @@ class Owner:
         return _issue(self._hive, self.droid, self._known_as) if self.droid is not None else None
 
 
+@dataclass(slots=True, eq=False)
 class Checked:
     """Whether a path is free, and who else has unmerged work in it."""
 
-    __slots__ = ("others", "status")
-
-    def __init__(self, status: PathStatus, others: list[Touch]) -> None:
-        self.status = status
-        self.others = others
+    status: PathStatus
+    others: list[Touch]
 
     def to_dict(self) -> dict[str, object]:
         """Returns the status of the path, with `touched_by`."""
