@@ -35,7 +35,7 @@ _SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
 _DROID = "claude-1b4e28ba"
 
 
-GOALS = {LEASES: 2.4, MANY: 3}
+GOALS = {LEASES: 2.4, MANY: 2.4}
 """Of an edit, by the number of live leases."""
 
 

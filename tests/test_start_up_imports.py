@@ -101,6 +101,7 @@ def hook_runs(tree: Path, outside: Path) -> Iterator[set[str]]:
     """Yields what `queen-hook` loads for the events that agents send all the time."""
     events = (
         edit_event(tree, "src/x.py"),
+        *[edit_event(tree, "src/x.py")] * 3,  # The last one is permitted.
         edit_event(tree, "docs/x"),
         edit_event(outside, "x.py"),
         edit_event(tree, "src/x.py", tool_name="Read"),

@@ -15,7 +15,7 @@ import click
 from queenbee.cli import exits
 from queenbee.cli.app import Invocation, QueenGroup
 from queenbee.cli.terminal import aside
-from queenbee.core.plain_json import error_document
+from queenbee.core.json_form import error_document
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import Bug, NoHive, QueenError, Unwritable
 from queenbee.store import layout

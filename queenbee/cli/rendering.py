@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.terminal import columns, cut, encodable, say, tinted, width, wrapped
-from queenbee.core.plain_json import to_plain
+from queenbee.core.json_form import to_plain
 from queenbee.core.text import bracketed, mentioned, printable, shortened, suggested
 from queenbee.core.timestamps import format_duration
 

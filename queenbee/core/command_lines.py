@@ -7,11 +7,9 @@ Text from elsewhere, such as a title, a path or a setting, is a value: it is joi
 
 from __future__ import annotations
 
-from queenbee.errors import InvalidInput
+from collections.abc import Iterable, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from queenbee.errors import InvalidInput
 
 _POSIX = ("/bin/sh", "-c")
 OPTIONS = "{options}"

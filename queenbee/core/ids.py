@@ -6,7 +6,8 @@ Importing python-ulid costs 34 ms; it is the oracle in the tests (ADR 0002).
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

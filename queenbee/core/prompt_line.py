@@ -6,9 +6,11 @@ would act on is shown as its full-width twin.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
+
 from queenbee.core.text import one_line, printable, shortened
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -27,31 +29,20 @@ _ISSUE_CHARS = 24
 _INSTEAD = "_"
 
 
+@dataclass(frozen=True, slots=True)
 class Glance:
     """What one line says about a droid, or about all of them for somebody without a name."""
 
-    def __init__(
-        self, droid: str | None, *, issues: Sequence[str], unread: int, waits: int, at_work: int
-    ) -> None:
-        self.droid = droid
-        self.issues = issues
-        """What it works on, oldest first."""
-        self.unread = unread
-        """Messages to it; without a name, those to `human`."""
-        self.waits = waits
-        """How many droids wait for what it has; without a name, how many wait at all."""
-        self.at_work = at_work
-        """How many droids have an issue; 0 if there is a name."""
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the parts as plain values."""
-        return {
-            "droid": self.droid,
-            "issues": list(self.issues),
-            "unread": self.unread,
-            "waits": self.waits,
-            "at_work": self.at_work,
-        }
+    droid: str | None
+    _: KW_ONLY
+    issues: Sequence[str]
+    """What it works on, oldest first."""
+    unread: int
+    """Messages to it; without a name, those to `human`."""
+    waits: int
+    """How many droids wait for what it has; without a name, how many wait at all."""
+    at_work: int
+    """How many droids have an issue; 0 if there is a name."""
 
 
 def line_of(glance: Glance, *, target: str = "plain", ascii_only: bool = False) -> str:

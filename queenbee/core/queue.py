@@ -5,12 +5,14 @@ Whoever began to wait first is served first, among those whose wishes exclude ea
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
+
 from queenbee.core.leases import exclude
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -64,22 +66,19 @@ class Want:
         return {"issue_id": self.issue_id} if self.issue_id else {"any_issue": self.any_issue}
 
 
+@dataclass(slots=True, eq=False)
 class Waiter:
     """A droid that waits, as of when it was looked at."""
 
-    __slots__ = ("droid", "name", "pid", "since_ms", "until_ms", "want")
-
-    def __init__(
-        self, name: str, droid: str, want: Want, *, since_ms: int, until_ms: int, pid: int
-    ) -> None:
-        self.name = name
-        """A ULID; the order of the names is the order of the line."""
-        self.droid = droid
-        self.want = want
-        self.since_ms = since_ms
-        self.until_ms = until_ms
-        """When it gives up."""
-        self.pid = pid
+    name: str
+    """A ULID; the order of the names is the order of the line."""
+    droid: str
+    want: Want
+    _: KW_ONLY
+    since_ms: int
+    until_ms: int
+    """When it gives up."""
+    pid: int
 
     @classmethod
     def read(cls, name: str, fields: Mapping[str, object]) -> Waiter | None:

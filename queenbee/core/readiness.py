@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from itertools import groupby, islice
 from math import fsum
+from typing import TYPE_CHECKING
 
 from queenbee.core.beads import NOT_WORK, WISP
 from queenbee.core.names import is_issue_id
 from queenbee.core.timestamps import instant_ms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 

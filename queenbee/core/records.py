@@ -6,6 +6,8 @@ type reads as its default. `docs/format.md`, section "Records".
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.names import EVERYONE
 from queenbee.core.timestamps import instant_ms
 
@@ -13,7 +15,6 @@ _MOST_TOKEN = 2**53 - 1
 READ = "read_at"
 ACKED = "acked_at"
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -6,10 +6,11 @@ program changed in the meantime stays. `docs/format.md`, section "Issues".
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.beads import DONE, changed_ms
 from queenbee.core.timestamps import format_ms, instant_ms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

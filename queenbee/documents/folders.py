@@ -6,8 +6,8 @@ They belong to the hive, not to one worktree: two worktrees must not see differe
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 

@@ -10,10 +10,10 @@ worktrees conflict.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 

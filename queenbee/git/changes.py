@@ -8,12 +8,12 @@ decoded as the system decodes them, so that names that are not UTF-8 survive.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git.run import git, line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import BinaryIO

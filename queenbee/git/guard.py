@@ -8,8 +8,10 @@ held.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.leases import Asker, stand_against
 from queenbee.core.names import PERSON
 from queenbee.core.timestamps import format_duration
@@ -24,7 +26,6 @@ from queenbee.store.git_files.tree_id import read_tree_id
 from queenbee.store.git_trees import git_tree
 from queenbee.store.logbook import note
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -41,15 +42,13 @@ _LOGGED = 20
 """At most so many paths in one log entry."""
 
 
+@dataclass(slots=True, eq=False)
 class Refusal:
     """A changed path and the lease of another droid that covers it."""
 
-    __slots__ = ("lease", "now_ms", "path")
-
-    def __init__(self, path: str, lease: Reservation, now_ms: int) -> None:
-        self.path = path
-        self.lease = lease
-        self.now_ms = now_ms
+    path: str
+    lease: Reservation
+    now_ms: int
 
     @property
     def left(self) -> str:

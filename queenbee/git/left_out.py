@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
 from queenbee.errors import ExternalFailure, QueenError
@@ -17,7 +18,6 @@ from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.files import START, read_after, split_lines
 from queenbee.store.memory.archive import Archive
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 

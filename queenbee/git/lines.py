@@ -6,8 +6,8 @@ Git's merge takes changes for a conflict too where no unchanged line is left bet
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 

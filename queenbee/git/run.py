@@ -18,14 +18,14 @@ from __future__ import annotations
 import os
 import select
 import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.command_lines import git_line
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure
 from queenbee.store.git_trees import owners_environment
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any

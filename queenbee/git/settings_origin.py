@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import tomllib
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.text import printable
 from queenbee.errors import QueenError
 from queenbee.git.run import git
 from queenbee.store.settings import FILE_NAME, by_name
 from queenbee.store.settings_file.editing import text_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 

@@ -8,8 +8,10 @@ A file counts until its change is on the main branch, also after its droid compl
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from queenbee._light import cached_property
 from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.glob.pattern import matches
@@ -25,7 +27,6 @@ from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import are_several, target_branch
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
@@ -199,14 +200,12 @@ class Owner:
         return _issue(self._hive, self.droid, self._known_as) if self.droid is not None else None
 
 
+@dataclass(slots=True, eq=False)
 class Checked:
     """Whether a path is free, and who else has unmerged work in it."""
 
-    __slots__ = ("others", "status")
-
-    def __init__(self, status: PathStatus, others: list[Touch]) -> None:
-        self.status = status
-        self.others = others
+    status: PathStatus
+    others: list[Touch]
 
     def to_dict(self) -> dict[str, object]:
         """Returns the status of the path, with `touched_by`."""

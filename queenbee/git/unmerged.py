@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import TooSlow, git, line, names_in, without_programs
@@ -21,7 +22,6 @@ from queenbee.store.files import stamp_of
 from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
 from queenbee.store.whole_files import keep, recall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any

@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from queenbee.core.names import part_of
 from queenbee.hook.events import CLAUDE, CODEX, COPILOT, CURSOR, KILO, OPENCODE, SESSION_START
 from queenbee.store.droids import agent_sessions, clients, identity
 from queenbee.store.droids.session_names import name_of, of_subagent
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -50,9 +50,9 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
     An editor has its sessions and its terminals in one process, so that no command there can tell
     which session it is of; in the shell of a subagent, only Codex and our plugin say.
     """
-    given = identity.find_actor(layout, env, None)
-    if given is not None and given[1] in identity.VARIABLES:
-        name: str | None = given[0]
+    given = given_name(layout, env)
+    if given is not None:
+        name: str | None = given
         derived = False
     else:
         session = _session(layout, event)
@@ -67,6 +67,12 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
     return Actor(
         mine, derived=True, pass_as=event.agent not in (CODEX, OPENCODE, KILO), parent=name
     )
+
+
+def given_name(layout: Layout, env: Mapping[str, str]) -> str | None:
+    """Returns the name that a user gave to whatever session this is, or None."""
+    found = identity.find_actor(layout, env, None)
+    return found[0] if found is not None and found[1] in identity.VARIABLES else None
 
 
 def known_name(layout: Layout, env: Mapping[str, str], session_id: str) -> str | None:

@@ -7,15 +7,11 @@ and Kilo CLI), and those of Gemini CLI, Cursor and Copilot CLI, which differ fro
 
 from __future__ import annotations
 
-from queenbee.hook.events import CODEX, COPILOT, CURSOR, GEMINI, KILO, OPENCODE, QWEN
+from queenbee.hook.events import CODEX, COPILOT, CURSOR, GEMINI, KILO, OPENCODE, QWEN, Event
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from queenbee.hook.events import Event
-
-    Answer = dict[str, object]
-    Plain = tuple[str, int]
-    """An answer that is no JSON: text for standard output, and an exit status."""
+Answer = dict[str, object]
+Plain = tuple[str, int]
+"""An answer that is no JSON: text for standard output, and an exit status."""
 
 _CONTEXT = {
     CODEX: frozenset(("sessionstart", "userpromptsubmit", "posttooluse", "subagentstart")),

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.errors import Held, NotFound, QueenError
 from queenbee.hook.events import may_be_a_name
 from queenbee.store.git_files.worktrees import are_several
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import hives_above
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
+    from queenbee.hook.permits import Sight
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.store.layout import Layout
@@ -28,8 +29,9 @@ _OF_PARENT = "of parent"
 """The status of a path that a subagent's session has reserved by name."""
 
 
-def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
-    """Returns the refusal of an edit, or None if it may proceed.
+def answer(event: Event, env: Mapping[str, str], sight: Sight | None = None) -> Answer | None:
+    """Returns the refusal of an edit, or None if it may proceed. With what was seen before this, it
+    permits the next edit of the same files.
 
     A file or a hive that cannot be read does not keep the others from being checked: its error
     is raised only after all of them were.
@@ -59,7 +61,20 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
                 raise
     if errors:
         raise errors[0]
-    return _warned(places, event)
+    return _let_pass(places, event, env, sight)
+
+
+def _let_pass(
+    places: Sequence[_Place], event: Event, env: Mapping[str, str], sight: Sight | None
+) -> Answer | None:
+    """Returns what to tell with an edit that may proceed, and permits the next one."""
+    said = _warned(places, event)
+    alone = len(places) == 1 and places[0].hive.actor_or_none is not None
+    if sight is not None and said is None and alone:
+        from queenbee.hook import permitting  # noqa: PLC0415 - start-up
+
+        permitting.note(event, env, places[0].hive, places[0].statuses, sight)
+    return said
 
 
 def _warned(places: Sequence[_Place], event: Event) -> Answer | None:

@@ -7,14 +7,10 @@ documented.
 
 from __future__ import annotations
 
+import json
 import os
-
-from queenbee._light import suppress
-from queenbee.core import plain_json
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 BEFORE_EDIT = "before edit"
 AFTER_EDIT = "after edit"  # Or after another tool: then it has no files.
@@ -150,7 +146,7 @@ class Event:
 
 def read_event(data: bytes, cwd: str) -> Event:
     """Returns the event in one JSON document. Raises `ValueError` for anything else."""
-    fields = plain_json.loads(data)
+    fields = json.loads(data)
     if not isinstance(fields, dict):
         raise ValueError("the hook's input is not a JSON object")
     return Event(fields, cwd)
@@ -189,7 +185,7 @@ def _named_files(fields: Mapping[str, object]) -> Iterator[str]:
         (fields[key] for key in ("tool_input", "toolInput", "toolArgs") if key in fields), None
     )
     if isinstance(arguments, str) and arguments.lstrip()[:1] == "{":
-        arguments = plain_json.loads(arguments)
+        arguments = json.loads(arguments)
     if letters not in _TOOLS:
         yield from _by_shape(name, arguments)
         return

@@ -3,8 +3,9 @@
     main.respond     reads the event (events) and decides what handles it
     editing          an edit: which hives it concerns, and whether another droid holds a file
     refusals         the text of a refusal
-    sessions         the start and the end of a session and of its subagents
-    names            the name that each of them acts under
+    permits          whether an earlier decision about the file still stands; permitting notes it
+    session_events   the start and the end of a session and of its subagents
+    acting_names     the name that each of them acts under
     news             what the agent should hear: at a prompt, after a tool, when it stops
     neighbours       whose unmerged work is in a file that is edited, and whether it conflicts
     worktree_events  a worktree that an agent makes or removes
@@ -19,21 +20,16 @@ says that another droid holds the file.
 from __future__ import annotations
 
 import gc
+import json
 import os
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 
-from queenbee._light import suppress
-from queenbee.core import plain_json
 from queenbee.errors import NoHive, QueenError, Unreachable
 from queenbee.hook import answers, events
-from queenbee.store import safe_open
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from queenbee.hook.answers import Answer, Plain
-    from queenbee.hook.events import Event
+from queenbee.hook.answers import Answer, Plain
+from queenbee.hook.events import Event
 
 _USAGE = """\
 queen-hook reads one event of a coding agent as JSON from standard input and answers it.
@@ -74,7 +70,7 @@ def _exchange() -> int:
             sys.stdout.write(text)
         elif answer is not None:
             # ASCII: an agent's locale may not be UTF-8, and a file name may not be valid text.
-            sys.stdout.write(plain_json.dumps(answer) + "\n")
+            sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
     return status
 
@@ -110,6 +106,7 @@ def _is_asked_twice(event: Event, env: Mapping[str, str]) -> bool:
     """
     if event.agent != events.COPILOT or "COPILOT_CLI" not in env:
         return False
+    from queenbee.store import safe_open  # noqa: PLC0415 - start-up
     from queenbee.store.layout import discover  # noqa: PLC0415 - start-up
 
     known = os.path.join(discover(event.cwd, env).state_dir, "copilot-names-its-hooks")
@@ -134,11 +131,20 @@ def _unguarded(event: Event, env: Mapping[str, str], error: QueenError) -> Answe
     return answers.denial(event, f"{text}; try again, or set QUEEN_HOOK=off")
 
 
+def _answer_to_edit(event: Event, env: Mapping[str, str]) -> Answer | None:
+    from queenbee.hook import permits  # noqa: PLC0415 - start-up
+
+    sight = permits.look(event, env)
+    if sight is not None and permits.stands(sight, event):
+        return None
+    from queenbee.hook import editing  # noqa: PLC0415 - start-up
+
+    return editing.answer(event, env, sight)
+
+
 def _answer(event: Event, env: Mapping[str, str]) -> Answer | Plain | None:
     if event.files:
-        from queenbee.hook import editing  # noqa: PLC0415 - start-up
-
-        answer = editing.answer(event, env)
+        answer = _answer_to_edit(event, env)
         if answer is not None or event.kind != events.AFTER_EDIT:
             return answer
     if event.kind in (events.AFTER_EDIT, events.PROMPT, events.STOP):

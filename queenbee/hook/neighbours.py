@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.text import mentioned, one_line, suggested
 from queenbee.errors import QueenError
 from queenbee.git.lines import shown
 from queenbee.hook import answers
 from queenbee.hook.events import AFTER_EDIT
 from queenbee.store import safe_open
-from queenbee.store.whole_files import keep, recall
+from queenbee.store.whole_files import forget_old, keep, recall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -145,8 +145,7 @@ class _Told:
 
     def __init__(self, layout: Layout, session: str | None) -> None:
         self._now_s = time.time()
-        name = f"{_file_name(session)}.json"
-        self._path = os.path.join(layout.state_dir, "neighbours", name)
+        self._path = told_path(layout, session)
         self._of: dict[str, tuple[float, dict[str, str]]] = {}
         kept = recall(self._path, 1 << 20)
         with suppress(ValueError, TypeError):
@@ -167,17 +166,13 @@ class _Told:
         folder = os.path.dirname(self._path)
         with suppress(OSError, QueenError):
             if safe_open.make_folder(folder) or not os.path.exists(self._path):
-                _forget_old(folder)
+                forget_old(folder, most=_MOST_SESSIONS, kept_s=_KEPT_S)
         keep(self._path, list(self._of.items()))
 
 
-def _forget_old(folder: str) -> None:
-    names = os.listdir(folder)
-    for name in names if len(names) > _MOST_SESSIONS else ():
-        path = os.path.join(folder, name)
-        with suppress(OSError):
-            if time.time() - os.lstat(path).st_mtime > _KEPT_S:
-                safe_open.unlink(path)
+def told_path(layout: Layout, session: str | None) -> str:
+    """Returns the file of what a session was told."""
+    return os.path.join(layout.state_dir, "neighbours", f"{_file_name(session)}.json")
 
 
 def _file_name(session: str | None) -> str:

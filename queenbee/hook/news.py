@@ -7,6 +7,7 @@ loaded then.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from queenbee.hook import answers, events
 from queenbee.hook.acting_names import find_actor
@@ -15,7 +16,6 @@ from queenbee.store.droids import presence
 from queenbee.store.droids.told import Told, key_of
 from queenbee.store.layout import discover
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

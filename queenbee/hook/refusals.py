@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.text import mentioned, one_line, quotation, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.hook import answers, events
 from queenbee.hook.session_events import MOST_CHARS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
 from queenbee.git import let_ask
@@ -13,7 +14,6 @@ from queenbee.store import safe_open
 from queenbee.store.droids import presence
 from queenbee.store.layout import discover
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 

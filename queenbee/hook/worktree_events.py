@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from queenbee.core.names import MAX_LENGTH
 from queenbee.errors import InvalidInput, QueenError
@@ -20,7 +21,6 @@ from queenbee.services.hive import Services
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import discover
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from queenbee.core.plain_json import error_document
+from queenbee.core.json_form import error_document
 from queenbee.core.text import printable, shortened
 from queenbee.errors import Bug, Busy, InvalidInput, NotFound, QueenError
 from queenbee.mcp import arguments, resources

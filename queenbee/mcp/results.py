@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from queenbee.core.plain_json import error_document, to_plain
+from queenbee.core.json_form import error_document, to_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

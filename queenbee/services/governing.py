@@ -6,6 +6,7 @@ Writes go to the nearest (`docs/format.md`, section "Places"), but a lease in an
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.errors import NoHive
 from queenbee.services.hive import Services
@@ -14,7 +15,6 @@ from queenbee.store.droids import session_names
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import BEADS, hives_above
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 

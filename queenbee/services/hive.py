@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from queenbee._light import cached_property
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from queenbee.core.kinds import KINDS
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
 from queenbee.services.open_store import Store
 from queenbee.store.files import size_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 

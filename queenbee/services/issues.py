@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
@@ -13,7 +14,6 @@ from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
 from queenbee.store import issues_file
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import TypedDict

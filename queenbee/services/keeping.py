@@ -9,11 +9,11 @@ were when they were last in step. Where `bd` or `br` owns the tracker, none of t
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.store.files import stamp_of
 from queenbee.store.whole_files import keep, recall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any, Protocol

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from queenbee._light import suppress
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
 from queenbee.core.names import EVERYONE, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
@@ -10,7 +12,6 @@ from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
 from queenbee.store.codec import decode
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any

@@ -5,13 +5,14 @@ A nudge is a message, so that its recipient reads it, and everybody can see late
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.records import Message
 from queenbee.core.text import some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Conflict, NotFound
 from queenbee.services.messages import stage
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

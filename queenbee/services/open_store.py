@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from typing import TYPE_CHECKING
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
@@ -19,7 +20,6 @@ from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
 from queenbee.store.memory.recorded import Recorded
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Self

@@ -7,6 +7,8 @@ note of what it compared. `docs/format.md`, section "Issues"; ADR 0037.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.beads import changed_ms, newest
 from queenbee.core.fold import following
 from queenbee.core.row_edits import (
@@ -23,7 +25,6 @@ from queenbee.store.codec import encode, fits, lost_precision
 from queenbee.store.issues_file import read_rows_exactly
 from queenbee.store.issues_write import replace_rows, rows_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 

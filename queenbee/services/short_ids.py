@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.ids import SHORTEST_PART, spellings
 from queenbee.core.kinds import KINDS
 from queenbee.errors import Ambiguous
 from queenbee.store import safe_open
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 

@@ -7,12 +7,12 @@ Both accept the same lines (a property test). `docs/format.md`, section "Lines";
 from __future__ import annotations
 
 import gc
+import json
 import sys
+from typing import TYPE_CHECKING
 
-from queenbee.core import plain_json
 from queenbee.errors import InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -120,7 +120,7 @@ def decode(raw: bytes) -> dict[str, object]:
 
 def decode_exactly(raw: bytes) -> dict[str, object]:
     """Returns the fields of a usable line; integers of any length keep every digit."""
-    fields = plain_json.loads(raw.decode())
+    fields = json.loads(raw.decode())
     assert isinstance(fields, dict)
     return fields
 
@@ -258,7 +258,7 @@ def _depth(value: object) -> int:
     return deepest
 
 
-_write = plain_json.writer(compact=True)
+_write = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def _dumps(fields: Mapping[str, object]) -> bytes:
@@ -304,11 +304,11 @@ def _within_64_bits(digits: str) -> int | float:
 
 
 _read, _read_escaped = (
-    plain_json.reader(
+    json.JSONDecoder(
         parse_constant=_refuse,
         parse_float=_finite,
         parse_int=_within_64_bits,
         object_pairs_hook=hook,
-    )
+    ).decode
     for hook in (None, _text_only)
 )

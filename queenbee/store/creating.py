@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, NotFound, Unwritable
@@ -11,7 +12,6 @@ from queenbee.store import safe_open, settings
 from queenbee.store.machine import CHOOSE
 from queenbee.store.whole_files import read_own
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

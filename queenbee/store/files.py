@@ -6,12 +6,12 @@ import errno
 import os
 import time
 import zlib
+from typing import TYPE_CHECKING
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import write_document, write_unless
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -6,13 +6,13 @@ No git process runs. Git delivers nothing into its own directory, so links there
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_of_agent
 from queenbee.core.text import shell_word
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from typing import TYPE_CHECKING
 
 from queenbee.store.codec import (
     CONFLICT_MARKERS,
@@ -19,7 +20,6 @@ from queenbee.store.codec import (
 )
 from queenbee.store.files import START, read_after, split_lines
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

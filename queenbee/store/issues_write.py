@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.beads import supersedes
 from queenbee.errors import Busy
@@ -17,7 +18,6 @@ from queenbee.store.files import Original, stamp_of
 from queenbee.store.issues_file import exactly
 from queenbee.store.whole_files import sweep, write_document
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 

@@ -6,6 +6,7 @@ It starts no git process. `docs/format.md`, section "Places"; ADR 0005.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
 from queenbee.errors import NoHive, StoreError, Unreadable
@@ -13,7 +14,6 @@ from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
 from queenbee.store.git_trees import GitTree, git_tree, name_in_index, upward, whole
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

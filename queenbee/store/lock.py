@@ -14,12 +14,12 @@ import stat
 import time
 from contextlib import suppress
 from functools import cache
+from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.machine import CHOOSE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType

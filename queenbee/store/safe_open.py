@@ -10,8 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 
-from queenbee._light import suppress
 from queenbee.errors import Unreadable
 
 _FOLDER = (

@@ -7,14 +7,14 @@ file; it counts while `queen.toml` cannot be read. `docs/format.md`, section "Se
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, NotFound, QueenError, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import read_own, take_name
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any

@@ -6,16 +6,16 @@ counts.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
-from queenbee.core import plain_json
 from queenbee.errors import NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -105,7 +105,7 @@ def take_name(path: str, data: bytes, *, durable: bool = True) -> None:
 def keep(path: str, value: object) -> bool:
     """Keeps a value, as JSON, in a file that nothing depends on; returns whether that worked."""
     try:
-        take_name(path, plain_json.dumps(value).encode(), durable=False)
+        take_name(path, json.dumps(value).encode(), durable=False)
     except QueenError:
         return False
     return True
@@ -114,9 +114,21 @@ def keep(path: str, value: object) -> bool:
 def recall(path: str, most_bytes: int = -1) -> Any:
     """Returns the value that `keep` kept, or None if there is none that can be read."""
     try:
-        return plain_json.loads(safe_open.read(path, most_bytes))
+        return json.loads(safe_open.read(path, most_bytes))
     except (OSError, QueenError, ValueError, RecursionError):
         return None
+
+
+def forget_old(folder: str, *, most: int, kept_s: float) -> None:
+    """Removes the files of a folder that were not written for so long, if it has too many. Raises
+    `OSError` if it cannot be read.
+    """
+    names = os.listdir(folder)
+    for name in names if len(names) > most else ():
+        path = os.path.join(folder, name)
+        with suppress(OSError):
+            if time.time() - os.lstat(path).st_mtime > kept_s:
+                safe_open.unlink(path)
 
 
 def is_unfinished(name: str) -> bool:

@@ -6,13 +6,13 @@ Documents are cached until a file changes. Without any, nothing else of this lay
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.beads import definition_of_done
 from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.errors import Conflict, Unreadable
 from queenbee.services.document_questions import Documents
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any

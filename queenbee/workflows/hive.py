@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from queenbee._light import cached_property, suppress
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
+
 from queenbee.errors import QueenError
 from queenbee.services.hive import Services
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.workflows.document_answers import HiveDocuments
 

@@ -628,10 +628,7 @@ def test_a_state_that_cannot_be_written_stops_no_edit(tree: Path) -> None:
 _HEAVY = (
     "click",
     "orjson",
-    "dataclasses",
-    "typing",
     "pathlib",
-    "inspect",
     "subprocess",
 )
 

@@ -6,7 +6,8 @@ gaps between them, without `/` and NUL. ADR 0003 says why folding is per charact
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -6,6 +6,8 @@ paths of segments; all other braces stay in their segment. ADR 0003.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.glob.chars import (
     ANY_CHAR,
     SPECIAL,
@@ -18,7 +20,6 @@ from queenbee.core.glob.chars import (
 from queenbee.core.glob.words import STAR, Words, name_of
 from queenbee.errors import BadPattern
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.core.glob.chars import Place
     from queenbee.core.glob.words import Name

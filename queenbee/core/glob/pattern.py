@@ -6,12 +6,13 @@ All answers are exact: they compare the languages of the patterns. `docs/format.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.glob.chars import SPECIAL, fold, quoted
 from queenbee.core.glob.parse import NO_NAMES, parse
 from queenbee.core.glob.words import Words, common_name, names_meet
 from queenbee.errors import BadPattern
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TypeVar

@@ -112,10 +112,6 @@ class Failing:
     """By name; none if the main branch fails by itself."""
     output: str
 
-    def to_dict(self) -> dict[str, object]:
-        """Returns the names and the output."""
-        return {"sides": list(self.sides), "output": self.output}
-
 
 @dataclass(slots=True)
 class Together:
@@ -128,16 +124,6 @@ class Together:
     """Those that do not merge by themselves."""
     failing: list[Failing] = field(default_factory=list)
     checks: int = 0
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns everything for `--json`."""
-        return {
-            "command": self.command,
-            "sides": list(self.sides),
-            "left_out": list(self.left_out),
-            "failing": [each.to_dict() for each in self.failing],
-            "checks": self.checks,
-        }
 
 
 @dataclass(slots=True)
@@ -164,5 +150,5 @@ class Collisions:
             "pairs": [each.to_dict() for each in self.pairs],
             "everybody_adds_to": list(self.everybody_adds_to),
             "order": None if self.order is None else [each.to_dict() for each in self.order],
-            "check": None if self.together is None else self.together.to_dict(),
+            "check": self.together,
         }

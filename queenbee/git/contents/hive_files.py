@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.run import git
 from queenbee.store.settings import FILE_NAME, loaded
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

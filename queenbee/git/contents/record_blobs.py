@@ -18,7 +18,6 @@ import tempfile
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from queenbee.core import plain_json
 from queenbee.core.command_lines import no_dash
 from queenbee.core.kinds import KINDS
 from queenbee.core.text import mentioned
@@ -163,7 +162,8 @@ def _fault(path: str, data: bytes, before: bytes) -> str:
         try:
             refuse_secrets(decode(text))
             # Also the names of fields, and what stands under a name like `password`.
-            refuse_secrets({"row": json.dumps(_read(text), ensure_ascii=False)})
+            row = json.loads(text, object_pairs_hook=_once)
+            refuse_secrets({"row": json.dumps(row, ensure_ascii=False)})
         except Unusable as error:
             return f"line {number} is no record: {error}"
         except LooksLikeSecret as error:
@@ -179,9 +179,6 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(fields) < len(pairs):
         raise Unusable("a field is in it twice")
     return fields
-
-
-_read = plain_json.reader(object_pairs_hook=_once)
 
 
 def _content(path: str) -> bytes | None:

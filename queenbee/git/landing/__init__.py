@@ -9,9 +9,10 @@ killed.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee._lazy import exports
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.git.landing.landing import abort as abort
     from queenbee.git.landing.landing import land as land

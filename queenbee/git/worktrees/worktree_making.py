@@ -65,16 +65,6 @@ class Made:
     guarded: bool
     """Whether git's hooks run the guard there, as they do in all worktrees or in none."""
 
-    def to_dict(self) -> dict[str, object]:
-        """Returns the parts as plain values."""
-        return {
-            "path": self.path,
-            "branch": self.branch,
-            "droid": self.droid,
-            "assignment": self.assignment.to_dict() if self.assignment is not None else None,
-            "guarded": self.guarded,
-        }
-
 
 def add(
     hive: Services,

@@ -8,18 +8,19 @@ lease is an announcement: it keeps others out of the file in this working tree o
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.glob import pattern as glob
-from queenbee.core.leases import serves
+from queenbee.core.leases import NEVER_MS, serves
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 from queenbee.services.leases.paths import path_of
 from queenbee.store.git_files.tree_id import read_tree_id
 from queenbee.store.settings import OFF, SHARED
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from queenbee.core.leases import Asker
     from queenbee.core.records import Reservation
     from queenbee.services.leases.reservations import PathStatus, Reservations
     from queenbee.store.layout import Layout
@@ -100,8 +101,7 @@ def keep(
     editor = reservations.editor(session)
     wanted, ending = [], []
     for each in statuses:
-        serving = (lease for lease in each.leases if serves(lease, editor))
-        lease = max(serving, key=lambda lease: lease.expires_ms, default=None)
+        lease = _serving(each, editor)
         if lease is None:
             wanted.append(each.path)
         elif lease.expires_ms - reservations.store.now_ms() < _RENEW_BELOW_MS:
@@ -121,6 +121,20 @@ def keep(
         ttl_s=TTL_S,
         session=session,
     )
+
+
+def kept_until_ms(reservations: Reservations, status: PathStatus, session: str | None) -> int:
+    """Returns until when `keep` does nothing for a path, in ms since 1970; 0 if it leases it."""
+    if reservations.store.layout.settings.hook_reserve == OFF:
+        return NEVER_MS
+    lease = _serving(status, reservations.editor(session))
+    return lease.expires_ms - _RENEW_BELOW_MS if lease is not None else 0
+
+
+def _serving(status: PathStatus, editor: Asker) -> Reservation | None:
+    """Returns the lease that lets an edit of a path proceed the longest."""
+    serving = (lease for lease in status.leases if serves(lease, editor))
+    return max(serving, key=lambda lease: lease.expires_ms, default=None)
 
 
 def _to_lease(layout: Layout, paths: Sequence[str], env: Mapping[str, str]) -> list[str]:

@@ -5,6 +5,8 @@ Everything here happens inside one transaction; `reservations` decides when.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core import leases
 from queenbee.core.glob.pattern import is_literal
 from queenbee.core.leases import Asker, held_absurdly, repaired_end_ms
@@ -13,7 +15,6 @@ from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
 from queenbee.services.leases.live import KIND, overlaps
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

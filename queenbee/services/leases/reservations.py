@@ -8,6 +8,7 @@ takeover, which is recorded and which its owner gets a message about.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core import leases
 from queenbee.core.glob.pattern import overlap
@@ -22,7 +23,6 @@ from queenbee.store.git_files import tree_id
 from queenbee.store.git_trees import folds_case
 from queenbee.store.settings import AUTO, EXCLUSIVE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 

@@ -6,9 +6,10 @@ The limits are counted by a tokenizer in `tests/services/telling/test_briefing.p
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.text import mentioned, one_line, quotation
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 

@@ -6,10 +6,11 @@ life of the droid, reads no mail, and takes no news away.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.names import PERSON
 from queenbee.core.prompt_line import MOST_UNREAD, Glance
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.hive import Services
 

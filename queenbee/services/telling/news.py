@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import Assignment
@@ -17,7 +18,6 @@ from queenbee.services.telling import notices
 from queenbee.services.work.awaited import awaited_of
 from queenbee.store.droids.told import ISSUES, LEASES, MESSAGES, QUEUE, Told, key_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from typing import TYPE_CHECKING
 
 from queenbee.core import leases
 from queenbee.core.names import is_name
@@ -18,7 +19,6 @@ from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import QueenError, Unreachable, Unwritable
 from queenbee.store.droids.told import Told
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.text import is_plain, mentioned, quotation, suggested
 from queenbee.services.telling.news import MOST_UNREAD, head, wants_answer
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment, Message

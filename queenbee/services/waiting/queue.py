@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from queenbee.core.queue import Waiter, Want, ahead, circle, clash
 from queenbee.core.timestamps import format_ms
 from queenbee.store import waiting_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

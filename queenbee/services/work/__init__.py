@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee._lazy import exports
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.work.members import Member as Member
     from queenbee.services.work.members import team as team

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.fold import following
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
 from queenbee.store import codec
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping, Sequence

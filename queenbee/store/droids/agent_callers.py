@@ -11,9 +11,10 @@ from __future__ import annotations
 import fcntl
 import os
 import pwd
+from contextlib import suppress
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.command_lines import command_line
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import QueenError, UnknownCaller
@@ -28,7 +29,6 @@ from queenbee.store.droids.liveness import (
 )
 from queenbee.store.whole_files import create_document
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

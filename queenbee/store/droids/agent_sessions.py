@@ -7,14 +7,14 @@ own time is that of the last event. Without these files, each session counts as 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import caller, callers, is_running
 from queenbee.store.whole_files import is_unfinished, keep, recall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -71,7 +71,7 @@ class Session:
 
 def current(layout: Layout, session_id: str, now_ms: int) -> Session | None:
     """Returns a session that has begun in this worktree, and notes that it is at work now."""
-    session = _read(_path(layout, session_id))
+    session = _read(path_of(layout, session_id))
     if session is None or session.handed_on:
         return None
     if abs(now_ms - session.last_ms) < _NOTED_EVERY_MS:
@@ -87,7 +87,7 @@ def current(layout: Layout, session_id: str, now_ms: int) -> Session | None:
 
 def noted(layout: Layout, session_id: str) -> Session | None:
     """Returns a session that has begun in this worktree, and notes nothing."""
-    return _read(_path(layout, session_id))
+    return _read(path_of(layout, session_id))
 
 
 def around(layout: Layout, ids: Collection[str], now_ms: int) -> Session | None:
@@ -97,7 +97,7 @@ def around(layout: Layout, ids: Collection[str], now_ms: int) -> Session | None:
     can be seen, it is the one whose id is in `ids`.
     """
     try:
-        beside = _all_beside(_path(layout, ""))
+        beside = _all_beside(path_of(layout, ""))
     except OSError:
         return None
     working = [each for each in beside if not each.handed_on and each.at_work(now_ms)]
@@ -112,9 +112,9 @@ def around(layout: Layout, ids: Collection[str], now_ms: int) -> Session | None:
 
 def newest(layout: Layout) -> str:
     """Returns the id of the session in this worktree that was last at work, or ""."""
-    folder = os.path.dirname(_path(layout, "x"))
+    folder = os.path.dirname(path_of(layout, "x"))
     try:
-        found = _all_beside(_path(layout, "x"))
+        found = _all_beside(path_of(layout, "x"))
     except OSError:
         return ""
     last = max(found, key=lambda each: each.last_ms, default=None)
@@ -124,7 +124,7 @@ def newest(layout: Layout) -> str:
 def take_ended(layout: Layout) -> list[Session]:
     """Returns the sessions of this worktree whose agent has ended without a word, once each."""
     try:
-        beside = _all_beside(_path(layout, ""))
+        beside = _all_beside(path_of(layout, ""))
     except OSError:
         return []
     ended = [each for each in beside if each.process and is_running(each.process) is False]
@@ -144,7 +144,7 @@ def begin(
     from queenbee.store.creating import make_state_dir  # noqa: PLC0415 - start-up
     from queenbee.store.lock import KernelLock  # noqa: PLC0415 - start-up
 
-    path = _path(layout, session_id)
+    path = path_of(layout, session_id)
     try:
         make_state_dir(layout)
         safe_open.make_folder(os.path.dirname(path))
@@ -205,7 +205,7 @@ def _continued(others: list[Session], process: str, source: str, now_ms: int) ->
 
 def end(layout: Layout, session_id: str, *, reason: str, now_ms: int) -> None:
     """Notes that a session is over in this worktree. Never fails."""
-    path = _path(layout, session_id)
+    path = path_of(layout, session_id)
     with suppress(OSError, Unreadable):
         session = _read(path)
         if session is not None and reason in SAME_AGENT:
@@ -216,7 +216,8 @@ def end(layout: Layout, session_id: str, *, reason: str, now_ms: int) -> None:
             safe_open.unlink(path)
 
 
-def _path(layout: Layout, session_id: str) -> str:
+def path_of(layout: Layout, session_id: str) -> str:
+    """Returns the file of a session in this worktree."""
     # A worktree's own git directory has a name that no other worktree of the repository has.
     tree = os.path.basename(os.path.dirname(layout.identity_path)).lstrip(".") or "tree"
     return os.path.join(layout.sessions_dir, _plain(tree), _plain(session_id))

@@ -6,18 +6,19 @@ A runner may start a hook for each event, so a process counts only once it has b
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import caller, is_running
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
-_SURE = " again"
+SURE = " again"
+"""The end of the note of a process that was met twice."""
 _ENDED = "ended"
 _MOST_BYTES = 512
 
@@ -28,21 +29,21 @@ def note(layout: Layout, name: str | None) -> None:
         return
     with suppress(OSError, QueenError):
         known = _read(layout, name)
-        if known.endswith(_SURE) and is_running(known.removesuffix(_SURE)):
+        if known.endswith(SURE) and is_running(known.removesuffix(SURE)):
             return
         process = caller()
         if process and os.path.isdir(layout.state_dir):
-            path = _path(layout, name)
+            path = path_of(layout, name)
             safe_open.make_folder(os.path.dirname(path))
-            met_again = process == known.removesuffix(_SURE)
-            safe_open.write(path, f"{process}{_SURE * met_again}".encode())
+            met_again = process == known.removesuffix(SURE)
+            safe_open.write(path, f"{process}{SURE * met_again}".encode())
 
 
 def end(layout: Layout, name: str) -> None:
     """Notes that a droid's session is over, although its agent's process may go on. Never fails."""
     with suppress(OSError, QueenError):
         if _read(layout, name):
-            safe_open.write(_path(layout, name), _ENDED.encode())
+            safe_open.write(path_of(layout, name), _ENDED.encode())
 
 
 def is_gone(layout: Layout, name: str) -> bool:
@@ -52,17 +53,18 @@ def is_gone(layout: Layout, name: str) -> bool:
     False if it ran on another machine, or among processes that cannot be seen from here.
     """
     known = _read(layout, name) if is_name(name) else ""
-    if known.endswith(_SURE):
-        return is_running(known.removesuffix(_SURE)) is False
+    if known.endswith(SURE):
+        return is_running(known.removesuffix(SURE)) is False
     return known == _ENDED
 
 
 def _read(layout: Layout, name: str) -> str:
     try:
-        return safe_open.read(_path(layout, name), _MOST_BYTES).decode(errors="replace")
+        return safe_open.read(path_of(layout, name), _MOST_BYTES).decode(errors="replace")
     except (OSError, QueenError):
         return ""
 
 
-def _path(layout: Layout, name: str) -> str:
+def path_of(layout: Layout, name: str) -> str:
+    """Returns the file in which a droid's process is noted."""
     return os.path.join(layout.state_dir, "clients", name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
 from queenbee.core.text import printable
@@ -11,7 +12,6 @@ from queenbee.errors import InvalidInput, NoActor, UnknownDroid, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import write_document
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 
-from queenbee._light import suppress
 from queenbee.core.command_lines import command_line
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROC = os.path.isdir("/proc/self")
 """Whether this system describes its processes in files, as Linux does."""

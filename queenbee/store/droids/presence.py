@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock, start_new_thread
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,7 +30,7 @@ def note(layout: Layout, name: str | None, now_ms: int) -> None:
     """
     if name is None or not is_name(name):
         return
-    path = _path(layout, name)
+    path = path_of(layout, name)
     try:
         safe_open.touch(path, now_ms)
     except FileNotFoundError:
@@ -71,7 +71,7 @@ def forget(layout: Layout, name: str) -> None:
     """Forgets a droid that will not act again, such as a subagent that is done. Never fails."""
     if is_name(name):
         with suppress(OSError, Unreadable):
-            safe_open.unlink(_path(layout, name))
+            safe_open.unlink(path_of(layout, name))
 
 
 def last_ms(layout: Layout, name: str) -> int | None:
@@ -79,7 +79,7 @@ def last_ms(layout: Layout, name: str) -> int | None:
     if not is_name(name):
         return None
     try:
-        status = os.stat(_path(layout, name), follow_symlinks=False)
+        status = os.stat(path_of(layout, name), follow_symlinks=False)
     except OSError:
         return None
     return status.st_mtime_ns // 1_000_000
@@ -88,19 +88,19 @@ def last_ms(layout: Layout, name: str) -> int | None:
 def since_ms(layout: Layout, name: str) -> int | None:
     """Returns when a droid first acted here, in ms since 1970, or None."""
     try:
-        return int(safe_open.read(_path(layout, name), 32))
+        return int(safe_open.read(path_of(layout, name), 32))
     except (OSError, Unreadable, ValueError):
         return None
 
 
 def is_here(layout: Layout, name: str) -> bool:
     """Returns whether a droid has acted here, or a worktree remembers its name."""
-    return os.path.exists(_path(layout, name)) or name in _remembered(layout)
+    return os.path.exists(path_of(layout, name)) or name in _remembered(layout)
 
 
 def names(layout: Layout) -> set[str]:
     """Returns the droids that have acted here, and the names that worktrees remember."""
-    noted = safe_open.names_in(os.path.dirname(_path(layout, "")))
+    noted = safe_open.names_in(os.path.dirname(path_of(layout, "")))
     return {name for name in noted if is_name(name)} | _remembered(layout)
 
 
@@ -118,5 +118,6 @@ def _remembered(layout: Layout) -> set[str]:
     return {name for name in found if is_name(name)}
 
 
-def _path(layout: Layout, name: str) -> str:
+def path_of(layout: Layout, name: str) -> str:
+    """Returns the file whose time says when a droid was last active."""
     return os.path.join(layout.presence_dir, name)

@@ -6,8 +6,9 @@ A run that was killed leaves them, and the next one goes on from there.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
@@ -15,7 +16,6 @@ from queenbee.store.droids.liveness import described, is_running
 from queenbee.store.settings import CLIENTS
 from queenbee.store.whole_files import keep, recall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.store.layout import Layout

@@ -7,17 +7,17 @@ the files at that time. Without them, it is told again.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
-from queenbee.core import plain_json
 from queenbee.core.names import EVERYONE, is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.files import read_at, stamp_of
 from queenbee.store.whole_files import keep, recall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -154,7 +154,7 @@ class Told:
         mine = (os.path.basename(self._path), EVERYONE)
         if not any(each in line for each in (b"\\u", *(b'"%s"' % each.encode() for each in mine))):
             return False
-        fields = plain_json.loads(line)
+        fields = json.loads(line)
         return not isinstance(fields, dict) or fields.get("to") in mine
 
     def saw_mail(self, stamp: object) -> None:

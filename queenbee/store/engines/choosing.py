@@ -6,10 +6,11 @@ this machine's state says which one that is, and nothing is read or written by t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.errors import StoreError
 from queenbee.store.engines.files_engine import FilesEngine
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.engines.engine import Engine
     from queenbee.store.layout import Layout

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
-from queenbee._light import nullcontext
 from queenbee.store import files
 from queenbee.store.machine import present_ms
 from queenbee.store.memory.files_memory import FilesMemory
 from queenbee.store.safe_open import names_in
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

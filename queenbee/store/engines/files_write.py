@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.errors import Unwritable
 from queenbee.store import creating
 from queenbee.store.lock import KernelLock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.engines.engine import Lines, Rows
     from queenbee.store.issues_write import Replaced

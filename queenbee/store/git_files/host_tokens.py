@@ -7,9 +7,10 @@ config of this machine can, with `git config queenbee.env 'GH_TOKEN SSH_AUTH_SOC
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.store.git_trees import config_files, config_value, owners_environment
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from typing import TYPE_CHECKING
 
 from queenbee.core.glob.chars import fold
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.git_trees import config_files, config_value, folds_case, name_in_index
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 

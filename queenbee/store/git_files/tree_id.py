@@ -6,15 +6,15 @@ A path would not do: two clones may have the same. `docs/format.md`, section "Pl
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.whole_files import take_name
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 

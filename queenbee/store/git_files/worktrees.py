@@ -7,6 +7,7 @@ without a name here.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
 from queenbee.errors import Unreadable
@@ -14,7 +15,6 @@ from queenbee.store import safe_open
 from queenbee.store.files import stamp_of
 from queenbee.store.git_trees import git_tree
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -6,7 +6,8 @@ from this process.
 
 from __future__ import annotations
 
-from queenbee._light import suppress
+from contextlib import suppress
+
 from queenbee.store.memory import sqlite
 
 WAIT_S = 30.0
@@ -41,8 +42,10 @@ def pragma(db: sqlite.Connection, name: str) -> int:
 
 def connected_to_read(path: str, mode: str = "mode=ro") -> sqlite.Connection:
     """Returns a connection to a file that exists, which changes nothing in it."""
-    return connect(f"file:{_quoted(path)}?{mode}", uri=True)
+    return connect(uri_of(path, mode), uri=True)
 
 
-def _quoted(path: str) -> str:
-    return "".join(f"%{ord(each):02x}" if each in "%?#" else each for each in path)
+def uri_of(path: str, mode: str = "mode=ro") -> str:
+    """Returns how SQLite is asked to open a file in a way."""
+    quoted = "".join(f"%{ord(each):02x}" if each in "%?#" else each for each in path)
+    return f"file:{quoted}?{mode}"

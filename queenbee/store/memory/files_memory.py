@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.files import Appender, stamp_of
@@ -24,7 +25,6 @@ from queenbee.store.memory.intake import (
 from queenbee.store.memory.memory import Memory, refusal
 from queenbee.store.memory.old_journal import forget_old_journals
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.fold import Table
 from queenbee.core.ids import KEY_LENGTH
 from queenbee.core.kinds import KINDS, kind_of
@@ -22,7 +24,6 @@ from queenbee.store.memory.database import (
 )
 from queenbee.store.memory.tables import index_records, make_records, table_of, unindex_records
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 

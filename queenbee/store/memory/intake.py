@@ -6,7 +6,9 @@ before, it leaves no trace. `docs/format.md`, "Memory"; ADR 0042.
 
 from __future__ import annotations
 
-from queenbee.core import plain_json
+import json
+from typing import TYPE_CHECKING
+
 from queenbee.core.kinds import KINDS
 from queenbee.store.codec import named
 from queenbee.store.files import START, Mark, read_after, size_of, split_lines, stamp_of
@@ -16,7 +18,6 @@ from queenbee.store.memory.database import checked, whole_number
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.old_journal import lines_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -218,7 +219,7 @@ class Intake:
     def _take_archive(self) -> None:
         """Takes in new segments. If one is gone, all that are left are read again."""
         listing = self.tracked.archive.listing()
-        now = plain_json.dumps(list(listing.items()))
+        now = json.dumps(list(listing.items()))
         if now == self.noted.archive:
             return
         before = self._archive_before()
@@ -238,7 +239,7 @@ class Intake:
 
     def _archive_before(self) -> dict[str, Stamp]:
         try:
-            listed = plain_json.loads(self.noted.archive)
+            listed = json.loads(self.noted.archive)
             return {str(name): tuple(stamp) for name, stamp in listed}
         except (ValueError, TypeError, AttributeError) as error:
             raise sqlite.DatabaseError("the memory has another note of the archive") from error
@@ -409,7 +410,7 @@ def is_behind(database: Database, kind: str, tracked: Tracked) -> bool:
         expected = (inode, offset, changed) if inode else ()
         if stamp and not is_whole:
             expected = (inode, stamp[1], changed)
-        return stamp != expected or archive != plain_json.dumps(list(listing.items()))
+        return stamp != expected or archive != json.dumps(list(listing.items()))
     return bool(stamp or listing) or kind not in KINDS
 
 

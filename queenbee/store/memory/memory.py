@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from errno import ENOSPC
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
 from queenbee.store.codec import named
 from queenbee.store.memory import sqlite
@@ -22,7 +23,6 @@ from queenbee.store.memory.database import (
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.tables import make_fold
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar

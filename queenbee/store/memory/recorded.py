@@ -5,6 +5,8 @@ One row holds the record that the lines of an id fold to, with the columns that 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.fold import Table
 from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
@@ -13,7 +15,6 @@ from queenbee.store.memory import sqlite
 from queenbee.store.memory.database import batches, checked, sum_of
 from queenbee.store.memory.tables import table_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 

@@ -6,13 +6,13 @@ Nothing is expected of such a file: what is asked of it is the least that brings
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee._light import suppress
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.connecting import connected_to_read
 from queenbee.store.memory.database import checked
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

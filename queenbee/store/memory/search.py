@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from queenbee.errors import InvalidInput, StoreError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import sqlite3 as _library
-else:
-    try:
-        import _sqlite3 as _library
-    except ImportError:
-        import sqlite3 as _library
+try:
+    import _sqlite3 as _library
+except ImportError:
+    import sqlite3 as _library  # type: ignore[no-redef]
 
 SQLITE_ERROR = _library.SQLITE_ERROR
 Connection = _library.Connection

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.kinds import KINDS, kind_of
 from queenbee.store.memory import sqlite
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

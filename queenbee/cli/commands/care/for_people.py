@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,7 @@ def prompt(call: Invocation, target: str, ascii_only: bool) -> dict[str, object]
     except NoHive:
         return {"line": ""}
     found = glance(hive)
-    return {**found.to_dict(), "line": line_of(found, target=target, ascii_only=ascii_only)}
+    return {**asdict(found), "line": line_of(found, target=target, ascii_only=ascii_only)}
 
 
 def _of_session(beads_dir: str | None) -> tuple[str | None, str | None]:
