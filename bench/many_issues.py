@@ -28,10 +28,8 @@ COMMANDS = {
     "next": ("next",),
     "show": ("show", "qb-000007"),
     "claim": ("claim", "qb-000005"),
-    "ready": (
-        "issue",
-        "ready",
-    ),
+    "edit": ("issue", "edit", "qb-000006", "--priority", "1"),
+    "ready": ("issue", "ready"),
     "ready --limit 20": ("issue", "ready", "--limit", "20"),
 }
 _GOAL = 1.6

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hives import exported
+
 from queenbee.documents.ralph.bead_files import BeadFolders
 
 FIXTURES = Path(__file__).parent / "documents" / "fixtures"
@@ -93,6 +95,6 @@ def sprint_row(identifier: str = "bd-1", **metadata: object) -> dict[str, Any]:
 
 
 def ids_by_sprint(issues: Path) -> dict[str, str]:
-    """Returns the bead of each sprint in the tracker's file."""
-    rows = [json.loads(line) for line in issues.read_text().splitlines()]
+    """Returns the bead of each sprint in the tracker's file, once the hive has written it."""
+    rows = exported(issues)
     return {row["metadata"]["plan_sprint_id"]: row["id"] for row in rows if "metadata" in row}

@@ -22,7 +22,9 @@ from typing import Any
 
 import postgres_server
 
+from queenbee import Hive
 from queenbee.cli.main import run
+from queenbee.services.care.exporting import export_issues
 
 TRACES = ("Traceback", 'File "')
 IDENTITY = ("QUEEN_DROID", "QUEEN_AGENT", "FACTORY_DROID")
@@ -280,6 +282,12 @@ def records(path: Path) -> list[dict[str, Any]]:
     data = path.read_bytes() if path.exists() else b""
     assert data == b"" or data.endswith(b"\n"), data[-200:]
     return [json.loads(line) for line in data.split(b"\n")[:-1]]
+
+
+def exported(path: Path) -> list[dict[str, Any]]:
+    """Returns the rows of a tracker's file, once the hive beside it has written them there."""
+    export_issues(Hive.open(path.parent.parent, env=environment()))
+    return records(path)
 
 
 def cloned(beads: Path, place: Path) -> Path:

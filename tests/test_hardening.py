@@ -14,7 +14,7 @@ from queenbee.core.glob import pattern
 from queenbee.git import hooks
 from queenbee.hook import editing, events
 from queenbee.services.leases import paths
-from queenbee.store import git_trees, issues_file, layout
+from queenbee.store import git_trees, layout
 
 
 @pytest.fixture
@@ -57,12 +57,14 @@ def test_an_empty_git_folder_hides_no_repository(place: Path) -> None:
 def test_a_torn_row_of_an_issue_blocks_it(place: Path) -> None:
     path = place / ".beads" / "issues.jsonl"
     write_lines(path, '{"id":"qb-1","status":"op', {"id": "qb-2", "title": "x"})
-    found = issues_file.read(str(path))
-    assert [row["id"] for row in found.rows] == ["qb-2", "qb-1"]
-    assert [number for number, _ in found.unusable] == [1]
-    assert not found.anonymous
+    hive = Hive.open(place)
+    assert {key: each.status for key, each in hive.issues.all().items()} == {
+        "qb-1": "unreadable", "qb-2": "open",
+    }  # fmt: skip
+    assert hive.issues.unusable_lines == [1]
+    assert not hive.tracker().is_anonymous
     write_lines(path, '"title":"its beginning is gone"}')
-    assert issues_file.read(str(path)).anonymous
+    assert hive.tracker().is_anonymous
 
 
 @pytest.mark.slow

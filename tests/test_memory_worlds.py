@@ -147,6 +147,7 @@ tester: issue close qb-new
 tester: issue reopen qb-new
 tester: issue delete qb-new
 tester: issue import {issues}
+tester: issue export
 tester: config set land.check true
 tester: config unset land.check
 tester: msg nudge reviewer

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     """The issues about files that others have reserved, those about files that others are in, and
     those that the actor knows its way about.
     """
-    Rank = tuple[float, float]
+    Rank = tuple[float, float, float]
     """The urgency of an issue, the longest chain behind it, and all the work behind it: the
     smallest rank is taken first."""
 
@@ -173,26 +173,29 @@ def standings(
     return {key: found[key] for key in issues if key in found}
 
 
-def needed_for(ids: Iterable[str], issues: Mapping[str, Issue]) -> Mapping[str, Issue]:
+def needed_for(
+    ids: Iterable[str], look: Callable[[Collection[str]], Mapping[str, Issue]]
+) -> dict[str, Issue] | None:
     """Returns the issues that decide where these stand: them, their parents to any depth, and what
-    any of these depends on. They may be more than needed.
+    any of these depends on; None if any issue may. `look` gives those of some issues that there
+    are.
     """
-    needed: set[str] = set()
+    needed: dict[str, Issue] = {}
     walked: set[str] = set()
-    todo = list(ids)
+    todo = dict.fromkeys(ids)
     while todo:
-        issue = issues.get(todo.pop())
-        if issue is None or issue.id in walked:
-            continue
-        walked.add(issue.id)
-        needed.add(issue.id)
-        for target, kind in issue.dependencies:
-            if kind == "waits-for":  # For the children of an issue, which any row may be.
-                return issues
-            if kind == PARENT:
-                todo.append(target)
-            needed.add(target)
-    return {key: issue for key, issue in issues.items() if key in needed}
+        needed.update(look([each for each in todo if each not in needed]))
+        walked.update(todo)
+        parents: dict[str, None] = {}
+        others: dict[str, None] = {}
+        for issue in [needed[each] for each in todo if each in needed]:
+            for target, kind in issue.dependencies:
+                if kind == "waits-for":  # For the children of an issue, which any row may be.
+                    return None
+                (parents if kind == PARENT else others)[target] = None
+        needed.update(look([each for each in others if each not in needed]))
+        todo = {each: None for each in parents if each not in walked}
+    return needed
 
 
 def startable(found: Iterable[Standing], actor: str | None) -> list[Issue]:
@@ -280,7 +283,7 @@ def counts(found: Iterable[Standing], *, done: int = 0) -> dict[str, int]:
     return {**of_each, "done": of_each["done"] + done, "total": len(states) + done}
 
 
-def _nobody(issues: Sequence[Issue]) -> Occupied:
+def _nobody(issues: list[Issue]) -> Occupied:
     return (), (), ()
 
 
@@ -288,9 +291,33 @@ def in_order_to_take(
     open_: Mapping[str, Standing],
     *,
     actor: str | None,
-    occupied: Callable[[Sequence[Issue]], Occupied] = _nobody,
+    occupied: Callable[[list[Issue]], Occupied] = _nobody,
 ) -> Iterator[Issue]:
-    """Yields the open issues that an actor could take, the critical path first.
+    """Yields the open issues that an actor could take, the critical path first: see `in_order`."""
+    return in_order(_ranked(open_, actor), occupied)
+
+
+def _ranked(open_: Mapping[str, Standing], actor: str | None) -> Iterator[tuple[Rank, Issue]]:
+    """Yields what an actor could take by rank and age. The work behind the less urgent is only
+    added up once it is their turn.
+    """
+    waits = Waits(open_)
+    urgent: dict[int, list[Issue]] = {}
+    for key, each in open_.items():
+        if each.takeable(actor):
+            urgent.setdefault(waits.urgency[key], []).append(each.issue)
+    for priority in sorted(urgent):
+        ranked = [
+            ((priority, -waits.chain[each.id], -waits.work_behind(each.id)), each)
+            for each in urgent[priority]
+        ]
+        yield from sorted(ranked, key=lambda each: (each[0], each[1].age))
+
+
+def in_order(
+    ranked: Iterable[tuple[Rank, Issue]], occupied: Callable[[list[Issue]], Occupied]
+) -> Iterator[Issue]:
+    """Yields issues in the order in which to take them; they come by rank, then by age.
 
     First the priority, which an issue shares with those that wait for it; then those whose files
     nobody else has reserved; then the longest chain of work that waits for it; then all the work
@@ -298,14 +325,14 @@ def in_order_to_take(
     way about; then the oldest. `occupied` says that of some issues at a time, only as far as issues
     are taken.
     """
-    for urgent in _by_urgency(open_, actor):
+    for _, urgent in groupby(ranked, key=lambda each: each[0][0]):
         later: list[Issue] = []
-        for _, ranked in groupby(urgent, key=lambda each: each[0]):
-            alike = iter(sorted((issue for _, issue in ranked), key=lambda each: each.age))
+        for _, alike in groupby(urgent, key=lambda each: each[0]):
+            issues = (issue for _, issue in alike)
             held: list[Issue] = []
             contested: list[Issue] = []
             held_and_contested: list[Issue] = []
-            while some := list(islice(alike, _AT_ONCE)):
+            while some := list(islice(issues, _AT_ONCE)):
                 reserved, shared, known = occupied(some)
                 for each in sorted(some, key=lambda issue: issue.id not in known):
                     if each.id in reserved:
@@ -319,29 +346,10 @@ def in_order_to_take(
         yield from later
 
 
-def _by_urgency(
-    open_: Mapping[str, Standing], actor: str | None
-) -> Iterator[list[tuple[Rank, Issue]]]:
-    """Yields what an actor could take, each with its rank: those of the most urgent priority first,
-    and of one priority the best first.
-    """
-    waits = Waits(open_)
-    urgent: dict[int, list[Issue]] = {}
-    for key, each in open_.items():
-        if each.takeable(actor):
-            urgent.setdefault(waits.urgency[key], []).append(each.issue)
-    for priority in sorted(urgent):
-        ranked = [
-            ((-waits.chain[each.id], -waits.work_behind(each.id)), each)
-            for each in urgent[priority]
-        ]
-        yield sorted(ranked, key=lambda each: each[0])
-
-
 class Waits:
     """What waits for each open issue: right where all that waits for it is among `open_`."""
 
-    def __init__(self, open_: Mapping[str, Standing]) -> None:
+    def __init__(self, open_: Mapping[str, Standing], usual: float | None = None) -> None:
         self._blockers = {
             key: [blocker for blocker in each.waits_for if blocker in open_]
             for key, each in open_.items()
@@ -353,8 +361,8 @@ class Waits:
         estimates = {key: estimate(each.issue) for key, each in open_.items()}
         known = sorted(each for each in estimates.values() if each)
         # The median: what an issue without an estimate takes.
-        usual = known[len(known) // 2] if known else 1.0
-        self._minutes = {key: minutes or usual for key, minutes in estimates.items()}
+        self.usual = usual or (known[len(known) // 2] if known else 1.0)
+        self._minutes = {key: minutes or self.usual for key, minutes in estimates.items()}
         self.urgency = {key: each.issue.priority for key, each in open_.items()}
         """The most urgent priority among the issue and those behind it."""
         self.chain = dict(self._minutes)

@@ -1,7 +1,6 @@
-"""Edits of the tracker's rows: what changes in a row, field by field.
+"""Changes of the tracker's rows, field by field: how they are made, kept, and laid over the file.
 
-An edit is made on the version of the row that the file has when it is written, so that what another
-program changed in the meantime stays. `docs/format.md`, section "Issues".
+`docs/format.md`, section "Issues"; ADR 0043.
 """
 
 from __future__ import annotations
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
 
 
+KIND = "issues"
+"""The kind of record that keeps the changes."""
 STAMP = "updated_at"
 
 
@@ -103,56 +104,45 @@ def as_row(fields: Mapping[str, object]) -> Fields:
     return fitting_status(row)
 
 
-def made_elsewhere(
-    history: Sequence[Mapping[str, object]],
-    kept: Mapping[str, object],
-    row: Mapping[str, object],
-) -> Fields:
-    """Returns what another program changed in a row: the fields, as they are in the file.
+class Laid:
+    """The row of an issue that counts, and what in it only another program's file says."""
 
-    `history` are the lines of the record in order, and `kept` is the row that they stand for. What
-    git, or another clone, left of an earlier version is no change: such a row has the time of one
-    of the lines, and values that are in them. Otherwise the later time counts, for each field.
+    __slots__ = ("row", "theirs")
+
+    def __init__(self, row: Fields, theirs: Fields) -> None:
+        self.row = row
+        self.theirs = theirs
+        """The fields that another program changed since, which no line of the ledger has."""
+
+
+def laid_over(
+    row: Mapping[str, object],
+    kept: Mapping[str, object],
+    history: Sequence[Mapping[str, object]],
+    base: Mapping[str, object] | None = None,
+) -> Laid:
+    """Returns the row of the tracker's file with the changes of the ledger laid over it.
+
+    `history` are the lines of the record in order, and `kept` is the row that they stand for. A
+    field has the file's value if another program set it after the last line that has the field.
+    `base` is what the file had when it was last compared, as far as that is known: what is as it
+    was then, nobody changed since. `docs/format.md`, section "Issues".
     """
     at_ms, lines_ms = changed_ms(row), [*map(changed_ms, history)]
     times = {name: ms for line, ms in zip(history, lines_ms, strict=True) for name in line}
     is_version = at_ms in lines_ms
-    changes: Fields = {}
+    theirs: Fields = {}
     for name, value in difference(kept, row).items():
         stored = _stored(name)
-        if name == STAMP or (is_version and _was_so(history, stored, value)):
+        if name == STAMP or (stored in times and base is not None and base.get(name) == value):
             continue
+        if is_version and _was_so(history, stored, value):
+            continue  # Git, or another clone, left an earlier version.
         if times.get(stored, at_ms) <= at_ms:
-            changes[name] = value
-    if changes and at_ms > changed_ms(kept):
-        changes[STAMP] = row.get(STAMP)
-    return changes
-
-
-class Compared:
-    """What the file and the ledger have of each other."""
-
-    def __init__(self) -> None:
-        self.made_elsewhere: dict[str, Fields] = {}
-        """What the ledger lacks: the fields that another program changed, by issue."""
-        self.rows: dict[str, Fields] = {}
-        """The rows that the file should have in place of its own."""
-        self.unsure: list[str] = []
-        """Those that it lacks, and of which git cannot tell whether a commit removed them."""
-        self.removed: list[str] = []
-        """The issues that somebody removed from the file on purpose, by a commit."""
-        self.since_ms = 0
-        """Commits before that removed no row that the file lacks."""
-
-    def merge(
-        self, issue_id: str, kept: Fields, row: Mapping[str, object], history: Sequence[Fields]
-    ) -> None:
-        """Adds what the ledger's row and the file's lack of each other."""
-        changes = made_elsewhere(history, kept, row)
-        if changes:
-            self.made_elsewhere[issue_id] = changes
-        if difference(row, merged := fitting_status(with_changes(kept, changes))):
-            self.rows[issue_id] = merged
+            theirs[name] = value
+    if theirs and at_ms > changed_ms(kept):
+        theirs[STAMP] = row.get(STAMP)
+    return Laid(fitting_status(with_changes(kept, theirs)), theirs)
 
 
 def _was_so(history: Sequence[Mapping[str, object]], stored: str, value: object) -> bool:

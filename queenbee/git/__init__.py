@@ -17,22 +17,14 @@ from queenbee.core.command_lines import no_dash
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from queenbee.services.keeping import Removed
     from queenbee.services.open_store import Store
     from queenbee.store.layout import Layout
 
 
 def let_ask(store: Store) -> None:
     """Lets an open store ask git."""
-    store.asks_git = _removed_rows
     store.has_commit = _has_commit
     store.changed_by = _changed_by
-
-
-def _removed_rows(layout: Layout, since_ms: int) -> tuple[Removed, bool]:
-    from queenbee.git.removed_rows import removed_rows  # noqa: PLC0415 - start-up
-
-    return removed_rows(layout, since_ms)
 
 
 def _has_commit(layout: Layout, commit: str) -> bool:

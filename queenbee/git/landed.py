@@ -14,6 +14,7 @@ from queenbee.core.glob.pattern import literal_path
 from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.run import as_the_user, git, line, names_in, without_programs
+from queenbee.services.care.exporting import export_issues
 from queenbee.services.leases import edits
 from queenbee.store.git_files.worktrees import Worktree, target_branch
 from queenbee.store.git_trees import git_tree
@@ -130,14 +131,15 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     While others land, they carry them. At the end of all work, beads are committed too, and records
     also where git does not have them yet.
     """
-    from queenbee.git.contents.record_blobs import in_the_way, is_bead, records_of  # noqa: PLC0415 - start-up
+    from queenbee.git.contents.record_blobs import in_the_way, records_of  # noqa: PLC0415 - start-up
     from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
 
     layout = hive.layout
     name, root = os.path.basename(layout.beads_dir), layout.root
     left = _left(layout) if carries_records(layout) else {}
-    wanted = [each for each in left if is_record(each) or (is_end and is_bead(each))]
-    if not wanted or (not is_end and (landers(hive) or not is_tracked(name, root, left))):
+    may = is_end or not (landers(hive) or not is_tracked(name, root, left))
+    wanted = _to_carry(hive, left, is_end=is_end) if left and may else []
+    if not wanted:
         return ""
     before = _head(root)
     if before is None:
@@ -163,6 +165,19 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
             how = ("merge", "-q", "--ff-only", "--no-overwrite-ignore", f"refs/heads/{target}")
             as_the_user(*how, cwd=layout.tree)
     return _once(layout, waits)
+
+
+def _to_carry(hive: Services, left: Mapping[str, str], *, is_end: bool) -> list[str]:
+    """Returns the records to commit of what is left, once the tracker's file has its rows."""
+    from queenbee.git.contents.record_blobs import in_the_way, is_bead  # noqa: PLC0415 - start-up
+
+    if not any(is_record(each) or (is_end and is_bead(each)) for each in left):
+        return []
+    with suppress(QueenError):  # The ledger has all of it.
+        has_more = hive.tracker().has_unfiled and not in_the_way(hive.layout.root)
+        if has_more and export_issues(hive):
+            left = _left(hive.layout)
+    return [each for each in left if is_record(each) or (is_end and is_bead(each))]
 
 
 def _once(layout: Layout, waits: Sequence[str]) -> str:

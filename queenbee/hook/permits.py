@@ -1,4 +1,4 @@
-"""Permits: what lets a further edit pass without asking the hive again. ADR 0043.
+"""Permits: what lets a further edit pass without asking the hive again. ADR 0044.
 
 The full way (`editing`) decides. Once it has let an edit pass, `permitting` notes the file, and all
 that the decision rested on. Here is only looked whether each of these is as it was: then the full

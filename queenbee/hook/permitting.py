@@ -1,4 +1,4 @@
-"""Writes a permit: which files a session may edit, and all that this rests on. ADR 0043.
+"""Writes a permit: which files a session may edit, and all that this rests on. ADR 0044.
 
 Whatever the decision depended on was looked at before it (`permits.look`), so that what changes
 during the decision makes the next edit ask again. So a session's first edits write what is to be

@@ -85,9 +85,7 @@ class Droids:
         return bool(self._store.state(kind).select(equals, limit=1))
 
     def _assignees(self) -> set[str]:
-        from queenbee.store.issues_file import read  # noqa: PLC0415 - start-up
-
-        rows = read(self._store.layout.issues_path).rows
+        rows = self._store.tracker().everything().values()
         names = (row.get("assignee") for row in rows)
         return {name for name in names if isinstance(name, str) and is_name(name)}
 

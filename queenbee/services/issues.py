@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from queenbee.core import beads, readiness
@@ -12,20 +13,23 @@ from queenbee.core.readiness import Standing, by_urgency, missing_blockers
 from queenbee.core.row_edits import with_changes
 from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
-from queenbee.store import issues_file
+from queenbee.store.issues_file import unreadable_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from typing import TypedDict
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from typing import TypedDict, TypeVar
 
     from queenbee.core.fold import Fields
+    from queenbee.core.readiness import Occupied
     from queenbee.core.records import Assignment
     from queenbee.services.assignments import Assignments
+    from queenbee.services.board import Board
     from queenbee.services.document_questions import Documents
-    from queenbee.services.keeping import Moment
     from queenbee.services.open_store import Store
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.memory.recorded import Cursor
+
+    Found = TypeVar("Found")
 
     class Circumstances(TypedDict):
         """What decides where issues stand, besides their rows: see `readiness.open_standings`."""
@@ -52,23 +56,22 @@ class Issues:
         self._store = store
         self._documents = documents
         self._assignments = assignments
-        self._stamp: object = None
+        self._stored_board: Board | None = None
+        self._version: object = None
         self._tracked: dict[str, Issue] = {}
         self._cursor: Cursor | None = None
         self._seen: tuple[Mapping[str, Issue], Mapping[str, Issue]] = ({}, {})
         """The rows and the documents that `_issues` was made of."""
         self._issues: dict[str, Issue] = {}
-        self._exact: dict[str, Mapping[str, object]] = {}
+        self._exact: Mapping[str, Mapping[str, object]] = {}
         """The rows that were read last for writing back."""
         self._refs: set[object] | None = None
         """What they have in `external_ref`, once it was asked for."""
-        self.unusable_lines: list[int] = []
-        """The numbers of the lines of the file that are neither an issue nor known bookkeeping."""
 
     @property
-    def unusable(self) -> int:
-        """How many lines of the file are neither an issue nor known bookkeeping."""
-        return len(self.unusable_lines)
+    def unusable_lines(self) -> list[int]:
+        """The numbers of the lines of the file that are neither an issue nor known bookkeeping."""
+        return self._store.tracker().unusable_lines
 
     def all(self) -> dict[str, Issue]:
         """Returns every issue by id, without tombstones. Raises `Unreadable`."""
@@ -77,26 +80,24 @@ class Issues:
 
     def tracked(self) -> dict[str, Issue]:
         """Returns the tracker's own issues by id, tombstones included. Raises `Unreadable`."""
-        moment = self._store.keeping.moment()
-        if moment == self._stamp:
+        tracker = self._store.tracker()
+        if tracker.version == self._version:
             return self._tracked
-        found = issues_file.read(self._store.layout.issues_path)
-        rows = self._mended(beads.newest(found.rows), moment)
-        self._tracked = {key: Issue(row) for key, row in rows.items()}
-        if found.anonymous:
+        self._tracked = {key: Issue(row) for key, row in tracker.everything().items()}
+        if tracker.is_anonymous:
             # The row of a blocker that is not there may be one of those.
             known = {**self._documents.issues(), **self._tracked}
-            gone = [issues_file.unreadable_row(each) for _, each in missing_blockers(known)]
+            gone = [unreadable_row(each) for _, each in missing_blockers(known)]
             self._tracked.update(beads.read_rows(gone))
-        self.unusable_lines = [number for number, _ in found.unusable]
-        self._stamp = moment
+        self._version = tracker.version
         return self._tracked
 
     def rows(self) -> dict[str, Fields]:
         """Returns the tracker's rows by id for writing back; what was completed here is closed: a
         newer row that said `open` would open it again. Raises `Unreadable`.
         """
-        self._read_exactly()
+        self._refs = None
+        self._exact = self._store.tracker().everything(exact=True)
         tracked = self.tracked()
         closed = {
             key: one.ending()
@@ -105,30 +106,9 @@ class Issues:
         }
         return {key: {**row, **closed.get(key, {})} for key, row in self._exact.items()}
 
-    def _read_exactly(self, only: str | None = None) -> None:
-        """Reads all rows for writing back; in step, at least the `only` one that is needed."""
-        moment, path = self._store.keeping.moment(), self._store.layout.issues_path
-        self._refs = None
-        if only is not None and self._store.keeping.is_in_step(moment):
-            from queenbee.store.issues_write import rows_of  # noqa: PLC0415 - start-up
-
-            self._exact = rows_of(path, [only])
-        else:
-            self._exact = self._mended(beads.newest(issues_file.read_rows_exactly(path)), moment)
-
-    def _mended(
-        self, rows: dict[str, Mapping[str, object]], moment: Moment
-    ) -> dict[str, Mapping[str, object]]:
-        """Returns the rows of the file as they are to be."""
-        if self._store.keeping.is_in_step(moment):
-            return rows
-        from queenbee.services.settling import mended  # noqa: PLC0415 - start-up
-
-        return mended(self._store.keeping, rows, moment)
-
     def put(self, tx: Transaction, row: Fields) -> None:
-        """Writes a row that was made from one of `rows` or `exact_row`, or a new one: at the end of
-        the transaction, on the version of the row that is there then.
+        """Writes a row that was made from one of `rows` or `exact_row`, or a new one, at the end of
+        the transaction.
 
         An `external_ref` that another row has already is left out: Beads refuses a file with two.
         """
@@ -150,6 +130,10 @@ class Issues:
         """Returns the ids of all issues, without tombstones. Raises `Unreadable`."""
         return [key for key, issue in self._read().items() if issue.status != "tombstone"]
 
+    def taken_ids(self) -> Collection[str]:
+        """Returns the ids that no new issue can have: those of tombstones, too."""
+        return {*self._store.tracker().ids(), *self._documents.issues()}
+
     def get(self, issue_id: str) -> Issue:
         """Returns one issue. Raises `NotFound`, which suggests a similar id."""
         issue = self.get_or_none(issue_id)
@@ -163,22 +147,24 @@ class Issues:
 
     def some(self, ids: Iterable[str]) -> dict[str, Issue]:
         """Returns those of these issues that the tracker has, without tombstones, by id."""
-        wanted = list(ids)
-        issues = self._read()
-        found = {each: issues[each] for each in wanted if each in issues}
+        found = self._few(ids)
         return self._completed(
             {key: issue for key, issue in found.items() if issue.status != "tombstone"}
         )
 
     def row(self, issue_id: str) -> Issue | None:
         """Returns an issue as the tracker's own row says, a tombstone included, or None."""
-        return self.tracked().get(issue_id)
+        tracker = self._store.tracker()
+        if tracker.is_anonymous:
+            return self.tracked().get(issue_id)
+        return beads.read_rows(tracker.rows([issue_id]).values()).get(issue_id)
 
     def exact_row(self, issue_id: str, *, ended: bool = False) -> Fields | None:
         """Returns the tracker's own row of an issue for writing back, or None: long integers keep
         every digit. If it `ended` by a completion here, it is closed. Raises `Unreadable`.
         """
-        self._read_exactly(issue_id)
+        self._refs = None
+        self._exact = self._store.tracker().rows([issue_id], exact=True)
         row = self._exact.get(issue_id)
         issue = self.get_or_none(issue_id) if ended else None
         is_closed = issue is not None and issue.completion is not None
@@ -212,10 +198,82 @@ class Issues:
     def standings_of(self, ids: Iterable[str]) -> dict[str, Standing]:
         """Returns where those of these issues stand that are work for droids, by id."""
         wanted = list(ids)
-        issues = self._read()
-        needed = readiness.needed_for(wanted, issues)
-        found = readiness.standings(needed, **self._circumstances(issues))
+        needed = readiness.needed_for(wanted, self._few)
+        issues = self._read() if needed is None else needed
+        found = readiness.standings(issues, **self._circumstances(issues))
         return {each: found[each] for each in wanted if each in found}
+
+    def in_order(
+        self, actor: str | None, occupied: Callable[[list[Issue]], Occupied]
+    ) -> Iterator[Issue]:
+        """Yields what is nobody's, or the actor's, and could be started now, in the order in which
+        `queen next` takes it: see `readiness.in_order`.
+        """
+
+        def of_board(board: Board) -> tuple[list[Issue], Iterator[Issue]]:
+            rest = board.in_order(actor, *self._claims(board), look=self._few, occupied=occupied)
+            return list(islice(rest, 1)), rest
+
+        def of_all() -> tuple[list[Issue], Iterator[Issue]]:
+            return [], readiness.in_order_to_take(self.open(), actor=actor, occupied=occupied)
+
+        return chain(*self._answer(of_board, of_all))
+
+    def at_work(self, *, without: str | None) -> list[Standing]:
+        """Returns where the open issues stand that somebody has, other than this droid."""
+        found = self._answer(
+            lambda board: self.standings_of([*self._holders(), *board.named()]), self.open
+        )
+        return [
+            each
+            for each in found.values()
+            if each.holder not in (None, without) and each.state == "active"
+        ]
+
+    def ready_count(self) -> int:
+        """Returns how many issues anybody could take."""
+
+        def of_all() -> int:
+            found = self.open().values()
+            return sum(each.state == "ready" and not each.has_open_children for each in found)
+
+        return self._answer(lambda board: board.ready_count(*self._claims(board)), of_all)
+
+    def of_documents(self) -> Mapping[str, Issue]:
+        """Returns the issues of the tracker of which documents may have more to say, and perhaps
+        others.
+        """
+        return self._answer(lambda board: self._few(board.special()), self.tracked)
+
+    def _answer(self, of_board: Callable[[Board], Found], of_all: Callable[[], Found]) -> Found:
+        """Returns what the standings that are kept say, or where there are none, all issues."""
+        board = self._board()
+        if board is not None:
+            found = of_board(board)
+            if not board.has_gone:
+                return found
+        return of_all()
+
+    def _board(self) -> Board | None:
+        """Returns the standings that are kept; None if all issues have to be looked at."""
+        tracker, assignments = self._store.tracker(), self._store.state("assignments")
+        if tracker.is_anonymous or self._documents.issues():
+            return None
+        from queenbee.services.board import Board  # noqa: PLC0415 - start-up
+
+        if self._stored_board is None:
+            self._stored_board = Board(self._store.engine.memory)
+        is_stored = self._stored_board.refresh(
+            tracker, assignments, self._store.now_ms(), look=self._few, everything=self._read
+        )
+        return self._stored_board if is_stored else None
+
+    def _holders(self) -> dict[str, str]:
+        return {each.issue_id: each.droid for each in self._assignments().find()}
+
+    def _claims(self, board: Board) -> tuple[dict[str, str], Mapping[str, str]]:
+        """Returns who has which issue, and what documents hold back, with the reason."""
+        return self._holders(), self._documents.held_back(self._few(board.special()))
 
     def open_and_counts(self) -> tuple[dict[str, Standing], dict[str, int]]:
         """Returns where the issues stand that are work for droids and not done, by id; and how many
@@ -228,11 +286,15 @@ class Issues:
 
     def behind(self, issue_id: str) -> list[Standing]:
         """Returns where the issues stand that wait for this one."""
-        return [each for each in self.open().values() if issue_id in each.waits_for]
+        near = self._answer(lambda board: board.near(issue_id, self._few), lambda: None)
+        found = self.open() if near is None else self.standings_of(near)
+        return [each for each in found.values() if issue_id in each.waits_for]
 
     def counts(self) -> dict[str, int]:
         """Returns how many issues that are work for droids are in each state, and `total`."""
-        return self.open_and_counts()[1]
+        return self._answer(
+            lambda board: board.counts(*self._claims(board)), lambda: self.open_and_counts()[1]
+        )
 
     def listed(self, *, status: str | None = None, everything: bool = False) -> list[Standing]:
         """Returns where the issues stand that are not done; or all, or those of one status. Most
@@ -251,22 +313,44 @@ class Issues:
 
         `docs/format.md`, section "Issues", lists what keeps an issue out.
         """
-        return readiness.startable(self.open().values(), actor)[:limit]
+
+        def of_board(board: Board) -> list[Issue]:
+            ids = islice(board.startable(actor, *self._claims(board)), limit)
+            return readiness.by_urgency(self._few(ids).values())
+
+        return self._answer(
+            of_board, lambda: readiness.startable(self.open().values(), actor)[:limit]
+        )
+
+    def startable_count(self, actor: str | None) -> int:
+        """Returns how many issues `ready` returns."""
+        return self._answer(
+            lambda board: sum(1 for _ in board.startable(actor, *self._claims(board))),
+            lambda: len(readiness.startable(self.open().values(), actor)),
+        )
 
     def blockers(self, issue: Issue) -> list[str]:
         """Returns the ids of the issues that this one waits for."""
-        return readiness.blockers_of(issue, self._read())
+        needs = issue.dependencies
+        is_plain = all(kind != "waits-for" for _, kind in needs)
+        issues = self._few(target for target, _ in needs) if is_plain else self._read()
+        return readiness.blockers_of(issue, issues)
+
+    @property
+    def is_described(self) -> bool:
+        """Whether there is a tracker: its file, or an issue that is not written there yet."""
+        return os.path.exists(self._store.layout.issues_path) or not self._store.tracker().is_empty
 
     def check_known(self, issue_id: str) -> Issue | None:
         """Returns the issue, or None if it is unknown and any id is allowed. Raises `NotFound`.
 
         An id must be in the file if the setting `issues` is `strict`, or if it is `auto` (the
-        default) and the file exists.
+        default) and there is a tracker.
         """
         checked_issue_id(issue_id)
         setting = self._store.layout.settings.issues
         issue = self.get_or_none(issue_id)
-        exists = os.path.exists(self._store.layout.issues_path)
+        exists = issue is not None or self.is_described
         if issue is None and (setting == "strict" or (setting == "auto" and exists)):
             raise self._unknown(issue_id)
         if issue is None:
@@ -310,7 +394,7 @@ class Issues:
         """Returns the assignment by which an issue was completed here and has not been reopened
         since, or None.
         """
-        issue = self._read().get(issue_id)
+        issue = self._few([issue_id]).get(issue_id)
         if issue is not None and (not issue.done or issue.status == "tombstone"):
             return None
         return self._completions([issue_id]).get(issue_id)
@@ -383,7 +467,7 @@ class Issues:
     def _circumstances(self, issues: Mapping[str, Issue]) -> Circumstances:
         """Returns what decides where issues stand, besides their rows."""
         return {
-            "holders": {each.issue_id: each.droid for each in self._assignments().find()},
+            "holders": self._holders(),
             "now_ms": self._store.now_ms(),
             "held_back": self._documents.held_back(issues),
         }
@@ -409,15 +493,30 @@ class Issues:
         self._seen, self._issues = (tracked, beside), issues
         return issues
 
+    def _few(self, ids: Iterable[str]) -> dict[str, Issue]:
+        """Returns those of these issues that there are, as `_read` does."""
+        wanted = dict.fromkeys(ids)
+        tracker = self._store.tracker()
+        if tracker.is_anonymous or tracker.version == self._version:
+            issues = self._read()
+            return {each: issues[each] for each in wanted if each in issues}
+        beside = self._documents.issues()
+        rows = beads.read_rows(tracker.rows(wanted).values())
+        completions = self._completions([key for key, each in rows.items() if not each.done])
+        for key, completed in completions.items():
+            rows[key] = beads.as_completed(rows[key], completed)
+        found = {**beside, **rows} if beside else rows
+        return {each: found[each] for each in wanted if each in found}
+
     def _completed(self, issues: Mapping[str, Issue]) -> dict[str, Issue]:
         """Returns these issues; those of the tracker that are done and were completed here say by
         whom.
         """
-        tracked = self._tracked
-        closed = [key for key in issues if key in tracked and tracked[key].done]
+        beside = self._documents.issues()
+        closed = [key for key, each in issues.items() if each.done and each is not beside.get(key)]
         completions = self._completions(closed)
         return {
-            key: beads.as_completed(tracked[key], completions[key]) if key in completions else issue
+            key: beads.as_completed(issue, completions[key]) if key in completions else issue
             for key, issue in issues.items()
         }
 

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
 from queenbee.core.names import PERSON
-from queenbee.services.keeping import Keeping
+from queenbee.core.row_edits import KIND
 from queenbee.store import codec
 from queenbee.store.droids import identity, presence, session_names
 from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
 from queenbee.store.memory.recorded import Recorded
+from queenbee.store.tracker.tracker_memory import TrackerMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.row_edits import Edit
     from queenbee.errors import InvalidInput
-    from queenbee.services.keeping import RemovedRows
-    from queenbee.services.settling import Settled
-    from queenbee.services.writing.transaction import Transaction
+    from queenbee.services.writing.transaction import Keeps, Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.memory.database import Progress
     from queenbee.store.memory.recorded import Recorded
@@ -66,8 +65,6 @@ class Store:
         """Fields that every new grant gets: whoever confirms grants elsewhere marks them so."""
         self.long_lines: list[str] = []
         """Records written here since the last notice whose lines other tools cannot read."""
-        self.asks_git: RemovedRows | None = None
-        """Tells which rows of the tracker a commit removed: git is run in a layer above."""
         self.has_commit: Callable[[Layout, str], bool] | None = None
         """Tells whether the branch of this worktree has a commit."""
         self.changed_by: Callable[[Layout, Collection[str]], set[str]] | None = None
@@ -88,8 +85,7 @@ class Store:
         self._minting = allocate_lock()
         self._last_id = (-1, "")
         self._noted_ms = -_NOTED_MS
-        self.keeping = Keeping(self)
-        """What knows whether the tracker's file is in step with the ledger."""
+        self._tracker = TrackerMemory(self.engine.memory, self.layout.issues_path)
 
     def _reopen_after_fork(self) -> None:
         """Begins anew in a forked child: what other threads of the parent held or changed at that
@@ -211,6 +207,12 @@ class Store:
         state.refresh()
         return state
 
+    def tracker(self) -> TrackerMemory:
+        """Returns the tracker's rows, as of now. Raises `Unreadable`."""
+        self.state(KIND)
+        self._tracker.refresh()
+        return self._tracker
+
     def opened(self) -> list[Recorded]:
         """Returns the states that have been opened so far."""
         return list(self._states.values())
@@ -263,23 +265,14 @@ class Store:
 
             refuse_secrets(fields)
 
-    def lacks_answer(self) -> bool:
-        """Returns whether a write that has begun must end, for git to be asked without the lock."""
-        if self.keeping.begin_write():
-            return False
-        from queenbee.services.settling import lacks_answer  # noqa: PLC0415 - start-up
+    def issue_lines(self, edits: Sequence[Edit], keeps: Keeps) -> list[bytes]:
+        """Returns the lines of the ledger of issues for a transaction with these edits."""
+        keeps = "all" if self.engine.shared else keeps
+        if not edits and keeps == "edits":
+            return []
+        from queenbee.services.writing.issue_changes import lines_of  # noqa: PLC0415 - start-up
 
-        return lacks_answer(self.keeping)
-
-    def settled_issues(self, edits: Sequence[Edit], *, everything: bool) -> Settled | None:
-        """Returns what a transaction does to the tracker's rows beside these edits; None if there
-        are no edits, and nothing has changed since the last write.
-        """
-        if not (edits or everything) and self.keeping.is_in_step(self.keeping.moment()):
-            return None
-        from queenbee.services.settling import settled  # noqa: PLC0415 - start-up
-
-        return settled(self.keeping, edits, everything=everything)
+        return lines_of(self.tracker(), self.state(KIND), edits, keeps)
 
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""

@@ -7,14 +7,12 @@ record, so what is copied from a list is an id.
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import SHORTEST_PART, spellings
 from queenbee.core.kinds import KINDS
 from queenbee.errors import Ambiguous
-from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -81,12 +79,12 @@ def issue_id(
     recorded: bool,
 ) -> str:
     """Returns the id of the issue that an id or a part of one names; see `Services.issue_id`."""
-    layout = store.layout
-    setting, tracked = layout.settings.issues, os.path.exists(layout.issues_path)
+    setting, tracker = store.layout.settings.issues, store.tracker()
+    tracked = not tracker.is_empty or os.path.exists(tracker.path)
     anything = setting == "off" or (setting == "auto" and not tracked)
     if anything and not recorded:
         return text
-    if tracked and _is_in(layout.issues_path, text):
+    if tracker.has(text):
         return text
     known = dict.fromkeys(issues())
     if text in known:
@@ -98,16 +96,6 @@ def issue_id(
         held = store.state("assignments").project(("issue_id",), {"status": "active"})
         known.update(dict.fromkeys(each for (each,) in held if isinstance(each, str)))
     return one_of(known, text) or text
-
-
-def _is_in(path: str, issue_id: str) -> bool:
-    """Returns whether a row of the tracker certainly has this id, without reading the rows."""
-    quoted = json.dumps(issue_id, ensure_ascii=False)
-    try:
-        content = safe_open.read(path)
-    except OSError:
-        return False
-    return any(f'"id":{blank}{quoted}'.encode(errors="replace") in content for blank in ("", " "))
 
 
 def only(text: str, found: Iterable[str]) -> str:

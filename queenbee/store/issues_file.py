@@ -13,7 +13,6 @@ from queenbee.store.codec import (
     CONFLICT_MARKERS,
     Unusable,
     decode_exactly,
-    decode_records,
     decoder,
     is_usable,
     lost_precision,
@@ -23,7 +22,7 @@ from queenbee.store.files import START, read_after, split_lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from queenbee.core.fold import Fields, Stated
+    from queenbee.core.fold import Fields
 
 
 _LONG = re.compile(rb"\d{19}")
@@ -32,42 +31,16 @@ UNREADABLE = "unreadable"
 """The status of an issue whose row cannot be read: it is not ready, and not done."""
 
 
-class Read:
-    """What the file says: its rows, and the lines that cannot be read."""
-
-    __slots__ = ("anonymous", "rows", "unusable")
-
-    def __init__(self, rows: list[Fields], unusable: list[tuple[int, bytes]]) -> None:
-        self.rows = rows
-        self.unusable = unusable
-        """The lines that are neither a row nor known bookkeeping, each with its number."""
-        self.anonymous = False
-        """Whether one of them may be the row of an issue, but does not show of which."""
-        known = {row.get("id") for row in rows} if unusable else set()
-        for _, line in unusable:
-            if line.startswith(CONFLICT_MARKERS):
-                continue
-            identifier = _id_in(line)
-            self.anonymous = self.anonymous or identifier is None
-            if identifier is not None and identifier not in known:
-                # Not done, so it blocks what waits for it: nobody knows that it is done.
-                rows.append(unreadable_row(identifier))
-                known.add(identifier)
+def unreadable_in(data: bytes) -> list[tuple[int, str | None, bool]]:
+    """Returns the lines of the file that are neither a row nor known bookkeeping: the number of
+    each, the id in what is left of it, or None, and whether git wrote it around a conflict.
+    """
+    return [
+        (number, _id_in(line), line.startswith(CONFLICT_MARKERS)) for number, line in unusable(data)
+    ]
 
 
-def read(path: str) -> Read:
-    """Returns what the file says; nothing for a missing one. Raises `Unreadable`."""
-    chunk = read_after(path, START)
-    data = chunk.lines + chunk.rest if chunk.rest else chunk.lines
-    lines = split_lines(data)
-    bookkeeping: list[Stated] = []
-    rows = [fields for _, fields in decode_records(lines, len(data), bookkeeping)]
-    rows += [fields for _, fields in bookkeeping]
-    complete = len(rows) == len(lines)
-    return Read(rows, [] if complete else list(_unusable(data)))
-
-
-def _unusable(data: bytes) -> Iterator[tuple[int, bytes]]:
+def unusable(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yields the lines that are neither a row nor known bookkeeping, each with its number."""
     decode = decoder(len(data))
     for number, raw in enumerate(data.split(b"\n"), start=1):

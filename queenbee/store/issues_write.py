@@ -1,7 +1,7 @@
 """Rows of the tracker's file, replaced in place: one row for each id.
 
 The tracker does not know the hive's lock: if another program has written the file meanwhile, the
-edits are made again on that version. `docs/format.md`, section "Issues".
+edits are made again on that version. `docs/format.md`, section "Issues"; ADR 0043.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import supersedes
 from queenbee.errors import Busy
-from queenbee.store import safe_open
 from queenbee.store.codec import Unusable, decoder, encode
-from queenbee.store.files import Original, stamp_of
+from queenbee.store.files import Original
 from queenbee.store.issues_file import exactly
-from queenbee.store.whole_files import sweep, write_document
+from queenbee.store.whole_files import sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.core.row_edits import Edit
@@ -31,39 +30,9 @@ _FEW = 16
 """For so many ids, looking for them in a line takes less time than decoding it."""
 
 
-class Replaced:
-    """Rows that are in the file now. The caller must `close` it."""
-
-    __slots__ = ("_after", "_before", "made_on", "path")
-
-    def __init__(self, original: Original, *, changed: bool) -> None:
-        self.path = original.path
-        self.made_on = original.stamp
-        """The version of the file that the edits were made on."""
-        self._before = original.data if original.stamp else None
-        self._after = stamp_of(self.path) if changed else None
-
-    def take_back(self) -> None:
-        """Undoes the edits, unless another program has written the file since. Call it only under
-        the lock that they were made under.
-        """
-        if self._after is None or stamp_of(self.path) != self._after:
-            return
-        if self._before is None:
-            safe_open.unlink(self.path)
-        else:
-            write_document(self.path, self._before)
-
-    def sync(self) -> None:
-        """Does nothing: a version is on disk before it gets the file's name."""
-
-    def close(self) -> None:
-        """Forgets the old version."""
-        self._before = None
-
-
-def replace_rows(path: str, edits: Sequence[Edit]) -> Replaced:
-    """Makes the edits, all of them or none; on disk when it returns. Needs the hive's lock.
+def replace_rows(path: str, edits: Sequence[Edit]) -> bool:
+    """Makes the edits, all of them or none, on disk when it returns; returns whether that changed
+    anything. Needs the hive's lock.
 
     Raises `Unwritable`, `Unreadable`, and `Busy` if another program does not stop writing the file.
     """
@@ -73,8 +42,10 @@ def replace_rows(path: str, edits: Sequence[Edit]) -> Replaced:
         original = Original(path)
         try:
             data = edited(original.data, edits)
-            if data == original.data or original.replace_if_current(data):
-                return Replaced(original, changed=data != original.data)
+            if data == original.data:
+                return False
+            if original.replace_if_current(data):
+                return True
         finally:
             original.close()
     raise Busy(
@@ -82,16 +53,6 @@ def replace_rows(path: str, edits: Sequence[Edit]) -> Replaced:
         hint="try again; nothing was written",
         path=path,
     )
-
-
-def rows_of(path: str, ids: Collection[str]) -> dict[str, Mapping[str, object]]:
-    """Returns the rows of these issues for writing back, by id. Raises `Unreadable`."""
-    original = Original(path)
-    try:
-        found = _found(original.data.split(b"\n"), len(original.data), ids)
-    finally:
-        original.close()
-    return {key: row for key, (_, row, _) in found.items()}
 
 
 def edited(data: bytes, edits: Sequence[Edit]) -> bytes:

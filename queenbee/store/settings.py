@@ -129,7 +129,7 @@ SETTINGS = (
     Setting("droids", _choice("auto", "strict", "off"), "auto",
             "strict: only names in .factory/droids/; off: any name; auto: strict if it lists any"),
     Setting("issues", _choice("auto", "strict", "off"), "auto",
-            "strict: only ids in issues.jsonl; off: any id; auto: strict if the file exists"),
+            "strict: only ids in the tracker; off: any id; auto: strict if there is one"),
     Setting("close_on_complete", _FLAG, True,
             "whether queen complete closes the tracker's issue too"),
     Setting("ttl", _duration("1s", "30d"), "2h", "how long a lease lasts by default"),

@@ -193,7 +193,7 @@ class HiveDocuments(Documents):
         """Yields the Ralph beads in files, and those in rows that are not done."""
         beads = self.ralph_beads()
         yield from beads.files if beads is not None else ()
-        yield from self._in_rows(self._hive.issues.tracked())
+        yield from self._in_rows(self._hive.issues.of_documents())
 
     def unseen_commands(self) -> list[Proposal]:
         """Returns the commands that nobody on this machine has seen, each once."""

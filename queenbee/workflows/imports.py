@@ -26,7 +26,6 @@ from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sessions.session_import import import_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
-from queenbee.store.files import stamp_of
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.workflows.tracking.owner import Owner
@@ -257,8 +256,7 @@ def _other_plans(hive: Hive, rows: Sequence[Row], plan_file: str) -> frozenset[s
 
 
 def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
-    path = hive.layout.issues_path
-    seen = stamp_of(path), _claimed(hive)
+    seen = hive.tracker().version, _claimed(hive)
     found = make([*hive.issues.rows().values()], hive.now_ms())
     if dry_run or not found.rows:
         return found
@@ -268,7 +266,7 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
         owner.put(found.rows, actor=hive.author)
         return found
     with hive.transaction() as tx:
-        if (stamp_of(path), _claimed(hive)) != seen:
+        if (hive.tracker().version, _claimed(hive)) != seen:
             found = make([*hive.issues.rows().values()], tx.now_ms)
             hive.look({"plan": found.rows})
         for row in found.rows:

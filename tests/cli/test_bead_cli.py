@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from bead_files import ATTEMPT, FIXTURES, JUDGEMENT, put_bead, ralph_bead, sprint_row
-from hives import COMMAND, Queen, QuickQueen, git, records, snapshot, write_lines
+from hives import COMMAND, Queen, QuickQueen, exported, git, records, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.workflows.beads import record_history
@@ -390,7 +390,7 @@ class TestRecord:
         told = quick("bead", "record", "qa", "bd-1", "-", "--json", stdin=json.dumps(failed)).json
         assert told["sprint"]["next_step"] == "develop"
         assert told["sprint"]["feedback"] == "claude: test_login failed"
-        (row,) = records(tracker)
+        (row,) = exported(tracker)
         assert row["serial"] == 2**70
         assert row["metadata"]["attempt_count"] == 1
 
@@ -417,15 +417,15 @@ class TestRecord:
         row = record_history(hive, "dev", "bd-1", json.dumps(ATTEMPT))
         sessions = [one["session_id"] for one in row["metadata"]["dev_agent_executions"]]
         assert (sessions, row["metadata"]["attempt_count"]) == (["s-2", "s-1"], 2)
-        assert records(tracker)[-1] == row
+        assert exported(tracker)[-1] == row
 
     def test_a_pull_request_must_be_a_url(self, quick: QuickQueen, tracker: Path) -> None:
         url = "https://github.com/org/repo/pull/42"
         assert quick("bead", "record", "pr", "bd-1", url).code == 0
-        assert records(tracker)[-1]["metadata"]["pr_number"] == 42
+        assert exported(tracker)[-1]["metadata"]["pr_number"] == 42
         entry = json.dumps({"pr_url": url, "pr_number": 43})
         assert quick("bead", "record", "pr", "bd-1", entry).code == 0
-        assert records(tracker)[-1]["metadata"]["pr_number"] == 43
+        assert exported(tracker)[-1]["metadata"]["pr_number"] == 43
 
     def test_a_result_is_kept_with_its_pull_request(self, quick: QuickQueen, tracker: Path) -> None:
         result = {
@@ -433,7 +433,7 @@ class TestRecord:
             "bead_updated": True, "attempt_count": 1, "fatal": False,
         }  # fmt: skip
         assert quick("bead", "record", "result", "bd-1", json.dumps(result)).code == 0
-        assert records(tracker)[-1]["metadata"]["pr_number"] == 7
+        assert exported(tracker)[-1]["metadata"]["pr_number"] == 7
 
     @pytest.mark.parametrize(
         ("what", "entry", "code"),
@@ -501,7 +501,7 @@ class TestRecord:
     ) -> None:
         for what, entry in (("dev", ATTEMPT), ("qa", JUDGEMENT), ("qa", JUDGEMENT)):
             quick("bead", "record", what, "bd-1", json.dumps(entry))
-        (row,) = records(tracker)
+        (row,) = exported(tracker)
         assert [(one["author"], one["text"]) for one in row["comments"]] == [
             ("claude", "attempt 1: completed"), ("claude", "attempt 1: pass: all pass"),
         ]  # fmt: skip
@@ -533,7 +533,7 @@ class TestEdit:
         self, quick: QuickQueen, tracker: Path, setting: str, value: object
     ) -> None:
         assert quick("bead", "edit", "bd-1", "--set", f"metadata.{setting}").code == 0
-        (row,) = records(tracker)
+        (row,) = exported(tracker)
         assert row["metadata"][setting.partition("=")[0]] == value
         shown = quick("show", "bd-1", "--json").json
         assert shown["metadata"] == row["metadata"]

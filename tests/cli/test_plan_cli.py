@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bead_files import FIXTURES, PLAN, ids_by_sprint, sprint_row
-from hives import Queen, QuickQueen, commit_file, git, records, snapshot, write_lines
+from hives import Queen, QuickQueen, commit_file, exported, git, snapshot, write_lines
 
 
 @pytest.fixture
@@ -222,16 +222,18 @@ class TestImport:
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
         quick("plan", "import", str(plan), as_="planner")
+        exported(tracker)
         before = tracker.read_bytes()
         assert quick("plan", "import", str(plan), as_="planner").code == 0
+        exported(tracker)
         assert tracker.read_bytes() == before
         plan.write_text(PLAN.replace("Sprint 1.1: Setup", "Sprint 1.1: Groundwork"))
         done = quick("plan", "import", str(plan), "--json", as_="planner")
         assert [one["action"] for one in done.json["changes"]] == ["update", "keep", "keep"]
         changed = {one["path"]: one["new"] for one in done.json["changes"][0]["differences"]}
         assert changed["title"] == "Groundwork"
+        assert exported(tracker)[0]["title"] == "Groundwork"
         assert tracker.read_bytes().splitlines()[1:] == before.splitlines()[1:]
-        assert records(tracker)[0]["title"] == "Groundwork"
 
     def test_an_import_keeps_the_rows_of_others_and_completes_a_torn_line(
         self, quick: QuickQueen, plan: Path, tracker: Path
@@ -239,6 +241,7 @@ class TestImport:
         foreign = b'{"id":"qb-1","title":"foreign","weird":[1,2]}\r\n<<<<<<< HEAD\n{"id":"torn'
         tracker.write_bytes(foreign)
         assert quick("plan", "import", str(plan), as_="planner").code == 0
+        assert quick("issue", "export").code == 0
         data = tracker.read_bytes()
         assert data.startswith(foreign + b"\n")
         rows = [json.loads(line) for line in data[len(foreign) + 1 :].splitlines()]
@@ -277,7 +280,7 @@ class TestImport:
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
         assert quick("plan", "import", str(plan)).code == 0
-        assert {row["created_by"] for row in records(tracker)} == {"human"}
+        assert {row["created_by"] for row in exported(tracker)} == {"human"}
 
     def test_two_clones_make_the_same_beads(
         self, quick: QuickQueen, plan: Path, repo: Path, tmp_path: Path, tracker: Path
@@ -298,7 +301,7 @@ class TestImport:
         tree = tmp_path / "feature"
         git(repo, "worktree", "add", "-q", str(tree))
         assert quick("plan", "import", "plans/accounts.md", as_="planner", cwd=tree).code == 0
-        rows = records(tracker)
+        rows = exported(tracker)
         assert {row["metadata"]["plan_file"] for row in rows} == {"plans/accounts.md"}
         assert all(row["metadata"]["worktree_path"].startswith(f"{tmp_path}/repo-worktrees/")
                    for row in rows)  # fmt: skip
@@ -314,7 +317,7 @@ class TestImport:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(records(tracker)) == 3
+        assert len(exported(tracker)) == 3
 
 
 class TestAnnotate:
@@ -360,6 +363,7 @@ def test_a_plan_with_every_field_can_be_imported_and_run(
     write_lines(tracker, {"id": "bd-mailer", "title": "Mailer", "status": "open", "priority": 2})
     assert quick("plan", "check", "app.md").code == 0
     assert quick("plan", "import", "app.md", as_="planner").code == 0
+    assert quick("issue", "export").code == 0
     strict = ("bead", "validate", ".beads/issues.jsonl", "--strict")
     assert "cannot be looked for, because there is no .claude/agents" in quick(*strict).out
     assert quick("bead", "validate", ".beads/issues.jsonl").code == 0

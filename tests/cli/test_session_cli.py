@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, records, snapshot
+from hives import QuickQueen, exported, snapshot
 from session_folders import (
     ALL,
     build,
@@ -109,14 +109,14 @@ class TestStatusAndImport:
             "DEV-001",
             "TEST-001",
         ]
-        rows = records(tracker)
+        rows = exported(tracker)
         assert {row["metadata"]["session_path"] for row in rows} == {".workflow/TC-auth"}
         (team,) = quick("bead", "ready", "--json").json
         assert team["team"] == "auth"
         assert [one["title"].partition(" ")[0] for one in team["beads"]] == ["RESEARCH-001"]
         again = quick("session", "import", f"--session={folder}", "--json", as_="lead")
         assert {one["action"] for one in again.json["changes"]} == {"keep"}
-        assert len(records(tracker)) == 3
+        assert len(exported(tracker)) == 3
 
     def test_goal_role_and_capability_of_a_task_are_kept(
         self, quick: QuickQueen, folder: Path, tracker: Path
@@ -140,7 +140,7 @@ class TestStatusAndImport:
             },
         )(folder)
         quick("session", "import", str(folder), as_="lead")
-        rows = {row["metadata"]["session_task"]: row for row in records(tracker)}
+        rows = {row["metadata"]["session_task"]: row for row in exported(tracker)}
         assert {
             name: tuple(row["metadata"][key] for key in ("goal", "role", "capability"))
             for name, row in rows.items()
@@ -225,7 +225,7 @@ class TestStatusAndImport:
         in_session(completed_tasks=["RESEARCH-001"])(folder)
         done = quick("session", "import", f"--session={folder}", "--json", as_="lead")
         assert [one["action"] for one in done.json["changes"]] == ["update", "keep", "keep"]
-        assert [row["status"] for row in records(tracker)] == ["closed", "open", "open"]
+        assert [row["status"] for row in exported(tracker)] == ["closed", "open", "open"]
 
     def test_a_dry_run_writes_nothing(self, quick: QuickQueen, folder: Path, beads: Path) -> None:
         before = snapshot(beads)

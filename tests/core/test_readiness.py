@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from itertools import combinations
 
 from hypothesis import example, given
@@ -28,6 +29,12 @@ def found(*rows, holders=None, held_back=None) -> dict[str, Standing]:
     return standings(
         read_rows(rows), holders=holders or {}, now_ms=NOW_MS, held_back=held_back or {}
     )
+
+
+def among(ids: list[str], issues: Mapping[str, Issue]) -> Mapping[str, Issue]:
+    """Returns what is needed of these issues; all where any may be."""
+    needed = needed_for(ids, lambda some: {each: issues[each] for each in some if each in issues})
+    return issues if needed is None else needed
 
 
 def row(identifier, *needs, **fields):
@@ -232,7 +239,7 @@ class TestWhatDecidesWhereAnIssueStands:
         around = {"holders": {"n0": "api"}, "now_ms": NOW_MS, "held_back": {"n1": "a gate"}}
         all_of_them = standings(issues, **around)
         for name in names:
-            one = standings(needed_for([name], issues), **around).get(name)
+            one = standings(among([name], issues), **around).get(name)
             other = all_of_them.get(name)
             assert (one and one.to_dict()) == (other and other.to_dict())
 
@@ -244,7 +251,7 @@ class TestWhatDecidesWhereAnIssueStands:
             {"id": "epic", "status": "closed"},
             {"id": "part", "status": "open", "dependencies": [part_of]},
         ]
-        needed = needed_for(["late"], read_rows(rows))
+        needed = among(["late"], read_rows(rows))
         found = standings(needed, holders={}, now_ms=NOW_MS, held_back={})
         assert found["late"].waits_for == ["part"]
 

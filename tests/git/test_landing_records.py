@@ -78,7 +78,8 @@ def test_a_landing_carries_what_git_took_away_while_the_check_ran(
     quick: QuickQueen, tracked: Path, tree: Path
 ) -> None:
     quick("issue", "new", "Third", "--id", "q-3", as_="boss")
-    git(tracked, "commit", "-qam", "records")
+    git(tracked, "add", ".beads")
+    git(tracked, "commit", "-qm", "records")
     quick("issue", "new", "Fourth", "--id", "q-4", as_="boss")
     back = f"git -C {tracked} checkout -q HEAD~1 -- .beads && git -C {tracked} reset -q"
     assert quick("land", "--check", f"{back} && true", as_="ui", cwd=tree).code == 0

@@ -45,9 +45,8 @@ def then(beads: Path, tree: Path) -> None:
 
 
 def closed(repo: Path) -> list[str]:
-    lines = (repo / ".beads" / "issues.jsonl").read_text().splitlines()
-    rows = [json.loads(each) for each in lines]
-    return [row["id"] for row in rows if row.get("status") == "closed"]
+    issues = Hive.open(repo).issues.tracked().values()
+    return sorted(each.id for each in issues if each.status == "closed")
 
 
 def test_next_offers_ready_issues_about_the_same_file_and_one_landing_ends_them(

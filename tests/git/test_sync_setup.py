@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, git
+from hives import QuickQueen, git, records
 from sync_worlds import BRANCH, World
 
 from queenbee.errors import Unreachable
@@ -16,6 +16,8 @@ from queenbee.git.left_out import left_out
 from queenbee.git.remote.relocating import set_up, undo
 from queenbee.git.remote.syncing import sync
 from queenbee.services.care.doctor import examine
+from queenbee.services.care.exporting import export_issues
+from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 
 @pytest.fixture
@@ -186,3 +188,35 @@ def test_init_without_the_remote_says_so_and_goes_on(world: World) -> None:
     told = QuickQueen(world.folder / "ada")("init")
     assert told.code == 0
     assert "cannot be reached" in told.err
+
+
+def test_the_tracker_is_off_the_branch_of_the_code_and_kept_up_to_date(world: World) -> None:
+    ada, bob = (world.folder / name / ".beads" / "issues.jsonl" for name in ("ada", "bob"))
+    Tracker(world.hive("ada")).new(NewIssue("One", issue_id="qb-1"))
+    export_issues(world.hive("ada"))
+    commit(world, "ada", "the tracker")
+    moved = set_up(world.hive("ada"))
+    assert ".beads/issues.jsonl" in moved.untracked
+    git(world.folder / "ada", "add", ".beads")
+    git(world.folder / "ada", "commit", "-qm", "moved")
+    git(world.folder / "ada", "push", "-q", "origin", "HEAD:main")
+    git(world.folder / "bob", "checkout", "-q", "--", ".")
+    git(world.folder / "bob", "pull", "-q", "--ff-only", "origin", "main")
+    Tracker(world.hive("ada")).edit("qb-1", title="Two")
+    for name in ("ada", "bob", "ada"):
+        sync(world.hive(name))
+    for file in (ada, bob):
+        assert [row["title"] for row in records(file)] == ["Two"]
+        assert git(file.parent, "status", "--porcelain") == ""
+    moved = undo(world.hive("ada"))
+    assert ".beads/issues.jsonl" in moved.tracked
+
+
+def test_the_tracker_of_another_program_stays_on_the_branch_of_the_code(world: World) -> None:
+    beads = world.folder / "ada" / ".beads"
+    (beads / "issues.jsonl").write_text('{"id":"bd-1","title":"x","status":"open"}\n')
+    (beads / "metadata.json").write_text("{}")
+    commit(world, "ada", "a tracker")
+    set_up(world.hive("ada"))
+    assert ".beads/issues.jsonl" in tracked(world, "ada")
+    assert "issues" not in (beads / ".gitignore").read_text()

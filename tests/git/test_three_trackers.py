@@ -11,13 +11,12 @@ from pathlib import Path
 import postgres_server
 import pytest
 from extent import quick_or
-from hives import QuickQueen, records
+from hives import QuickQueen, exported
 from sync_worlds import World
 
 from queenbee import Hive
 from queenbee.errors import QueenError
 from queenbee.git.remote.syncing import sync
-from queenbee.git.removed_rows import removed_rows
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 NAMES = ("ada", "bob", "cyd")
@@ -51,9 +50,7 @@ class Machines:
         """Whether they need `queen sync` to know of each other."""
 
     def hive(self, name: str) -> Hive:
-        found = self.world.hive(name)
-        found.asks_git = removed_rows
-        return found
+        return self.world.hive(name)
 
     def sync(self, *names: str) -> None:
         for name in names if self.exchanges else ():
@@ -77,7 +74,7 @@ class Machines:
 
     def rows(self, name: str) -> list[dict[str, object]]:
         path = self.world.folder / name / ".beads" / "issues.jsonl"
-        return sorted(records(path), key=lambda row: str(row["id"]))
+        return sorted(exported(path), key=lambda row: str(row["id"]))
 
     def start(self) -> None:
         """Makes the issues that all of them know."""

@@ -48,19 +48,19 @@ def test_lines_may_end_either_way_and_the_last_one_in_nothing(
     lines = [b'{"id":"qb-%d","title":"x","status":"open"}' % number for number in range(3)]
     tracker.write_bytes(ending.join(lines))
     assert sorted(hive.issues.all()) == ["qb-0", "qb-1", "qb-2"]
-    assert hive.issues.unusable == 0
+    assert len(hive.issues.unusable_lines) == 0
 
 
 def test_blank_lines_are_nothing(hive: Hive, tracker: Path) -> None:
     write_lines(tracker, "", "  ", row("qb-1"), "\t")
     assert list(hive.issues.all()) == ["qb-1"]
-    assert hive.issues.unusable == 0
+    assert len(hive.issues.unusable_lines) == 0
 
 
 def test_memories_are_neither_issues_nor_errors(hive: Hive, tracker: Path) -> None:
     write_lines(tracker, '{"_type":"memory","key":"k","value":"v"}', row("qb-1"))
     assert list(hive.issues.all()) == ["qb-1"]
-    assert hive.issues.unusable == 0
+    assert len(hive.issues.unusable_lines) == 0
 
 
 def test_a_tombstone_is_not_an_issue(hive: Hive, tracker: Path) -> None:
@@ -106,7 +106,7 @@ def test_conflict_markers_and_garbage_are_counted_and_left_alone(hive: Hive, tra
     )
     before = snapshot(tracker.parent)
     assert sorted(hive.issues.all()) == ["qb-1", "qb-2"]
-    assert hive.issues.unusable == 7
+    assert len(hive.issues.unusable_lines) == 7
     assert snapshot(tracker.parent) == before
 
 

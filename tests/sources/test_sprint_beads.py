@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bead_files import ATTEMPT, FIXTURES, JUDGEMENT, sprint_row
-from hives import QuickQueen, records, write_lines
+from hives import QuickQueen, exported, write_lines
 
 from queenbee.core.timestamps import parse_ms
 from queenbee.documents.findings import errors_in
@@ -89,7 +89,7 @@ class TestImplementation:
         assert "SprintMetadata" in quick("bead", "schema", "sprint", "--json").json["$defs"]
         quick("bead", "edit", "bd-1", "--set", "metadata.docker_image=x")
         quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT))
-        assert records(tracker)[0]["metadata"]["docker_image"] == "x"
+        assert exported(tracker)[0]["metadata"]["docker_image"] == "x"
 
 
 class TestCoreBeadFields:
@@ -106,13 +106,13 @@ class TestCoreBeadFields:
     def test_comments_are_the_history_of_dev_and_qa(self, quick: QuickQueen, tracker: Path) -> None:
         quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT))
         quick("bead", "record", "qa", "bd-1", json.dumps(JUDGEMENT))
-        texts = [each["text"] for each in records(tracker)[0]["comments"]]
+        texts = [each["text"] for each in exported(tracker)[0]["comments"]]
         assert texts == ["attempt 1: completed", "attempt 1: pass: all pass"]
 
     def test_external_ref_is_the_pull_request(self, quick: QuickQueen, tracker: Path) -> None:
         url = "https://github.com/o/r/pull/7"
         quick("bead", "record", "pr", "bd-1", url)
-        assert records(tracker)[0]["external_ref"] == url
+        assert exported(tracker)[0]["external_ref"] == url
 
 
 class TestWorkIdentification:
@@ -244,7 +244,7 @@ class TestRetryLogic:
         for number in (1, 2, 3):
             entry = json.dumps({**ATTEMPT, "session_id": f"s-{number}"})
             assert (quick("bead", "record", "dev", "bd-1", entry).code == 0) is (number < 3)
-        assert records(tracker)[0]["metadata"]["attempt_count"] == 2
+        assert exported(tracker)[0]["metadata"]["attempt_count"] == 2
 
     def test_the_defaults_are_three_and_none(self) -> None:
         metadata = rows_of(PLAN)[0]["metadata"]
@@ -256,7 +256,7 @@ class TestAgentExecutionTracking:
 
     def test_the_first_session_is_kept(self, quick: QuickQueen, tracker: Path) -> None:
         quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT))
-        assert records(tracker)[0]["metadata"]["dev_agent_session_id"] == "s-1"
+        assert exported(tracker)[0]["metadata"]["dev_agent_session_id"] == "s-1"
 
     @pytest.mark.differs(
         "`scrum_master_session_id` is set by the scrum master",
@@ -265,11 +265,11 @@ class TestAgentExecutionTracking:
     )
     def test_the_scrum_masters_session_is_kept(self, quick: QuickQueen, tracker: Path) -> None:
         quick("bead", "edit", "bd-1", "--set", "metadata.scrum_master_session_id=sm-1")
-        assert records(tracker)[0]["metadata"]["scrum_master_session_id"] == "sm-1"
+        assert exported(tracker)[0]["metadata"]["scrum_master_session_id"] == "sm-1"
         result = {**example("completed-bead")["metadata"]["scrum_result"], "bead_id": "bd-1"}
         entry = json.dumps({**result, "session_id": "sm-2"})
         quick("bead", "record", "result", "bd-1", entry)
-        assert records(tracker)[0]["metadata"]["scrum_master_session_id"] == "sm-2"
+        assert exported(tracker)[0]["metadata"]["scrum_master_session_id"] == "sm-2"
 
 
 class TestOutputTracking:

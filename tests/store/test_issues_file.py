@@ -6,11 +6,13 @@ import errno
 import json
 import os
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hives import write_lines
+from hives import exported, write_lines
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,9 +20,10 @@ from queenbee import Hive
 from queenbee.core.beads import read_rows
 from queenbee.core.row_edits import Edit
 from queenbee.errors import Busy, InvalidInput, Unreadable, Unwritable
+from queenbee.services.care.exporting import export_issues
 from queenbee.store import safe_open
-from queenbee.store.issues_file import read, read_rows_exactly
 from queenbee.store.issues_write import edited, replace_rows
+from queenbee.store.tracker import tracker_memory
 from queenbee.store.whole_files import unfinished
 
 Row = dict[str, object]
@@ -34,7 +37,7 @@ def path(tmp_path: Path) -> str:
 
 
 def put(path: str, *rows: dict[str, object]) -> bytes:
-    replace_rows(path, [Edit(row) for row in rows]).close()
+    replace_rows(path, [Edit(row) for row in rows])
     return Path(path).read_bytes()
 
 
@@ -96,7 +99,7 @@ class TestReplacing:
     def test_takes_a_field_away(self, path: str) -> None:
         write_lines(Path(path), {"id": "qb-1", "status": "closed", "closed_at": "now"})
         was = {"id": "qb-1", "status": "closed", "closed_at": "now"}
-        replace_rows(path, [Edit({"id": "qb-1", "status": "open"}, was)]).close()
+        replace_rows(path, [Edit({"id": "qb-1", "status": "open"}, was)])
         assert Path(path).read_bytes() == b'{"id":"qb-1","status":"open"}\n'
 
     def test_changes_nothing_where_the_row_is_already_so(self, path: str) -> None:
@@ -128,23 +131,6 @@ class TestReplacing:
             assert file.read_bytes() == b"old\n"
             assert os.listdir(folder) == ["issues.jsonl"]
 
-    def test_is_taken_back_as_a_whole(self, path: str) -> None:
-        Path(path).write_bytes(b"torn")
-        receipt = replace_rows(path, [Edit({"id": "x"}), Edit({"id": "y"})])
-        receipt.take_back()
-        receipt.close()
-        assert Path(path).read_bytes() == b"torn"
-
-    def test_takes_the_file_back_that_it_made(self, path: str) -> None:
-        replace_rows(path, [Edit({"id": "x"})]).take_back()
-        assert not Path(path).exists()
-
-    def test_takes_nothing_back_that_another_program_wrote(self, path: str) -> None:
-        receipt = replace_rows(path, [Edit({"id": "x"})])
-        Path(path).write_bytes(b"theirs\n")
-        receipt.take_back()
-        assert Path(path).read_bytes() == b"theirs\n"
-
     def test_does_not_follow_a_link_out_of_the_hive(self, path: str, tmp_path: Path) -> None:
         other = tmp_path / "other"
         other.write_bytes(b"mine\n")
@@ -167,7 +153,7 @@ class TestReplacing:
         theirs = b'{"id":"qb-1","title":"old","notes":"new"}\n{"id":"qb-2"}\n'
         written_during_a_write(path, theirs, in_place, monkeypatch)
         ours = {"id": "qb-1", "title": "NEW", "notes": "old"}
-        replace_rows(path, [Edit(ours, {**ours, "title": "old"})]).close()
+        replace_rows(path, [Edit(ours, {**ours, "title": "old"})])
         assert Path(path).read_bytes() == theirs.replace(b'"title":"old"', b'"title":"NEW"')
 
     def test_notices_another_content_of_the_same_size_and_time(
@@ -176,7 +162,7 @@ class TestReplacing:
         Path(path).write_bytes(b'{"id":"qb-1","n":1}\n')
         theirs = b'{"id":"qb-1","n":2}\n'
         written_during_a_write(path, theirs, True, monkeypatch, time_ns=os.stat(path).st_mtime_ns)
-        replace_rows(path, [Edit({"id": "qb-1", "t": 1}, {"id": "qb-1"})]).close()
+        replace_rows(path, [Edit({"id": "qb-1", "t": 1}, {"id": "qb-1"})])
         assert Path(path).read_bytes() == b'{"id":"qb-1","n":2,"t":1}\n'
 
     def test_keeps_what_another_program_adds_at_the_last_moment(
@@ -248,23 +234,32 @@ def written_during_a_write(
 
 
 class TestReading:
-    def test_counts_lines_that_are_neither_rows_nor_memories(self, path: str) -> None:
-        write_lines(Path(path), ROW, "<<<<<<< HEAD", '{"_type":"memory"}', "", '{"id":')
-        found = read(path)
-        assert found.rows == [ROW]
-        assert [number for number, _ in found.unusable] == [2, 5]
+    @pytest.fixture
+    def tracker(self, beads: Path) -> Path:
+        return beads / "issues.jsonl"
 
-    def test_shows_an_issue_whose_row_is_torn_as_unreadable(self, path: str) -> None:
+    def test_counts_lines_that_are_neither_rows_nor_memories(
+        self, hive: Hive, tracker: Path
+    ) -> None:
+        write_lines(tracker, ROW, "<<<<<<< HEAD", '{"_type":"memory"}', "", '{"id":')
+        assert hive.tracker().everything() == {"qb-1": ROW}
+        assert hive.issues.unusable_lines == [2, 5]
+
+    def test_shows_an_issue_whose_row_is_torn_as_unreadable(
+        self, hive: Hive, tracker: Path
+    ) -> None:
         torn = '{"title":"\\"id\\":\\"no\\"","id":"qb-\\u0037","comments":[{"id":"qb-9"'
-        write_lines(Path(path), ROW, torn)
-        found = read(path)
-        assert [row["id"] for row in found.rows] == [ROW["id"], "qb-7"]
-        assert found.rows[1]["status"] == "unreadable"
-        assert not found.anonymous
+        write_lines(tracker, ROW, torn)
+        found = hive.tracker().everything()
+        assert [*found] == ["qb-1", "qb-7"]
+        assert found["qb-7"]["status"] == "unreadable"
+        assert not hive.tracker().is_anonymous
+        assert [*hive.tracker().everything(exact=True)] == ["qb-1"]
+        assert export_issues(hive) == 0
 
-    def test_takes_a_readable_row_before_a_torn_one(self, path: str) -> None:
-        write_lines(Path(path), f'{{"id":"{ROW["id"]}","stat', ROW)
-        assert read(path).rows == [ROW]
+    def test_takes_a_readable_row_before_a_torn_one(self, hive: Hive, tracker: Path) -> None:
+        write_lines(tracker, '{"id":"qb-1","stat', ROW)
+        assert hive.tracker().everything() == {"qb-1": ROW}
 
     @pytest.mark.parametrize(
         ("line", "anonymous"),
@@ -276,49 +271,83 @@ class TestReading:
         ],
     )
     def test_says_whether_a_line_may_be_the_row_of_any_issue(
-        self, path: str, line: str, anonymous: bool
+        self, hive: Hive, tracker: Path, line: str, anonymous: bool
     ) -> None:
-        write_lines(Path(path), ROW, line)
-        assert read(path).anonymous is anonymous
+        write_lines(tracker, ROW, line)
+        assert hive.tracker().is_anonymous is anonymous
 
-    def test_finds_nothing_in_a_missing_file(self, path: str) -> None:
-        assert (read(path).rows, read(path).unusable) == ([], [])
-        assert read_rows_exactly(path) == []
+    def test_finds_nothing_in_a_missing_file(self, hive: Hive) -> None:
+        assert (hive.tracker().everything(), hive.issues.unusable_lines) == ({}, [])
 
-    def test_keeps_every_digit_where_a_row_is_to_be_written_again(self, path: str) -> None:
+    def test_keeps_every_digit_where_a_row_is_to_be_written_again(
+        self, hive: Hive, tracker: Path
+    ) -> None:
         long = 123456789012345678901234567890
-        write_lines(Path(path), json.dumps({**ROW, "serial": long}))
-        assert read_rows_exactly(path)[0]["serial"] == long
+        write_lines(tracker, json.dumps({**ROW, "serial": long}))
+        assert hive.issues.rows()["qb-1"]["serial"] == long
+
+    def test_parses_no_line_again_that_it_had_before(
+        self, hive: Hive, tracker: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_lines(tracker, *({"id": f"qb-{n}", "title": "x"} for n in range(5)))
+        assert len(hive.tracker().everything()) == 5
+        parsed: list[bytes] = []
+        real = tracker_memory.decode_records
+
+        def counting(lines: Any, *more: Any) -> Any:
+            parsed.extend(lines)
+            return real(lines, *more)
+
+        monkeypatch.setattr(tracker_memory, "decode_records", counting)
+        write_lines(tracker, ROW)
+        assert len(hive.tracker().everything()) == 5
+        assert [json.loads(each) for each in parsed] == [ROW]
+
+    def test_reads_no_byte_while_the_file_is_the_same(
+        self, hive: Hive, tracker: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_lines(tracker, ROW)
+        os.utime(tracker, ns=(10**18 + 1, 10**18 + 1))
+        while hive.tracker().has_settled is False:
+            time.sleep(0.01)  # Right after a change, it may change again without another time.
+        monkeypatch.setattr(tracker_memory, "read_after", None)
+        assert hive.tracker().everything() == {"qb-1": ROW}
+
+    @pytest.mark.parametrize("same_time", [False, True])
+    def test_sees_a_change_of_the_same_size(
+        self, hive: Hive, tracker: Path, same_time: bool
+    ) -> None:
+        for title in ("one", "two", "six"):
+            tracker.write_text(json.dumps({**ROW, "title": title}) + "\n")
+            if same_time:
+                os.utime(tracker, ns=(10**18, 10**18))
+            assert hive.tracker().everything()["qb-1"]["title"] == title
 
 
 class TestATransaction:
     def test_adds_a_row_when_it_ends(self, hive: Hive, beads: Path) -> None:
         with hive.transaction() as tx:
             tx.put_issue(ROW)
-            assert not (beads / "issues.jsonl").exists()
-        assert (beads / "issues.jsonl").read_bytes() == (
-            b'{"id":"qb-1","title":"One","status":"open"}\n'
-        )
+            assert hive.issues.ids() == []
         assert hive.issues.get("qb-1").title == "One"
+        assert not (beads / "issues.jsonl").exists()
+        assert exported(beads / "issues.jsonl") == [ROW]
 
-    def test_that_fails_adds_none(self, hive: Hive, beads: Path) -> None:
+    def test_that_fails_adds_none(self, hive: Hive) -> None:
         with pytest.raises(ZeroDivisionError), hive.transaction() as tx:
             tx.put_issue(ROW)
             raise ZeroDivisionError
-        assert not (beads / "issues.jsonl").exists()
+        assert hive.issues.ids() == []
 
-    def test_takes_its_rows_back_where_a_ledger_cannot_be_written(
-        self, hive: Hive, beads: Path
-    ) -> None:
+    def test_adds_none_where_a_ledger_cannot_be_written(self, hive: Hive, beads: Path) -> None:
         write_lines(beads / "issues.jsonl", ROW)
-        before = (beads / "issues.jsonl").read_bytes()
         (beads / "queen_verifications.jsonl").mkdir()
         with pytest.raises((Unreadable, Unwritable)), hive.transaction() as tx:
             tx.put_issue({**ROW, "title": "Two"})
             tx.create("verifications", {"subject_id": "qb-1"})
-        assert (beads / "issues.jsonl").read_bytes() == before
+        assert hive.issues.get("qb-1").title == "One"
 
-    def test_refuses_a_row_that_no_reader_takes(self, hive: Hive, beads: Path) -> None:
+    def test_refuses_a_row_that_no_reader_takes(self, hive: Hive) -> None:
         with pytest.raises(InvalidInput, match="a line holds at most"), hive.transaction() as tx:
             tx.put_issue({**ROW, "description": "x" * 2**20})
-        assert not (beads / "issues.jsonl").exists()
+        assert hive.issues.ids() == []

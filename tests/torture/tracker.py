@@ -21,7 +21,7 @@ from pathlib import Path
 
 from queenbee import Hive
 from queenbee.errors import QueenError
-from queenbee.git.removed_rows import removed_rows
+from queenbee.services.care.exporting import export_issues
 from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 from tests.torture.places import ENVIRONMENT, ROOT, git, make_repository, must, require
 
@@ -39,14 +39,12 @@ OPERATIONS = (
     ("merge", "-q", "--no-edit", "side"),
     ("merge", "--abort"),
 )
-"""What people and agents type. None of it removes a row by a commit."""
+"""What people and agents type."""
 
 
 def opened(tree: str, droid: str) -> Hive:
     """Opens the hive as the command does."""
-    hive = Hive.open(tree, droid=droid, env={"QUEEN_DURABILITY": "buffered"})
-    hive.asks_git = removed_rows
-    return hive
+    return Hive.open(tree, droid=droid, env={"QUEEN_DURABILITY": "buffered"})
 
 
 def write(tree: str, droid: str, log: str) -> None:
@@ -76,8 +74,7 @@ def write(tree: str, droid: str, log: str) -> None:
 
 def rewrite(path: str, stopped: threading.Event, git_works: threading.Lock) -> int:
     """Does what a program does that keeps its own rows in the file: reads it, changes its row, and
-    puts the new version in place by a rename. Not around what git does: a commit of what it read
-    before would remove rows, and that counts.
+    puts the new version in place by a rename.
     """
     count = 0
     while not stopped.wait(0.005):
@@ -167,6 +164,9 @@ def torture(folder: str, seconds: float, *, seed: int) -> dict[str, object]:
                 operations[operation[0]] += git(main, *operation).returncode == 0
             if chance.random() < 0.3:
                 writers.kill_one(chance)
+            if chance.random() < 0.3:
+                with git_works, suppress(QueenError):
+                    operations["export"] += export_issues(opened(main, "queen")) > 0
             time.sleep(chance.random() * 0.2)
     finally:
         writers.stop()
@@ -181,7 +181,7 @@ def _checked(main: str, path: str, logs: str) -> dict[str, object]:
     before = {key: each.title for key, each in opened(main, "queen").issues.all().items()}
     lost = [key for key, titles in expected.items() if before.get(key) not in titles]
     require(not lost, f"readers lost {lost}: {[(before.get(k), expected[k]) for k in lost]}")
-    opened(main, "queen").messages.send("somebody", "The next write", new=True)
+    export_issues(opened(main, "queen"))
     rows = [json.loads(line) for line in Path(path).read_bytes().splitlines() if line]
     counts = Counter(row["id"] for row in rows)
     require(max(counts.values()) == 1, f"several rows of {counts.most_common(1)}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from bead_files import ATTEMPT, JUDGEMENT, PLAN, ids_by_sprint
-from hives import QuickQueen, commit_file, records
+from hives import QuickQueen, commit_file, exported
 
 from queenbee.core.beads import changed_ms, read_rows
 
@@ -85,7 +85,7 @@ def test_beads_reads_one_row_of_each_bead_and_the_newest(
         """Runs a command, and returns what the program reads after it."""
         done = quick(*words, as_="ui-engineer")
         assert done.code == 0, done
-        rows = records(path)
+        rows = exported(path)
         found = read(rows)
         assert len(found) == len(rows)
         assert found == {key: dict(one.fields) for key, one in read_rows(rows).items()}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from bead_files import ATTEMPT, JUDGEMENT, PLAN, put_bead, ralph_bead, sprint_row
-from hives import Clock, QuickQueen, git, records, snapshot, write_lines
+from hives import Clock, QuickQueen, exported, git, records, snapshot, write_lines
 
 import queenbee
 from queenbee import Hive
@@ -180,7 +180,7 @@ class TestARowOfTheTracker:
         assert json.loads(tracker.read_text())["status"] == "open"
         (repo / "made").touch()
         assert finish(hive, "qb-1").completed
-        closed = json.loads(tracker.read_text())
+        (closed,) = exported(tracker)
         assert {**closed, "status": "open"}.items() >= row.items() and closed["status"] == "closed"
         assert [run["verdict"] for run in runs(beads)] == ["failed", "failed", "passed"]
 
@@ -278,7 +278,7 @@ class TestWithoutItsChecks:
         hive.assignments.claim("qb-1")
         done = finish(hive, "qb-1", reason="done")
         assert (done.completed, done.verification, done.assignment.reason) == (True, None, "done")
-        row = records(tracker)[-1]
+        row = exported(tracker)[-1]
         assert (row["status"], row["close_reason"]) == ("closed", "done")
         assert not (beads / "queen_verifications.jsonl").exists()
 
@@ -297,9 +297,9 @@ class TestASprintBead:
     def test_with_nothing_recorded_has_no_checks_and_is_closed(
         self, quickly: QuickQueen, tracker: Path
     ) -> None:
-        (old,) = records(tracker)
+        (old,) = exported(tracker)
         assert quickly("complete", "bd-1").code == 0
-        (new,) = records(tracker)
+        (new,) = exported(tracker)
         assert (new["status"], "closed_at" in new) == ("closed", True)
         assert {**new, "status": old["status"]} == {
             **old, "closed_at": new["closed_at"], "updated_at": new["updated_at"],
@@ -324,7 +324,7 @@ class TestASprintBead:
         done = quickly("complete", "bd-1", "--json")
         assert (done.code, done.json["reason"]) == (0, "verified: 1 check passed")
         assert [one["verdict"] for one in runs(beads)] == ["failed", "failed", "passed", "passed"]
-        assert records(tracker)[-1]["status"] == "closed"
+        assert exported(tracker)[-1]["status"] == "closed"
 
     def test_can_be_completed_without_its_judgements_for_a_reason(
         self, quickly: QuickQueen, beads: Path
@@ -343,7 +343,7 @@ class TestASprintBead:
         assert quickly("complete", "bd-1").code == 1
         (repo / "made").touch()
         assert quickly("complete", "bd-1").code == 0
-        assert records(tracker)[-1]["status"] == "closed"
+        assert exported(tracker)[-1]["status"] == "closed"
         assert (beads / "completed" / "bd-1.json").exists()
 
     def test_is_closed_with_its_assignment_or_not_at_all(

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 from bead_files import PLAN
-from hives import git, records, write_lines
+from hives import exported, git, write_lines
 
 from queenbee import Hive
 from queenbee.documents.plans.plan_import import InvalidPlan
@@ -43,14 +43,14 @@ def test_what_another_import_did_is_not_done_again(
     hive: Hive, reviewer: Hive, plan: str, beads: Path
 ) -> None:
     import_beside(imports, hive, plan, lambda: imports.import_plan_file(reviewer, plan))
-    assert len(records(beads / "issues.jsonl")) == 3
+    assert len(exported(beads / "issues.jsonl")) == 3
 
 
 def test_what_another_program_wrote_meanwhile_is_kept(hive: Hive, plan: str, beads: Path) -> None:
     tracker = beads / "issues.jsonl"
     foreign = {"id": "qb-1", "title": "foreign"}
     import_beside(imports, hive, plan, lambda: write_lines(tracker, foreign))
-    rows = records(tracker)
+    rows = exported(tracker)
     assert rows[0] == foreign
     assert {row["id"].partition("-")[0] for row in rows[1:]} == {"qb"}
 
@@ -101,10 +101,10 @@ def test_a_claimed_bead_keeps_its_sprint_until_the_change_is_accepted(
     imports.annotate_plan_file(hive, plan)
     hive.assignments.claim(bead)
     renumber(plan)
-    before = (beads / "issues.jsonl").read_bytes()
+    before = exported(beads / "issues.jsonl")
     with pytest.raises(InvalidPlan, match=rf"{bead} \(claimed\) was made from sprint 1\.1"):
         imports.import_plan_file(hive, plan)
-    assert (beads / "issues.jsonl").read_bytes() == before
+    assert exported(beads / "issues.jsonl") == before
     found = imports.import_plan_file(hive, plan, imports.PlanImport(accept=True))
     assert (found.ids["1.2"], found.ids["1.1"] != bead) == (bead, True)
 
@@ -146,6 +146,6 @@ def test_beads_start_from_the_repositorys_default_branch(hive: Hive, repo: Path)
     git(repo, "branch", "-m", "trunk")
     (repo / "plan.md").write_text(PLAN)
     imports.import_plan_file(hive, str(repo / "plan.md"))
-    (row, *_) = records(repo / ".beads" / "issues.jsonl")
+    (row, *_) = exported(repo / ".beads" / "issues.jsonl")
     assert row["metadata"]["source_branch"] == "trunk"
     assert row["metadata"]["branch"] == "sprint/1-1-setup"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
@@ -214,9 +215,32 @@ def list_(hive: Hive, status: str | None, form: str) -> Exported:
     return Exported(hive.issues.find(status=status), form)
 
 
+def _show_written(value: dict[str, object]) -> None:
+    path, written = printable(str(value["path"])), value["written"]
+    if value["owner"]:
+        say(f"{value['owner']} writes {path} itself")
+    else:
+        say(f"{written} row{'' if written == 1 else 's'} written to {path}")
+
+
+@command("export", show=_show_written, example="queen issue export")
+def export(hive: Hive) -> dict[str, object]:
+    """Write the issues to issues.jsonl, for Beads' other programs
+
+    Landing does this, too. In between, the file stays as git has it, and changes of issues are in
+    the ledger.
+    """
+    from queenbee.services.care.exporting import export_issues  # noqa: PLC0415 - start-up
+
+    owner = _tracker(hive).owner
+    written = export_issues(hive)
+    path = os.path.relpath(hive.layout.issues_path, hive.layout.root)
+    return {"path": path, "written": written, "owner": owner.name if owner else None}
+
+
 issue = group(
     "issue",
-    [new, edit, close, reopen, delete, dep, import_, list_],
+    [new, edit, close, reopen, delete, dep, import_, export, list_],
     help="Write the tracker's issues, import and export them",
     example="queen issue new 'Add a search field' --depends-on qb-40\nqueen issue reopen qb-42",
     more="ready:issues assignments:assignments assign:assignments wait:work",

@@ -82,8 +82,9 @@ def _show_ready(issues: Sequence[Issue]) -> None:
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many; by default, all")
 def ready(hive: Hive, limit: int | None) -> list[Issue]:
     """List the issues that you could start now, most urgent first"""
-    found = hive.issues.ready(actor=hive.actor_or_none)
-    return first(found, limit or len(found), lambda: len(found))
+    actor = hive.actor_or_none
+    found = hive.issues.ready(actor=actor, limit=limit)
+    return first(found, limit or len(found), lambda: hive.issues.startable_count(actor))
 
 
 def _show_overview(view: Overview) -> None:

@@ -269,7 +269,7 @@ class _IssueWork(Work):
         """Returns the subject of a commit that landing makes, or None for git's own."""
         if self.issue_id is None:
             return None
-        issue = self.hive.issues.tracked().get(self.issue_id)
+        issue = self.hive.issues.row(self.issue_id)
         title = " ".join(issue.title.splitlines()).strip() if issue is not None else ""
         title = title if self.hive.allow_secrets else redacted(title)
         more = f" (and {some(self.also, SHOWN)})" if self.also else ""

@@ -17,6 +17,7 @@ from queenbee.git.contents.record_blobs import in_the_way, records_of
 from queenbee.git.landed import is_tracked, uncommitted
 from queenbee.git.landing.commands import differing, git
 from queenbee.git.landing.healing import put_in_index
+from queenbee.services.care.exporting import export_issues
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
@@ -45,22 +46,31 @@ def with_records(
         return commit, ()
 
 
+def _to_carry(store: Store, main: str, left: Collection[str]) -> list[str]:
+    """Returns the records of what is not committed, once the tracker's file has its rows; none
+    while something is in the way.
+    """
+    has_unfiled = store.tracker().has_unfiled
+    if not (has_unfiled or any(map(is_record, left))) or in_the_way(main):
+        return []
+    is_told = os.path.relpath(store.layout.issues_path, main) in left
+    if has_unfiled and export_issues(store) and not is_told:
+        left = uncommitted(_HIVE, main, which="all")
+    return [each for each in left if is_record(each)]
+
+
 def _with_records(
     store: Store, place: Place, joining: Joining, commit: str, changed: Collection[str]
 ) -> tuple[str, Sequence[str]]:
     target, tip, tree, main = joining.target, place.tip(), place.tree, place.main_tree
     since = differing(tree, target, tip) if tip != target else []
-    left = uncommitted(_HIVE, main, which="all")
-    paths = [each for each in left if is_record(each)]
-    if not (paths or since):
-        return commit, ()
     if os.path.realpath(store.layout.beads_dir) != os.path.join(main, _HIVE):
         return commit, ()
+    left = uncommitted(_HIVE, main, which="all")
     if not all(map(is_record, since)) or not is_tracked(_HIVE, tree, left, tip):
         return commit, ()
     # What is in the way there is said once the work has landed.
-    is_held = bool(paths) and in_the_way(main)
-    paths = [each for each in paths if each not in changed and not is_held]
+    paths = [each for each in _to_carry(store, main, left) if each not in changed]
     is_behind = since and (joining.top(commit).parents[:1] != [target] or {*changed} & {*since})
     if is_behind or not (paths or since):
         return commit, ()
@@ -70,8 +80,6 @@ def _with_records(
         git("read-tree", no_dash(commit), cwd=main, repository=asked)
         if since:
             put_in_index(main, target, tip, since, asked)
-        with store.transaction():  # What git took away from the files is back in them.
-            pass
         with store.transaction():  # No line is half written.
             records = records_of(store.layout, main, commit, paths)
         paths = [*records.blobs]

@@ -29,7 +29,9 @@ _RULES = b"""\
 /queen_*.jsonl
 /archive/queen_*.jsonl
 """
-_OURS = re.compile(r"queen_[^/]+\.jsonl|archive/queen_[^/]+\.jsonl")
+_TRACKER = b"/issues.jsonl\n"
+"""The ledger of issues has its rows: the file is made of that, where no other program owns it."""
+_OURS = re.compile(r"(?:archive/)?queen_[^/]+\.jsonl")
 
 
 @dataclass
@@ -56,9 +58,7 @@ def set_up(hive: Services) -> Moved:
     moved = Moved(sync(hive))
     _heal(hive)
     # 2. Ignored before they leave the index, so that no `git add` in between brings them back.
-    _replace(
-        hive, moved, ".gitignore", lambda text: text if _RULES in text else _line(text) + _RULES
-    )
+    _replace(hive, moved, ".gitignore", lambda text: _with_rules(text, is_owned=_is_owned(hive)))
     _set(hive, moved, "branch")
     moved.untracked = _tracked(hive)
     if moved.untracked:
@@ -74,10 +74,10 @@ def undo(hive: Services) -> Moved:
     moved = Moved(None)
     _heal(hive)
     _set(hive, moved, None)
-    _replace(hive, moved, ".gitignore", lambda text: text.replace(_RULES, b""))
+    _replace(hive, moved, ".gitignore", _without_rules)
     if moved.files:
         beads = hive.layout.beads_dir
-        names = [name for name in _files(beads) if _OURS.fullmatch(name)]
+        names = [name for name in _files(beads) if _is_moved(hive, name)]
         moved.tracked = _stage_new(hive, [os.path.join(beads, name) for name in sorted(names)])
         for path in moved.files:
             if not os.path.lexists(path):
@@ -104,7 +104,28 @@ def _tracked(hive: Services) -> list[str]:
     beads = os.path.basename(hive.layout.beads_dir)
     said = _git(hive, "ls-files", "-z", "--", beads).decode(errors="surrogateescape")
     names = [name for name in said.split("\0") if name]
-    return [name for name in names if _OURS.fullmatch(name.removeprefix(f"{beads}/"))]
+    return [name for name in names if _is_moved(hive, name.removeprefix(f"{beads}/"))]
+
+
+def _is_owned(hive: Services) -> bool:
+    return hive.tracker().is_owned()
+
+
+def _is_moved(hive: Services, name: str) -> bool:
+    """Returns whether a file of `.beads/` is moved: a ledger, its archive, or the tracker."""
+    return bool(_OURS.fullmatch(name)) or (name == "issues.jsonl" and not _is_owned(hive))
+
+
+def _without_rules(text: bytes) -> bytes:
+    return text.replace(_RULES + _TRACKER, b"").replace(_RULES, b"")
+
+
+def _with_rules(text: bytes, *, is_owned: bool) -> bytes:
+    """Returns a `.gitignore` with our rules; those of an earlier version lack the tracker."""
+    rules = _RULES if is_owned else _RULES + _TRACKER
+    if rules in text:
+        return text
+    return text.replace(_RULES, rules) if _RULES in text else _line(text) + rules
 
 
 def _in_tree(hive: Services, path: str) -> str:

@@ -12,19 +12,22 @@ people to review: lines go there, and none comes from there.
 from __future__ import annotations
 
 import math
+import os
 import random
 import time
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from queenbee.errors import Busy
+from queenbee.core.row_edits import KIND as ISSUES
+from queenbee.errors import Busy, QueenError
+from queenbee.git import run
 from queenbee.git.remote.branch import MOST_NUMBER, Branch, Tree, is_kind
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.sync_state import Known, Notes
 from queenbee.services import unasked
 from queenbee.services.archiving import rotate_what_is_due
-from queenbee.services.keeping import KIND as ISSUES
+from queenbee.services.care.exporting import export_issues
 from queenbee.store.codec import decode_records, decoder, is_usable
 from queenbee.store.files import Appender, split_lines
 from queenbee.store.lock import LongLock
@@ -94,7 +97,20 @@ def sync(
         with _turn(hive, notes, is_served, there.left_s()) as is_needed:
             if not is_needed:
                 return Synced(there.remote, there.name)
-            return _Exchange(hive, there, notes).run(asked, fetch=fetch)
+            done = _Exchange(hive, there, notes).run(asked, fetch=fetch)
+    _export(hive)
+    return done
+
+
+def _export(hive: Services) -> None:
+    """Gives the tracker's file what came, where git ignores it: elsewhere, landing commits it."""
+    layout = hive.layout
+    if layout.settings.sync_ledgers != "branch" or not hive.tracker().has_unfiled:
+        return
+    with suppress(QueenError):  # The ledger has all of it: the next exchange tries again.
+        asked = ("check-ignore", "--", os.path.relpath(layout.issues_path, layout.root))
+        if run.line(*asked, cwd=layout.root, repository={}) is not None:
+            export_issues(hive)
 
 
 def take_in(
@@ -325,8 +341,8 @@ class _Exchange:
         if ISSUES in lines:
             # What other programs wrote to the tracker's file is compared with what is known here.
             # Compared with the new lines, it would look like a change of them.
-            with self._hive.transaction():
-                pass
+            with self._hive.transaction() as tx:
+                tx.keep_issues("changed")
         with self._hive.transaction() as tx:
             for kind, new in lines.items():
                 ledger = Appender(self._hive.layout.ledger_path(kind))
@@ -345,13 +361,14 @@ class _Exchange:
         if hive.engine.shared:
             return
         gained = [kind for kind in hive.kinds() if hive.state(kind).is_unrecorded]
-        lacks_issues = not hive.keeping.has_all(hive.keeping.moment(), hive.keeping.noted())
+        tracker = hive.tracker()
+        lacks_issues = not tracker.is_owned() and bool(tracker.theirs() or tracker.unkept())
         if gained or lacks_issues:
             with hive.transaction() as tx:
                 for kind in gained:
                     tx.touch(kind)
                 if lacks_issues:
-                    tx.keep_all_issues()
+                    tx.keep_issues("all")
 
     def _outgoing(self) -> tuple[dict[str, list[bytes]], dict[str, int]]:
         """Returns the lines that the branch lacks, by kind, and the numbers of the last ones."""

@@ -18,14 +18,14 @@ from queenbee.core.kinds import kind_of
 from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
-from queenbee.core.row_edits import tombstone
+from queenbee.core.row_edits import KIND, tombstone
 from queenbee.core.text import quotation, shell_word, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern, QueenError
 from queenbee.services.archiving import MOST_BYTES
 from queenbee.services.care import memory_findings
+from queenbee.services.care.exporting import export_issues
 from queenbee.services.diagnosis import Diagnosis
-from queenbee.services.keeping import KIND
 from queenbee.services.waiting.landing_turn import odd_files
 from queenbee.store import creating, issues_file
 from queenbee.store.codec import (
@@ -141,10 +141,12 @@ def repair(hive: Services) -> list[Diagnosis]:
             tx.touch(kind)
         if is_marked and issues_file.owner_in(hive.layout.beads_dir) is None:
             _without_markers(hive.layout.issues_path)
-        _stage_without_doubles(hive, tx)
+        _stage_without_spares(hive, tx)
         if any(each.code == "clock" for each in before):
             hive.reservations.stage_repair(tx, by=hive.actor_or_none or "queen")
             hive.assignments.stage_repair(tx)
+    if {each.code for each in before} & {"doubled_row", "doubled_ref"}:
+        export_issues(hive, again=_doubled(hive))
     hive.documents.repair()
     return _with_fixed(hive, before)
 
@@ -178,6 +180,14 @@ def _with_fixed(hive: Services, before: list[Diagnosis]) -> list[Diagnosis]:
 def _tracked_files(hive: Services, kind: str) -> list[str]:
     archive = Archive(hive.layout.ledger_path(kind))
     return [hive.layout.ledger_path(kind), *map(archive.path, archive.listing())]
+
+
+def _content(path: str) -> bytes:
+    original = Original(path)
+    try:
+        return original.data
+    finally:
+        original.close()
 
 
 def _without_markers(path: str) -> None:
@@ -386,12 +396,10 @@ def _reservation(lease: Reservation) -> Iterator[str]:
 
 def _issues(hive: Services) -> Iterator[Diagnosis]:
     path = hive.layout.issues_path
-    if not os.path.exists(path):
-        return
     tracked = hive.issues.tracked()
     is_owned = issues_file.owner_in(hive.layout.beads_dir) is not None
     issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
-    for number, line in issues_file.read(path).unusable if hive.issues.unusable else ():
+    for number, line in issues_file.unusable(_content(path)) if hive.issues.unusable_lines else ():
         if line.startswith(CONFLICT_MARKERS):
             text, by_hand = "not an issue: a conflict marker", "resolve the conflict"
             keeps = "queen doctor --fix keeps the rows of both sides, the newest of each issue"
@@ -481,10 +489,8 @@ def _doubled(hive: Services) -> dict[str, Mapping[str, object]]:
     return {key: row for key, row in newest(rows).items() if counts[key] > 1}
 
 
-def _stage_without_doubles(hive: Services, tx: Transaction) -> None:
+def _stage_without_spares(hive: Services, tx: Transaction) -> None:
     if not issues_file.owner_in(hive.layout.beads_dir):
-        for row in _doubled(hive).values():
-            tx.put_issue(row, row)
         by = hive.actor_or_none or "queen"
         for spare, kept in list(_spare(hive)):
             row = hive.issues.exact_row(spare.id) or {}

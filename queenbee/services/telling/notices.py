@@ -61,10 +61,11 @@ def _long_lines(hive: Services) -> Iterator[str]:
 
 def _unusable(hive: Services) -> Iterator[str]:
     issues = hive.__dict__.get("issues")  # Only if the command asked for them.
-    if issues is not None and issues.unusable:
-        lines = ", ".join(map(str, issues.unusable_lines[:_LINES]))
-        more = ", …" if issues.unusable > _LINES else ""
-        text = f"{issues.unusable} of the lines in {hive.layout.issues_path} cannot be read "
+    numbers = issues.unusable_lines if issues is not None else []
+    if numbers:
+        lines = ", ".join(map(str, numbers[:_LINES]))
+        more = ", …" if len(numbers) > _LINES else ""
+        text = f"{len(numbers)} of the lines in {hive.layout.issues_path} cannot be read "
         text += f"({lines}{more}); what waits for an issue in them stays blocked"
         yield f"{text}; see: queen doctor"
     for state in hive.opened():

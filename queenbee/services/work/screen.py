@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import PERSON, is_name
+from queenbee.core.readiness import is_work
 from queenbee.services.messages import CHECK_FILES
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from queenbee.core.beads import Issue
+    from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Message
     from queenbee.services.hive import Services
     from queenbee.services.waiting.landing_turn import Lander
@@ -42,11 +44,9 @@ class Status:
         known = self.actor is not None and is_name(self.actor)
         self.unread = hive.messages.count(unread=True) if known else 0
         self._hive = hive
-        self.open, self.counts = hive.issues.open_and_counts()
-        """Where each issue stands that is not done, by id; and how many are in each state."""
-        self.ready_count = sum(
-            each.state == "ready" and not each.has_open_children for each in self.open.values()
-        )
+        self.counts = hive.issues.counts()
+        """How many issues are in each state."""
+        self.ready_count = hive.issues.ready_count()
         """How many issues the actor could take."""
         self.first_ready = list(islice(self._in_order(), READY_SHOWN))
         """The first of what the actor could take, in the order in which `queen next` takes it."""
@@ -64,6 +64,11 @@ class Status:
         issues = hive.issues.some(each.issue_id for each in [*own, *self.done])
         self.titles = {key: each.title for key, each in issues.items()}
         """The titles of the actor's issues, and of those in `done`."""
+
+    @cached_property
+    def open(self) -> dict[str, Standing]:
+        """Where each issue stands that is not done, by id."""
+        return self._hive.issues.open()
 
     @cached_property
     def unseen_commands(self) -> Sequence[Proposal]:
@@ -84,18 +89,23 @@ class Status:
     def read_all(self) -> Status:
         """Reads what is otherwise read when first asked for, and returns itself."""
         assert self.ready is not None
+        assert self.open is not None
         assert self.check_changes is not None
         assert self.unseen_commands is not None
         return self
 
     def _in_order(self) -> Iterator[Issue]:
-        ordered = to_take(self._hive, self.open, self.actor or "")
-        return (each for each in ordered if self.open[each.id].state == "ready")
+        return to_take(self._hive, self.actor or "", free_only=True)
 
     def _last_done(self) -> list[Assignment]:
         completed = self._hive.assignments.find(status="completed")
-        newest = sorted(completed, key=lambda each: each.updated_at, reverse=True)
-        return list(islice((each for each in newest if each.issue_id not in self.open), _RECENT))
+        newest = iter(sorted(completed, key=lambda each: each.updated_at, reverse=True))
+        found: list[Assignment] = []
+        while len(found) < _RECENT and (some := list(islice(newest, _RECENT))):
+            issues = self._hive.issues.some(each.issue_id for each in some)
+            open_ = {key for key, one in issues.items() if not one.done and is_work(one)}
+            found += [each for each in some if each.issue_id not in open_]
+        return found[:_RECENT]
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import named_in
 from queenbee.core.conflicts.appended import everybody_appends_to
-from queenbee.core.readiness import in_order_to_take
 from queenbee.services.work.members import live_leases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from queenbee.core.beads import Issue
-    from queenbee.core.readiness import Occupied, Standing
+    from queenbee.core.readiness import Occupied
     from queenbee.services.hive import Services
 
 
@@ -40,16 +39,13 @@ def files_of(issue: Issue, hive: Services) -> set[str]:
     }
 
 
-def to_take(hive: Services, open_: Mapping[str, Standing], actor: str) -> Iterator[Issue]:
+def to_take(hive: Services, actor: str, *, free_only: bool = False) -> Iterator[Issue]:
     """Yields the open issues that an actor could take, in the order in which `queen next` takes
     them: those whose files others have reserved, are in, or have changed come later; those that
     the actor has just made possible, or whose files were those of its last issues, come first.
+    With `free_only`, without those that it has.
     """
-    others = [
-        each
-        for each in open_.values()
-        if each.holder not in (None, actor) and each.state == "active"
-    ]
+    others = hive.issues.at_work(without=actor)
     busy = {path for each in others for path in files_of(each.issue, hive)}
     if others and hive.changed_by is not None:
         busy |= hive.changed_by(hive.layout, {str(each.holder) for each in others})
@@ -71,7 +67,7 @@ def to_take(hive: Services, open_: Mapping[str, Standing], actor: str) -> Iterat
             {each.id for each in issues if known.has(each, named[each.id])},
         )
 
-    return in_order_to_take(open_, actor=actor, occupied=occupied)
+    return hive.issues.in_order(None if free_only else actor, occupied)
 
 
 class _Known:

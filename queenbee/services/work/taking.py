@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.queue import Want
 from queenbee.core.records import Assignment, Reservation
+from queenbee.core.row_edits import KIND as ISSUES
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
-from queenbee.services.keeping import KIND as ISSUES
 from queenbee.services.waiting.attempts import Watch, until
 from queenbee.services.work.members import Member, live_leases, silence, team
 from queenbee.services.work.relief import relieve
@@ -359,6 +359,6 @@ def _mine(hive: Services) -> Assignment | None:
 def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[Issue]:
     """Returns the first issues that the actor could start."""
     team = roster.looked_after(hive.layout, hive.actor)
-    ordered = to_take(hive, hive.issues.open(), hive.actor)
+    ordered = to_take(hive, hive.actor)
     allowed = (each for each in ordered if team is None or team.may_take(each))
     return list(islice((each for each in allowed if each.id not in without), most))

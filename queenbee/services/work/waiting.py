@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.leases import Asker, stand_against
+from queenbee.core.row_edits import KIND as ISSUES
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, InvalidInput
-from queenbee.services.keeping import KIND as ISSUES
 from queenbee.services.waiting.attempts import Watch, until
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.fold import following
 from queenbee.core.kinds import kind_of
+from queenbee.core.row_edits import KIND
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
 from queenbee.store import codec
@@ -13,15 +14,17 @@ from queenbee.store import codec
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping, Sequence
-    from typing import Protocol
+    from typing import Literal, Protocol
 
     from queenbee.core.fold import Fields
     from queenbee.core.row_edits import Edit
-    from queenbee.services.keeping import Keeping
-    from queenbee.services.settling import Settled
     from queenbee.store.engines.engine import Engine, Write
     from queenbee.store.layout import Layout
     from queenbee.store.memory.recorded import Recorded
+
+    Keeps = Literal["edits", "changed", "all"]
+    """What a write takes into the ledger of issues: the edits alone, or also what other programs
+    changed in its rows, or also the rows that only the file has."""
 
     class Written(Protocol):
         """What a transaction needs from the store that it writes to."""
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
         layout: Layout
         long_lines: list[str]
         engine: Engine
-        keeping: Keeping
 
         @property
         def actor_or_none(self) -> str | None: ...
@@ -39,14 +41,9 @@ if TYPE_CHECKING:
         def state(self, kind: str) -> Recorded: ...
         def mint(self, kind: str) -> str: ...
         def look(self, fields: Mapping[str, object]) -> None: ...
-        def lacks_answer(self) -> bool: ...
-        def settled_issues(self, edits: Sequence[Edit], *, everything: bool) -> Settled | None: ...
+        def issue_lines(self, edits: Sequence[Edit], keeps: Keeps) -> list[bytes]: ...
         def committed(self, kinds: Sequence[str]) -> None: ...
         def wrote(self) -> None: ...
-
-
-_MOST_BEGINS = 4
-"""Others may commit while git is asked. The last time, the write asks afterwards."""
 
 
 class Transaction:
@@ -58,8 +55,7 @@ class Transaction:
         self.lines: dict[str, list[bytes]] = {}
         """By kind, what it writes at the end of the block; nothing if it is not entered."""
         self._rows: list[Edit] = []
-        self._keeps_all = False
-        self._is_overtaken = False
+        self._keeps: Keeps = "edits"
         self._long: list[str] = []
         self._write: Write | None = None
         self.now_ms = 0
@@ -84,8 +80,8 @@ class Transaction:
         return line
 
     def put_issue(self, row: Mapping[str, object], was: Mapping[str, object] | None = None) -> None:
-        """Replaces a row of the tracker's file, or adds it, at the end of the block; no other row
-        is touched. `was` is the row that the change was made on.
+        """Adds a change of an issue's row, or a new row, to be written at the end of the block.
+        `was` is the row that the change was made on.
 
         Whoever makes the row from somebody's text looks at that before: `Store.look`.
         """
@@ -96,9 +92,11 @@ class Transaction:
         codec.encode(row if was is None or codec.fits(was) else edit.changes)
         self._rows.append(edit)
 
-    def keep_all_issues(self) -> None:
-        """Takes the rows of other programs into the ledger of issues, too."""
-        self._keeps_all = True
+    def keep_issues(self, which: Keeps) -> None:
+        """Takes into the ledger what other programs changed in the tracker's file since; with
+        `all`, also the rows that only the file has.
+        """
+        self._keeps = which
 
     def mint(self, kind: str) -> str:
         """Returns an id for a record to create in this write."""
@@ -134,38 +132,19 @@ class Transaction:
                 hint="try again; nothing was written (do not nest transactions)",
             )
         try:
-            self._write = self._begun()
+            self._write = self._store.engine.writing(self._store.actor_or_none or "somebody")
+            self._write.begin()
         except BaseException:
             self._mutex.release()
             raise
         self.now_ms = self._store.now_ms()
         return self
 
-    def _begun(self) -> Write:
-        """Begins the write, once git has said what has to be known of rows that are not there."""
-        for left in reversed(range(_MOST_BEGINS)):
-            write = self._store.engine.writing(self._store.actor_or_none or "somebody")
-            write.begin()
-            try:
-                must_ask = self._store.lacks_answer()
-            except BaseException:
-                write.end()
-                raise
-            if not (must_ask and left):
-                break
-            write.end()
-            self._store.keeping.ask_now()
-        return write
-
     def _record(self, write: Write) -> None:
-        settled = self._store.settled_issues(self._rows, everything=self._keeps_all)
-        if settled is None:
-            write.record(self.lines, None)
-            return
-        self.lines.setdefault("issues", []).extend(settled.lines)
-        write.record(self.lines, settled.replace if settled.edits else None)
-        settled.note()
-        self._is_overtaken = settled.is_overtaken
+        rows = self._store.issue_lines(self._rows, self._keeps)
+        if rows:
+            self.lines.setdefault(KIND, []).extend(rows)
+        write.record(self.lines)
 
     def __exit__(self, kind: object, *error: object) -> None:
         assert self._write is not None
@@ -183,8 +162,3 @@ class Transaction:
             self._store.committed(list(self.lines))
             if any(self.lines.values()):
                 self._store.wrote()
-        if kind is None and (self._is_overtaken or self._store.keeping.ask_now()):
-            # What git took away is put back at once: a commit of the file as it is now would be
-            # taken for one that removes the rows.
-            with Transaction(self._store, self._mutex):
-                pass

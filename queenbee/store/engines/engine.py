@@ -10,14 +10,11 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from queenbee.store.engines.fault import Fault
-from queenbee.store.issues_write import Replaced
 from queenbee.store.memory.files_memory import FilesMemory
 from queenbee.store.memory.memory import Memory
 
 Lines = Mapping[str, Sequence[bytes]]
 """The lines of a turn, by kind of record."""
-Rows = Callable[[], Replaced] | None
-"""What makes a turn's edits of the tracker's rows, if there are any."""
 
 
 class Write(Protocol):
@@ -26,8 +23,8 @@ class Write(Protocol):
     def begin(self) -> None:
         """Waits for the turn. Raises `Busy` and `Unwritable`; the turn has then not begun."""
 
-    def record(self, lines: Lines, rows: Rows) -> None:
-        """Records lines and edits the tracker's rows: all or none, once."""
+    def record(self, lines: Lines) -> None:
+        """Records lines: all or none, once."""
 
     def end(self) -> None:
         """Ends the turn: others may write. Call it exactly once after `begin`."""

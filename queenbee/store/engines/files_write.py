@@ -10,8 +10,7 @@ from queenbee.store import creating
 from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
-    from queenbee.store.engines.engine import Lines, Rows
-    from queenbee.store.issues_write import Replaced
+    from queenbee.store.engines.engine import Lines
     from queenbee.store.layout import Layout
     from queenbee.store.memory.files_memory import FilesMemory
 
@@ -28,7 +27,6 @@ class FilesWrite:
             timeout_s=layout.settings.lock_timeout_s,
             prepare=self._make_folders,
         )
-        self._rows: Replaced | None = None
         self._has_lines = False
 
     def begin(self) -> None:
@@ -44,23 +42,13 @@ class FilesWrite:
             add_hint(error, self._layout)
             raise
 
-    def record(self, lines: Lines, rows: Rows) -> None:
+    def record(self, lines: Lines) -> None:
         try:
             self._lock.confirm()
-            # The issues first: after a crash in between, an assignment is still active and can be
-            # ended again. The other way round, an open issue would have no assignment.
-            if rows:
-                creating.make_beads_dir(self._layout)
-                self._rows = rows()
             if lines:
                 self._memory.write(lines)
                 self._has_lines = True
         except BaseException as error:
-            # The lock is still ours: the rows can be put back.
-            if self._rows is not None:
-                self._rows.take_back()
-                self._rows.close()
-                self._rows = None
             add_hint(error, self._layout)
             raise
 
@@ -72,16 +60,9 @@ class FilesWrite:
         self._lock.__exit__(None, None, None)
 
     def settle(self) -> None:
-        try:
-            if self._layout.settings.durability == "synced":
-                if self._rows is not None:
-                    self._rows.sync()
-                if self._has_lines:
-                    self._memory.sync()
-            self._memory.database.shorten_log()
-        finally:
-            if self._rows is not None:
-                self._rows.close()
+        if self._layout.settings.durability == "synced" and self._has_lines:
+            self._memory.sync()
+        self._memory.database.shorten_log()
 
 
 def add_hint(error: BaseException, layout: Layout) -> None:

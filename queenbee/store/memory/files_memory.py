@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.files import Appender, stamp_of
+from queenbee.store.files import Appender, size_of, stamp_of
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.intake import (
@@ -87,13 +87,23 @@ class FilesMemory(Memory):
         for kind in kinds:
             self.refresh(kind)
 
-    def _make_room(self) -> None:
-        """Lets the memory of a long history be kept, though nothing was written here."""
+    def make_room(self, path: str) -> None:
+        database = self.database
+        if database.may_create or size_of(path) < _KEPT_FROM_BYTES:
+            return
+        if not os.path.lexists(database.path) and self._make_room():
+            self.close()
+
+    def _make_room(self) -> bool:
+        """Lets the memory of a long history be kept, though nothing was written here; returns
+        whether it can be.
+        """
         from queenbee.store.creating import make_state_dir  # noqa: PLC0415 - start-up
 
         with suppress(QueenError):
             make_state_dir(self._layout)
             self.database.may_create = True
+        return self.database.may_create
 
     def unusable(self, kind: str) -> int:
         path = self.tracked(kind).path

@@ -107,7 +107,7 @@ class Folding:
 
     def fold_anew(self, ids: Collection[str]) -> None:
         """Folds records again from the lines that are there."""
-        table = self._known(ids)
+        table = self.known(ids)
         for identifier in ids:
             if identifier not in table:
                 self._remove(identifier)
@@ -149,7 +149,7 @@ class Folding:
     def _folded(self, records: Sequence[Stated], *, once: bool) -> tuple[Table, Added]:
         """Returns the records that these lines belong to, and those lines that are new."""
         greatest = self._greatest
-        table = self._known({key for _, each in records if (key := str(each["id"])) <= greatest})
+        table = self.known({key for _, each in records if (key := str(each["id"])) <= greatest})
         known = {each: len(entry.arrived) for each, entry in table.entries.items()}
         ids = table.add_all(records, once=once)
         new = {
@@ -186,7 +186,7 @@ class Folding:
         query = "SELECT 1 FROM lines WHERE kind = ? AND id = '' AND raw = ?"
         return not self._db.execute(query, (self.kind, raw)).fetchone()
 
-    def _known(self, ids: Collection[str]) -> Table:
+    def known(self, ids: Collection[str]) -> Table:
         """Returns a table with the lines that are known of these ids."""
         table = Table(self._kind.aliases)
         for marks, some in batches(sorted(ids)):

@@ -44,6 +44,9 @@ class Memory:
         """Takes in what is new of a kind."""
         raise NotImplementedError
 
+    def make_room(self, path: str) -> None:
+        """Lets the memory be kept where a file is too long to be read by each command."""
+
     def unusable(self, kind: str) -> int:
         """Returns the number of lines of a kind that hold no record."""
         return 0

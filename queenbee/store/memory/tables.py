@@ -21,7 +21,7 @@ APPLICATION_ID = 0x51426565
 """In the header of the file: "QBee". A file with another one is not ours."""
 LINES_VERSION = 1
 """Of the tables that cannot be made anew. A newer one is refused."""
-FOLD_VERSION = 1
+FOLD_VERSION = 2
 """Of the tables that follow from the lines: made anew in another version's file."""
 MOST = 2**53
 """No number that is counted here gets this large; one that is was written by somebody else."""
@@ -48,6 +48,39 @@ _LINES = {
 }
 """`loose` is the number of the ledger that alone has a line, 0 for a line that is recorded."""
 _MARKS = "TABLE marks (kind TEXT, id TEXT, name TEXT, PRIMARY KEY (kind, id, name)) WITHOUT ROWID"
+_TRACKERS = {
+    "trackers": "TABLE trackers (number INTEGER PRIMARY KEY, path TEXT NOT NULL, "
+    "state TEXT NOT NULL, version INTEGER NOT NULL, gone INTEGER NOT NULL, "
+    "unusable TEXT NOT NULL, anonymous INTEGER NOT NULL)",
+    "tracker_paths": "UNIQUE INDEX tracker_paths ON trackers (path)",
+    "issue_rows": "TABLE issue_rows (number INTEGER NOT NULL, id TEXT NOT NULL, filed BLOB, "
+    "base BLOB, laid BLOB, sum INTEGER NOT NULL, kept INTEGER NOT NULL, "
+    "theirs INTEGER NOT NULL, torn INTEGER NOT NULL, change INTEGER NOT NULL)",
+    "rows_of": "UNIQUE INDEX rows_of ON issue_rows (number, id)",
+    "news_of_rows": "INDEX news_of_rows ON issue_rows (number) WHERE theirs = 1",
+    "unfiled_rows": "INDEX unfiled_rows ON issue_rows (number) WHERE laid IS NOT NULL",
+    "unkept_rows": "INDEX unkept_rows ON issue_rows (number) WHERE kept = 0",
+    "changed_rows": "INDEX changed_rows ON issue_rows (number, change)",
+    "boards": "TABLE boards (number INTEGER PRIMARY KEY, noted TEXT NOT NULL)",
+    "standings": "TABLE standings (number INTEGER NOT NULL, id TEXT NOT NULL, "
+    "state TEXT NOT NULL, holder TEXT, children INTEGER NOT NULL, priority INTEGER NOT NULL, "
+    "urgency INTEGER NOT NULL, chain REAL NOT NULL, behind REAL NOT NULL, "
+    "created_ms INTEGER NOT NULL, minutes REAL, special INTEGER NOT NULL)",
+    "standings_of": "UNIQUE INDEX standings_of ON standings (number, id)",
+    "states": "INDEX states ON standings (number, state, holder)",
+    "startable": "INDEX startable ON standings (number, priority, created_ms, id, holder) "
+    "WHERE state = 'ready'",
+    "takeable": "INDEX takeable ON standings (number, urgency, chain DESC, behind DESC, "
+    "created_ms, id) WHERE state = 'ready' AND children = 0",
+    "special_standings": "INDEX special_standings ON standings (number) WHERE special = 1",
+    "held_standings": "INDEX held_standings ON standings (number) WHERE holder IS NOT NULL",
+    "estimates": "INDEX estimates ON standings (number, minutes) WHERE minutes IS NOT NULL",
+    "needs": "TABLE needs (number INTEGER NOT NULL, id TEXT NOT NULL, target TEXT NOT NULL, "
+    "kind TEXT NOT NULL, PRIMARY KEY (number, id, target, kind)) WITHOUT ROWID",
+    "needed_by": "INDEX needed_by ON needs (number, target)",
+}
+"""Of each tracker's file, what of it was taken in, and its rows, as `tracker_memory` lays them;
+where they stand, as `services.board` works it out, and what depends on what."""
 _RECORDS = "records "
 """The beginning of the name of a table of records, before the name of its kind."""
 
@@ -96,7 +129,13 @@ def are_lines_as_made(schema: Schema) -> bool:
 
 
 def _defined(name: str, definition: str, table: str) -> tuple[str, tuple[object, ...]]:
-    return name, (definition.partition(" ")[0].lower(), table, f"CREATE {definition}")
+    kind = "table" if definition.startswith("TABLE") else "index"
+    return name, (kind, table, f"CREATE {definition}")
+
+
+def _table_in(name: str, definition: str) -> str:
+    """Returns the table that a definition makes, or makes an index of."""
+    return name if definition.startswith("TABLE") else definition.partition(" ON ")[2].split()[0]
 
 
 # Making.
@@ -115,7 +154,8 @@ def make_fold(db: sqlite.Connection) -> None:
     for name, (kind, *_) in schema_of(db).items():
         if kind == "table" and name not in _LINES:
             db.execute(f"DROP TABLE {_quoted(str(name))}")
-    db.execute(f"CREATE {_MARKS}")
+    for definition in (_MARKS, *_TRACKERS.values()):
+        db.execute(f"CREATE {definition}")
     db.execute("DELETE FROM meta WHERE key LIKE 'in effect %'")
     for kind in KINDS:
         make_records(db, kind)
@@ -183,9 +223,10 @@ def _quoted(name: str) -> str:
 
 
 _OF_LINES: Schema = dict(
-    _defined(name, definition, "lines" if definition.startswith("INDEX") else name)
-    for name, definition in _LINES.items()
+    _defined(name, definition, _table_in(name, definition)) for name, definition in _LINES.items()
 )
 _OF_KINDS: Schema = dict([*_OF_LINES.items(), _defined("marks", _MARKS, "marks")])
+for _name, _definition in _TRACKERS.items():
+    _OF_KINDS.update([_defined(_name, _definition, _table_in(_name, _definition))])
 for _name in KINDS:
     _OF_KINDS.update(_of_kind(_name))

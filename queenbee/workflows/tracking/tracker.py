@@ -82,8 +82,7 @@ class Tracker:
             return self._new_by_owner(title, asked)
         actor = self._hive.author
         with self._hive.transaction() as tx:
-            rows = self._hive.issues.rows()
-            identifier = self._fresh_id(rows, title, asked)
+            identifier = self._fresh_id(title, asked)
             row = new_row(identifier, actor, tx.now, issue_type=asked.issue_type)
             row.update(title=title, description=asked.description, priority=asked.priority)
             row.update(labels=list(asked.labels))
@@ -153,7 +152,7 @@ class Tracker:
         issue = self._hive.issues.get(issue_id)
         if not anyway:
             self._refuse_held(issue_id, "queen issue close")
-        row = self._hive.issues.tracked().get(issue_id)
+        row = self._hive.issues.row(issue_id)
         if row is not None and row.done:
             return issue
         if self.owner:
@@ -217,7 +216,7 @@ class Tracker:
         issue = self._hive.issues.get(issue_id)
         if not issue.done:
             return issue
-        row = self._hive.issues.tracked().get(issue_id)
+        row = self._hive.issues.row(issue_id)
         if self.owner:
             if row is not None and row.done:
                 self._call("reopen", values=[issue_id])
@@ -306,11 +305,10 @@ class Tracker:
                     seen.add(target)
                     todo.append(target)
 
-    def _fresh_id(self, rows: Mapping[str, Row], title: str, asked: NewIssue) -> str:
-        known = self._hive.issues.all()
-        taken = {*rows, *known}
+    def _fresh_id(self, title: str, asked: NewIssue) -> str:
+        taken = self._hive.issues.taken_ids()
         if asked.issue_id is None:
-            usual = usual_prefix(rows)
+            usual = usual_prefix(self._hive.tracker().ids())
             # Random, unlike an import's: two clones may each have an issue of one title.
             seed = f"{title}\0{os.urandom(8).hex()}"
             # Twice as many: other clones make issues, too.

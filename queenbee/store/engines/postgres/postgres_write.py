@@ -21,17 +21,14 @@ from queenbee.store.engines.postgres.connection import Row
 from queenbee.store.engines.postgres.ddl import chained
 from queenbee.store.engines.postgres.postgres_memory import ISSUES, numbers
 from queenbee.store.layout import note_engine, noted_hive
-from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from queenbee.store.engines.engine import Lines
-    from queenbee.store.engines.engine import Rows as IssueRows
     from queenbee.store.engines.postgres.connection import Answer, Rows
     from queenbee.store.engines.postgres.postgres_memory import Ends, PostgresMemory
     from queenbee.store.engines.postgres.session import Session
-    from queenbee.store.issues_write import Replaced
     from queenbee.store.layout import Layout
 
 _RETRY_S = 0.2
@@ -54,8 +51,6 @@ class PostgresWrite:
         self._process = os.getpid()
         self._is_open = False
         self._births = set[tuple[object, ...]]()
-        self._local: KernelLock | None = None
-        self._replaced: Replaced | None = None
 
     def begin(self) -> None:
         memory = self._memory
@@ -107,7 +102,7 @@ class PostgresWrite:
                 session.close()
                 raise
 
-    def record(self, lines: Lines, rows: IssueRows) -> None:
+    def record(self, lines: Lines) -> None:
         if self._process != os.getpid():
             raise Busy(
                 "this process was forked during a write, which is its parent's",
@@ -115,21 +110,13 @@ class PostgresWrite:
             )
         added = {kind: self._numbered(kind, each) for kind, each in lines.items() if each}
         try:
-            if (added or rows) and not self._births <= self._memory.births():
+            if added and not self._births <= self._memory.births():
                 raise faults.overtaken()  # What was read in this turn may be another database's.
-            # The issues first: after a crash in between, an assignment is still active and can be
-            # ended again. The other way round, an open issue would have no assignment.
-            if rows:
-                self._replace_issues(rows)
             if added:
                 self._commit(added)
         except OutcomeUnknown:
-            raise  # The lines may be there: then the issues must be.
+            raise
         except BaseException as error:
-            if self._replaced is not None:
-                self._replaced.take_back()
-                self._replaced.close()
-                self._replaced = None
             add_hint(error, self._layout)
             raise
 
@@ -145,19 +132,9 @@ class PostgresWrite:
                         session.connection.roll_back()
                 except psycopg.Error:
                     session.close()
-        if self._local is not None:
-            self._local.__exit__(None, None, None)
-            self._local = None
 
     def settle(self) -> None:
         self._memory.database.shorten_log()
-        if self._replaced is None:
-            return
-        try:
-            if self._layout.settings.durability == "synced":
-                self._replaced.sync()
-        finally:
-            self._replaced.close()
 
     def _numbered(self, kind: str, lines: Sequence[bytes]) -> list[Row]:
         """Returns the lines with the sequence numbers and digests that they get, after the line
@@ -170,14 +147,6 @@ class PostgresWrite:
             sequence, digest, _ = rows[-1]
             rows.append(Row(sequence + 1, chained(digest, line), line))
         return rows
-
-    def _replace_issues(self, rows: Callable[[], Replaced]) -> None:
-        layout = self._layout
-        creating.make_beads_dir(layout)
-        local = KernelLock(layout.lock_path, holder=self._holder, timeout_s=self._timeout_s)
-        local.__enter__()
-        self._local = local
-        self._replaced = rows()
 
     def _commit(self, added: Rows) -> None:
         session = self._session
