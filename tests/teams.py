@@ -26,7 +26,8 @@ PASSES = '{"status": "pass", "message": "fine"}'
 _SITE = """import os, pwd
 os.getloadavg = lambda: (0, 0, 0)
 of_user = pwd.getpwuid
-pwd.getpwuid = lambda uid: pwd.struct_passwd((*of_user(uid)[:5], {home!r}, ""))
+pwd.getpwall = lambda: [pwd.struct_passwd((*of_user({uid})[:5], {home!r}, ""))]
+pwd.getpwuid = lambda uid: pwd.getpwall()[0] if uid == {uid} else of_user(uid)
 """
 """However busy this machine is, all agents of a test begin; and their teams are noted in a home of
 their own, which no variable moves.
@@ -48,7 +49,9 @@ class Team:
         self.queen = Queen(repo)
         self.home = tmp_path / "home"
         self.home.mkdir()
-        (self.bin / "sitecustomize.py").write_text(_SITE.format(home=str(self.home)))
+        (self.bin / "sitecustomize.py").write_text(
+            _SITE.format(home=str(self.home), uid=os.getuid())
+        )
         self.queen.env = {
             "PYTHONPATH": os.pathsep.join([str(self.bin), os.environ.get("PYTHONPATH", "")]),
             "PATH": f"{self.bin}{os.pathsep}{os.environ['PATH']}",

@@ -20,6 +20,7 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ from queenbee.store.droids import presence
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from queenbee.core.records import Assignment
@@ -66,6 +67,8 @@ OPEN = {
 """What git has under way in a worktree whose git directory has these files, and what quits it: the
 files of the worktree stay as they are.
 """
+_AUTOSTASHES = ("rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH")
+"""Files that name the commit with what git put aside before it began, and would put back."""
 
 
 class Unfinished:
@@ -264,19 +267,32 @@ def _mtime_ms(path: str) -> int:
 
 def keep_worktree(place: Worktree, *, with_files: bool) -> str | None:
     """Returns the branch that keeps what is lost with a worktree: commits of a `HEAD` that is on no
-    branch, and the files that are not committed; None if there is nothing. Changes nothing there,
-    but that git looks at all files again. Raises `ExternalFailure` and `OSError`.
+    branch, the files that are not committed, other content that was staged, and what git put aside
+    for a rebase or merge that is open; None if there is nothing. Changes nothing there, but that
+    git looks at all files again. Raises `ExternalFailure` and `OSError`.
     """
-    name = branch_part(os.path.basename(place.path))
+    name, left = branch_part(os.path.basename(place.path)), list(_put_aside(place))
+    droid = place.droid or "queen"
     if with_files:
         show_hidden(place.path)
     if with_files and _all_changed(place):
-        about = f"{name}: what was not committed"
-        return _commit(place, place.droid or "queen", name, about)
-    if place.head is None or not commits_alone(place):
+        left.insert(0, commit_of_all(place, droid, f"{name}: what was not committed"))
+    elif place.head is not None and commits_alone(place):
+        left.insert(0, place.head)
+    if not left:
         return None
-    run = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
-    return _branch(run, name, place.head)
+    config = {"user.name": droid, "user.email": f"{droid}@localhost"}
+    run = partial(git, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
+    return _branch(run, name, _together(run, name, left))
+
+
+def _put_aside(place: Worktree) -> Iterator[str]:
+    """Yields the commits with what git put aside for a rebase or a merge."""
+    for name in _AUTOSTASHES:
+        with suppress(OSError, UnicodeError):
+            path = os.path.join(place.git_dir, name)
+            with open(path, encoding="ascii") as file:
+                yield no_dash(file.read().strip())
 
 
 def commits_alone(place: Worktree) -> int:
@@ -326,10 +342,21 @@ def commit_of_all(place: Worktree, droid: str, about: str) -> str:
             )
             return said.decode().strip()
 
+        trees = []
+        with suppress(ExternalFailure):  # In the midst of a conflict, there is none.
+            trees.append(run("write-tree"))
         run("add", "--all")
-        tree = run("write-tree")
-        parents = (f"-p{place.head}",) if place.head is not None else ()
-        return run("commit-tree", no_dash(tree), *parents, f"-m{about}")
+        trees.append(run("write-tree"))
+        found, before = place.head, None
+        if place.head is not None:
+            before = run(*_TREE, f"{no_dash(place.head)}^{{tree}}")
+        for number, tree in enumerate(trees):
+            # The second one in any case: who asks wants a commit.
+            if number == len(trees) - 1 or tree not in (before, trees[-1]):
+                parents = (f"-p{found}",) if found is not None else ()
+                found = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
+        assert found is not None
+        return found
 
 
 class _PuttingBack:
@@ -367,14 +394,13 @@ class _PuttingBack:
         kept, made = self._kept(nested_in(status), ways) if changed else (self._head, 0)
         # Other branches keep what they have; this one is about to move.
         lacking = ("--not", to, f"--exclude={self._branch}", "--branches")
-        left = self._independent([each for each in (kept, tip) if each], lacking)
+        aside = list(_put_aside(place))
+        left = self._independent([each for each in (kept, tip, *aside) if each], lacking)
         if left:
             found.commits = self._count(*left, *lacking) - made
-            found.branch = _branch(self._git, self._name, self._together(left))
+            found.branch = _branch(self._git, self._name, _together(self._git, self._name, left))
         try:
-            for name in OPEN:  # One may end another.
-                if name in open_operations(place.git_dir):
-                    self._as_the_user(*OPEN[name])
+            self._quit_all()
             if kept is not None and kept != self._head:
                 # Unless somebody moves it meanwhile.
                 moved = ("HEAD", kept, self._head or _NONE)
@@ -385,6 +411,17 @@ class _PuttingBack:
             where = f"; what was there is kept on {found.branch}" if found.branch else ""
             raise ExternalFailure(f"{error.message}{where}", program="git") from error
         return found
+
+    def _quit_all(self) -> None:
+        """Quits what git has open. What it put aside is kept, and does not go into the stash, which
+        all worktrees share.
+        """
+        for name in _AUTOSTASHES:
+            with suppress(OSError):
+                os.unlink(os.path.join(self._place.git_dir, name))
+        for name in OPEN:  # One may end another.
+            if name in open_operations(self._place.git_dir):
+                self._as_the_user(*OPEN[name])
 
     def _ways(self, to: str) -> list[str]:
         """Returns what git does not track and is in the way of a commit's files. Raises `Conflict`
@@ -430,14 +467,6 @@ class _PuttingBack:
             if all(other == each or self._count(each, "--not", other) for other in alone)
         ]
 
-    def _together(self, commits: list[str]) -> str:
-        if len(commits) == 1:
-            return commits[0]
-        parents = [word for each in commits for word in ("-p", each)]
-        about = f"{self._name}: what the worktree and its branch had"
-        said = self._git("commit-tree", f"{commits[0]}^{{tree}}", *parents, "-m", about)
-        return said.decode().strip()
-
     def _as_the_user(self, *arguments: str) -> None:
         """Runs git with the user's filters, but without hooks. Raises `ExternalFailure`."""
         how = ("-c", f"core.hooksPath={os.devnull}")
@@ -451,6 +480,16 @@ class _PuttingBack:
 
     def _count(self, *revisions: str) -> int:
         return int(self._git("rev-list", "--count", *revisions, "--"))
+
+
+def _together(run: Callable[..., bytes], name: str, commits: list[str]) -> str:
+    """Returns a commit that leads to all of these."""
+    if len(commits) == 1:
+        return commits[0]
+    parents = [word for each in commits for word in ("-p", each)]
+    about = f"{name}: what the worktree and its branch had"
+    said = run("commit-tree", f"{commits[0]}^{{tree}}", *parents, "-m", about)
+    return said.decode().strip()
 
 
 def _branch(run: Callable[..., object], name: str, commit: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,73 @@ def test_what_git_has_open_is_quit_and_kept(hive: Hive, tree: Path, operation: s
     put_back(hive, tree)
     assert_back(tree, "ui")
     assert (kept(tree, "typed.txt"), (tree / "a.txt").read_text()) == ("typed\n", "ui\n")
+
+
+def put_aside(tree: Path, operation: str) -> None:
+    """Leaves a rebase or merge open, before which git put a change aside."""
+    commit_file(tree, "a.txt", "mine\n")
+    (tree / "b.txt").write_text("b\n")
+    git(tree, "add", "b.txt")
+    git(tree, "commit", "-q", "-m", "b")
+    git(tree, "branch", "theirs", "HEAD~2")
+    other = git(
+        tree, "commit-tree", "-p", "theirs", "-m", "x", tree_with(tree, "a.txt", "theirs\n")
+    )
+    git(tree, "branch", "-f", "theirs", other.strip())
+    (tree / "b.txt").write_text("put aside\n")
+    ran = subprocess.run(
+        ["git", operation, "--autostash", "theirs"], cwd=tree, capture_output=True, text=True
+    )
+    assert ran.returncode != 0 and "put aside" not in git(tree, "diff", "HEAD")
+
+
+def tree_with(tree: Path, name: str, text: str) -> str:
+    blob = subprocess.run(
+        ["git", "hash-object", "-w", "--stdin"],
+        cwd=tree,
+        input=text,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    entry = f"100644 blob {blob}\t{name}\n"
+    return subprocess.run(
+        ["git", "mktree"], cwd=tree, input=entry, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.mark.parametrize("operation", ["rebase", "merge"])
+def test_what_git_put_aside_is_kept_and_gets_into_nobodys_stash(
+    hive: Hive, tree: Path, operation: str
+) -> None:
+    put_aside(tree, operation)
+    put_back(hive, tree)
+    assert "put aside" in git(tree, "log", "-p", "-m", "unfinished/work", "--not", "ui")
+    assert git(tree, "stash", "list") == ""
+    assert_back(tree, "ui")
+
+
+@pytest.mark.parametrize("operation", ["rebase", "merge"])
+def test_so_it_is_with_a_worktree_that_is_removed(
+    quick: QuickQueen, hive: Hive, tree: Path, operation: str
+) -> None:
+    put_aside(tree, operation)
+    ran = quick("worktree", "remove", "ui", "--force")
+    assert ran.code == 0 and "unfinished/" in ran.out, ran
+    kept = git(quick.cwd, "log", "-p", "-m", "--glob=refs/heads/unfinished/*")
+    assert "put aside" in kept
+
+
+def test_what_is_staged_and_in_no_file_is_kept_with_a_worktree_that_is_removed(
+    quick: QuickQueen, hive: Hive, tree: Path
+) -> None:
+    (tree / "a.txt").write_text("staged\n")
+    (tree / "gone.txt").write_text("staged and removed\n")
+    git(tree, "add", "--all")
+    (tree / "a.txt").write_text("typed\n")
+    (tree / "gone.txt").unlink()
+    assert quick("worktree", "remove", "ui", "--force").code == 0
+    kept = git(quick.cwd, "log", "-p", "--glob=refs/heads/unfinished/*")
+    assert "+staged\n" in kept and "+typed\n" in kept and "staged and removed" in kept
 
 
 def test_what_is_typed_in_between_is_refused_and_not_overwritten(

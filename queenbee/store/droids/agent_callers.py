@@ -15,11 +15,10 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from queenbee.core.command_lines import command_line
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import QueenError, UnknownCaller
 from queenbee.store import safe_open
-from queenbee.store.droids import liveness, roster
+from queenbee.store.droids import roster
 from queenbee.store.droids.liveness import (
     OUTERMOST,
     ids_above,
@@ -57,6 +56,11 @@ class Agent:
         own = self.is_known and bool(self.path)
         return own and os.path.realpath(self.path) == os.path.realpath(tree)
 
+    def has_inside(self, path: str | None) -> bool:
+        """Returns whether this is in the worktree that it was given, as what its tests make."""
+        own = os.path.join(os.path.realpath(self.path), "")
+        return bool(self.path) and path is not None and os.path.realpath(path).startswith(own)
+
     def refuse_unknown(self, deed: str) -> None:
         """Raises `UnknownCaller` for somebody who is not known; `deed` says what is not done."""
         if not self.is_known:
@@ -83,37 +87,13 @@ def calling_agent(layout: Layout) -> Agent | None:
     for pid in above:
         if (space, pid) in processes:
             entry, is_here = processes[space, pid]
-            if is_here or not _was_made_by(pid, layout):
-                return Agent(entry, is_here=is_here)
-            return None
+            agent = Agent(entry, is_here=is_here)
+            return None if not is_here and agent.has_inside(layout.common_dir) else agent
     if is_all and (space == OUTERMOST or all(each == space for each, _ in processes)):
         return None
     agents = [Agent(entry, is_here=True) for entry, is_here in found if is_here]
     here = next((each for each in agents if each.is_at(layout.tree)), None)
     return here or Agent(found[0][0], is_here=False, is_known=False)
-
-
-def _was_made_by(pid: int, layout: Layout) -> bool:
-    """Returns whether the repository is younger than this process: a check that runs `queen` in
-    repositories of its own may do there what a person may.
-    """
-    began = liveness.began_s(pid)
-    if began is None or layout.common_dir is None:
-        return False
-    import subprocess  # noqa: PLC0415 - start-up
-
-    try:
-        # Python tells no such time on Linux. The file system sets it, and nobody changes it.
-        told = subprocess.run(
-            command_line("stat", "--format=%.6W", values=[layout.common_dir]),
-            capture_output=True,
-            text=True,
-            timeout=2,
-            check=False,
-        )
-        return float(told.stdout) > began
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return False
 
 
 def note_team(layout: Layout) -> str:
@@ -188,25 +168,24 @@ def _note_in(place: str, folder: str) -> str:
 
 
 def _places() -> list[str]:
-    """Returns the folders with notes on teams, without links: that of the user who runs us, of the
-    user that this is outside of a user namespace, and of the home that the environment names, for
-    a system that does not know the user.
+    """Returns the folders with notes on teams, without links: that of the user who runs us, and of
+    the home that the environment names, for a system that does not know the user. In a user
+    namespace nobody is who it seems to be: then those of all users.
     """
     homes = []
-    for uid in (os.getuid(), _outer_user()):
-        with suppress(KeyError):
-            homes.append(pwd.getpwuid(uid).pw_dir)
+    with suppress(KeyError):
+        homes.append(pwd.getpwuid(os.getuid()).pw_dir)
+    if not _is_outermost_user():
+        homes += [each.pw_dir for each in pwd.getpwall()]
     homes.append(os.path.expanduser("~"))
     absolute = dict.fromkeys(each for each in homes if os.path.isabs(each))
     return [os.path.realpath(os.path.join(each, *_TEAMS)) for each in absolute]
 
 
-def _outer_user() -> int:
-    """Returns who this user is outside of the user namespace that we are in."""
-    uid = os.getuid()
-    with suppress(OSError, ValueError), open("/proc/self/uid_map", encoding="ascii") as file:
-        for line in file:
-            inside, outside, count = map(int, line.split())
-            if inside <= uid < inside + count:
-                return outside + uid - inside
-    return uid
+def _is_outermost_user() -> bool:
+    """Returns whether users are outside of all user namespaces, or the system has none."""
+    try:
+        with open("/proc/self/uid_map", encoding="ascii") as file:
+            return file.read().split() == ["0", "0", "4294967295"]
+    except (OSError, ValueError):
+        return not os.path.isdir("/proc/self")

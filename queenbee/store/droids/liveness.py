@@ -7,7 +7,6 @@ it began, since ids are used again.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -91,15 +90,6 @@ def is_running(process: str) -> bool | None:
         return False
     found = _of_proc(int(pid)) if begun else None
     return found is None or found[2] == begun
-
-
-def began_s(pid: int) -> float | None:
-    """Returns when a process began, in seconds of the clock; None where nothing tells it."""
-    found = _of_proc(pid) if PROC else None
-    if found is None or not found[2]:
-        return None
-    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(found[2]) / os.sysconf("SC_CLK_TCK")
-    return time.time() - age_s
 
 
 def own_space() -> str:

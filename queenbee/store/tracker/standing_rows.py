@@ -6,11 +6,12 @@ has it, and what documents say of it, is added when somebody asks. ADR 0043.
 
 from __future__ import annotations
 
-from queenbee.core import plain_json
+import json
+from typing import TYPE_CHECKING
+
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.database import batches, whole_number
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
     from typing import TypeVar
@@ -108,9 +109,7 @@ class StandingRows:
                 db.executemany(insert, (each.values(number) for each in rows))
                 insert = "INSERT OR REPLACE INTO needs VALUES (?, ?, ?, ?)"
                 db.executemany(insert, ((number, *each) for each in needs))
-                db.execute(
-                    "INSERT OR REPLACE INTO boards VALUES (?, ?)", (number, plain_json.dumps(now))
-                )
+                db.execute("INSERT OR REPLACE INTO boards VALUES (?, ?)", (number, json.dumps(now)))
             self._database.shorten_log()
             return True
 
@@ -217,7 +216,7 @@ class StandingRows:
 
 
 def _noted(text: object) -> list[object]:
-    noted = plain_json.loads(_text(text))
+    noted = json.loads(_text(text))
     identity, *numbers, wakes_ms, usual = noted
     _text(identity)
     if len(numbers) != 4 or not all(isinstance(each, int) for each in numbers):
