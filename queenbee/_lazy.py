@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+
+TYPE_CHECKING = False  # Not typing's: a further edit loads this module.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 def exports(

@@ -177,6 +177,9 @@ class _Issues(Kind):
         return newest_ms(fields) if done else MAX_REV
 
 
+ISSUES = "issues"
+"""The kind of record that keeps the changes of the tracker's rows."""
+
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
@@ -184,7 +187,7 @@ KINDS: dict[str, Kind] = {
         _Assignments("assignments"),
         _Reservations("reservations"),
         _Verifications("verifications"),
-        _Issues("issues"),
+        _Issues(ISSUES),
     )
 }
 

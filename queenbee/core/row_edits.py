@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
 
 
-KIND = "issues"
-"""The kind of record that keeps the changes."""
 STAMP = "updated_at"
 
 

@@ -34,6 +34,7 @@ from queenbee.git.trees.hidden import show_hidden
 from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
+from queenbee.store import safe_open
 from queenbee.store.droids import presence
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 FOLDER = "unfinished"
 """The branches of what was kept begin so."""
 _LIMIT_S = 20.0
+_MOST_BYTES = 4_096
 _TRIES = 20
 _NONE = "0" * 40
 """In place of a ref's old value: it must not exist."""
@@ -289,10 +291,9 @@ def keep_worktree(place: Worktree, *, with_files: bool) -> str | None:
 def _put_aside(place: Worktree) -> Iterator[str]:
     """Yields the commits with what git put aside for a rebase or a merge."""
     for name in _AUTOSTASHES:
-        with suppress(OSError, UnicodeError):
-            path = os.path.join(place.git_dir, name)
-            with open(path, encoding="ascii") as file:
-                yield no_dash(file.read().strip())
+        with suppress(OSError, QueenError, UnicodeError):
+            said = safe_open.read(os.path.join(place.git_dir, name), _MOST_BYTES)
+            yield no_dash(said.decode("ascii").strip())
 
 
 def commits_alone(place: Worktree) -> int:
@@ -417,8 +418,8 @@ class _PuttingBack:
         all worktrees share.
         """
         for name in _AUTOSTASHES:
-            with suppress(OSError):
-                os.unlink(os.path.join(self._place.git_dir, name))
+            with suppress(OSError, QueenError):
+                safe_open.unlink(os.path.join(self._place.git_dir, name))
         for name in OPEN:  # One may end another.
             if name in open_operations(self._place.git_dir):
                 self._as_the_user(*OPEN[name])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
 from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
-from queenbee.core.row_edits import KIND as ISSUES
 from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_ms, instant_ms

@@ -11,15 +11,13 @@ from _thread import allocate_lock
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
-from queenbee.core.kinds import KINDS
+from queenbee.core.kinds import ISSUES, KINDS
 from queenbee.core.names import PERSON
-from queenbee.core.row_edits import KIND
 from queenbee.store import codec
 from queenbee.store.droids import identity, presence, session_names
 from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
 from queenbee.store.memory.recorded import Recorded
-from queenbee.store.tracker.tracker_memory import TrackerMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from queenbee.services.writing.transaction import Keeps, Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.memory.database import Progress
-    from queenbee.store.memory.recorded import Recorded
+    from queenbee.store.tracker.tracker_memory import TrackerMemory
     from queenbee.store.trust import Proposal
 
 
@@ -85,7 +83,7 @@ class Store:
         self._minting = allocate_lock()
         self._last_id = (-1, "")
         self._noted_ms = -_NOTED_MS
-        self._tracker = TrackerMemory(self.engine.memory, self.layout.issues_path)
+        self._tracker: TrackerMemory | None = None
 
     def _reopen_after_fork(self) -> None:
         """Begins anew in a forked child: what other threads of the parent held or changed at that
@@ -209,7 +207,11 @@ class Store:
 
     def tracker(self) -> TrackerMemory:
         """Returns the tracker's rows, as of now. Raises `Unreadable`."""
-        self.state(KIND)
+        self.state(ISSUES)
+        if self._tracker is None:
+            from queenbee.store.tracker.tracker_memory import TrackerMemory  # noqa: PLC0415 - start-up
+
+            self._tracker = TrackerMemory(self.engine.memory, self.layout.issues_path)
         self._tracker.refresh()
         return self._tracker
 
@@ -272,7 +274,7 @@ class Store:
             return []
         from queenbee.services.writing.issue_changes import lines_of  # noqa: PLC0415 - start-up
 
-        return lines_of(self.tracker(), self.state(KIND), edits, keeps)
+        return lines_of(self.tracker(), self.state(ISSUES), edits, keeps)
 
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""

@@ -141,7 +141,12 @@ def test_a_superseded_grant_gives_one_notice(hive: Hive, beads: Path, clock: Clo
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(("msg", "inbox"), 0), (("check", "x"), 0), (("claim", "no id"), 2), (("show", "qb-7"), 4)],
+    [
+        (("msg", "inbox"), 0),
+        (("reserve", "check", "x"), 0),
+        (("claim", "no id"), 2),
+        (("show", "qb-7"), 4),
+    ],
 )
 def test_a_command_prints_notices_with_answers_and_errors(
     quick: QuickQueen, frozen: Clock, arguments: tuple[str, ...], code: int

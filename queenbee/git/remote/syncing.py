@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from queenbee.core.row_edits import KIND as ISSUES
+from queenbee.core.kinds import ISSUES
 from queenbee.errors import Busy, QueenError
 from queenbee.git import run
 from queenbee.git.remote.branch import MOST_NUMBER, Branch, Tree, is_kind

@@ -14,11 +14,11 @@ from ulid import ULID
 
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
 from queenbee.core.glob import pattern as glob
-from queenbee.core.kinds import kind_of
+from queenbee.core.kinds import ISSUES, kind_of
 from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
-from queenbee.core.row_edits import KIND, tombstone
+from queenbee.core.row_edits import tombstone
 from queenbee.core.text import quotation, shell_word, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern, QueenError
@@ -100,7 +100,7 @@ def _of_kind(hive: Services, kind: str) -> Iterator[Diagnosis]:
             yield from _long_lines(path)
     yield from _size(hive, kind)
     yield from _two_files(hive, kind)
-    if kind != KIND:
+    if kind != ISSUES:
         yield from _records(hive, kind)
     yield from memory_findings.of_kind(hive, kind)
 
@@ -449,7 +449,7 @@ def _made_twice(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnos
     """Returns the issues that two clones made under one id: only the fields of the later show."""
     for issue_id in issues:
         made: dict[tuple[object, object], Fields] = {}
-        for each in hive.state(KIND).history(issue_id):
+        for each in hive.state(ISSUES).history(issue_id):
             if each.get("rev") == 1 and "created_at" in each:
                 made[each["created_at"], each.get("created_by")] = each
         titles = [f"{quotation(str(each.get('title')))} by {by}" for (_, by), each in made.items()]

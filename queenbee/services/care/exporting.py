@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.row_edits import KIND, Edit
+from queenbee.core.kinds import ISSUES
+from queenbee.core.row_edits import Edit
 from queenbee.store.codec import fits
 from queenbee.store.issues_write import replace_rows
 
@@ -29,7 +30,7 @@ def export_issues(store: Store, *, again: Collection[str] = ()) -> int:
     # What others changed goes to the ledger first, and what git took from that is back in it: from
     # now on, the file has nothing that the ledger lacks.
     with store.transaction() as tx:
-        tx.touch(KIND)
+        tx.touch(ISSUES)
         tx.keep_issues("changed")
     with store.transaction():
         tracker = store.tracker()

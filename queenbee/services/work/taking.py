@@ -7,9 +7,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from queenbee.core.kinds import ISSUES
 from queenbee.core.queue import Want
 from queenbee.core.records import Assignment, Reservation
-from queenbee.core.row_edits import KIND as ISSUES
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import Asker, stand_against
-from queenbee.core.row_edits import KIND as ISSUES
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, InvalidInput
 from queenbee.services.waiting.attempts import Watch, until

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.fold import following
-from queenbee.core.kinds import kind_of
-from queenbee.core.row_edits import KIND
+from queenbee.core.kinds import ISSUES, kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
 from queenbee.store import codec
@@ -143,7 +142,7 @@ class Transaction:
     def _record(self, write: Write) -> None:
         rows = self._store.issue_lines(self._rows, self._keeps)
         if rows:
-            self.lines.setdefault(KIND, []).extend(rows)
+            self.lines.setdefault(ISSUES, []).extend(rows)
         write.record(self.lines)
 
     def __exit__(self, kind: object, *error: object) -> None:

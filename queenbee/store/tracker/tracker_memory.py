@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import supersedes
 from queenbee.core.fold import Table
-from queenbee.core.row_edits import KIND, as_row, difference, laid_over
+from queenbee.core.kinds import ISSUES
+from queenbee.core.row_edits import as_row, difference, laid_over
 from queenbee.store.codec import (
     decode,
     decode_exactly,
@@ -95,7 +96,7 @@ class TrackerMemory:
     def _refreshed(self) -> None:
         stamp, is_settled = _stamp(self.path)
         is_owned = self.is_owned()
-        ledger = [self._database.number(f"{each} {KIND}") for each in ("born", "change")]
+        ledger = [self._database.number(f"{each} {ISSUES}") for each in ("born", "change")]
         expected = json.dumps([*stamp, is_owned, *ledger])
         noted = self._noted()
         if noted is None or noted[1] != expected:
@@ -210,11 +211,11 @@ class TrackerMemory:
     def _of_ledger(self, born: object, change: object, *, everything: bool) -> list[str]:
         """Returns the ids of the records that changed since, in that order."""
         ask, rows = self._database.ask, list[tuple[object, ...]]()
-        if everything or born != self._database.number(f"born {KIND}"):
+        if everything or born != self._database.number(f"born {ISSUES}"):
             where = "number = ?" if everything else "number = ? AND kept = 1"
             query = f"SELECT id FROM issue_rows WHERE {where} ORDER BY rowid"  # noqa: S608
             rows, change = ask(query, self.number), -1
-        query = f"SELECT id FROM {table_of(KIND)} WHERE change > ? ORDER BY change"  # noqa: S608
+        query = f"SELECT id FROM {table_of(ISSUES)} WHERE change > ? ORDER BY change"  # noqa: S608
         return [str(each) for (each,) in dict.fromkeys([*rows, *ask(query, change)])]
 
     def _known(self, ids: Collection[str]) -> dict[str, _Row]:
@@ -349,7 +350,7 @@ class _Laying:
         db.executemany(_UPSERT, rows)
 
     def _entries(self, ids: Sequence[str]) -> dict[str, Entry]:
-        table = Folding(self._database, KIND).known(ids)
+        table = Folding(self._database, ISSUES).known(ids)
         return {each: entry for each in ids if (entry := table.entry(each)) is not None}
 
     def _laid(

@@ -266,7 +266,7 @@ class TestTheDoctor:
         api = open_for("api")
         with pytest.raises(Taken):
             api.assignments.claim("qb-0")
-        assert codes(api) == []
+        assert codes(api) == ["set_aside"]  # The one that differed is beside it.
 
 
 _RESET = "ALTER SYSTEM RESET default_transaction_read_only"

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from queenbee.errors import QueenError
+from queenbee.store import safe_open
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
@@ -122,8 +125,8 @@ def remove_compiled(tree: str, tracked: Collection[str]) -> None:
     the code of its module, and makes it again.
     """
     for path in PythonReads(tree, tracked).compiled():
-        with suppress(OSError):
-            os.unlink(os.path.join(tree, path))
+        with suppress(OSError, QueenError):
+            safe_open.unlink(os.path.join(tree, path))
 
 
 def _entries(folder: str) -> Iterator[tuple[str, str]]:
