@@ -375,7 +375,7 @@ class QueenGroup(click.Group):
 
     def _similar(self, ctx: click.Context, typed: str) -> list[str]:
         """Returns the commands that the user may have meant: `msg inbox` for `inbox`."""
-        names = self.list_commands(ctx)
+        names, typed = self.list_commands(ctx), typed.lower()
         inner = []
         for name in names:
             command = self.get_command(ctx, name)

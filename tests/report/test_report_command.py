@@ -26,7 +26,7 @@ def busy(quick, repo, frozen):
         ("ui", "claim qb-1"),
         ("ui", "reserve src/** --issue qb-1"),
         ("ui", "msg send api hello --issue qb-1"),
-        ("ui", "unreserve --all"),
+        ("ui", "reserve release --all"),
         ("api", "reserve src/a.py"),
         ("ui", "complete qb-1 --reason done"),
         ("ui", "gate new -w shop -p phase_1"),

@@ -138,6 +138,11 @@ def wanted(log: str) -> dict[str, set[str]]:
     return found
 
 
+def _has_begun(logs: str) -> bool:
+    """Returns whether something was acknowledged, on however busy a machine."""
+    return any("ack " in each.read_text(encoding="utf-8") for each in Path(logs).iterdir())
+
+
 def torture(folder: str, seconds: float, *, seed: int) -> dict[str, object]:
     """Runs them against each other; returns the figures. Raises `Broken`."""
     chance = random.Random(seed)
@@ -156,7 +161,8 @@ def torture(folder: str, seconds: float, *, seed: int) -> dict[str, object]:
     other.start()
     try:
         until_s = time.monotonic() + seconds
-        while time.monotonic() < until_s:
+        latest_s = until_s + 60
+        while time.monotonic() < (until_s if _has_begun(logs) else latest_s):
             operation = chance.choice(OPERATIONS)
             with git_works:
                 if operation[0] == "commit":
@@ -173,6 +179,7 @@ def torture(folder: str, seconds: float, *, seed: int) -> dict[str, object]:
         stopped.set()
         other.join()
     git(main, "merge", "--abort")
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # A checkout may have removed it.
     return {"kills": writers.kills, "git": dict(operations), **_checked(main, path, logs)}
 
 
