@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hives import Clock, QuickQueen, Ran
 
+from queenbee.cli.main import queen as root
+
 ASSIGNMENT = {"id", "created_at", "updated_at", "issue_id", "droid", "assigned_by", "status", "rev"}
 LEASE = {"id", "created_at", "expires_at", "pattern", "droid", "status", "exclusive", "rev"}
 MESSAGE = {"id", "created_at", "from", "to", "subject", "body", "importance", "read", "rev"}
@@ -91,7 +93,11 @@ def placed(words: list[str], where: str) -> list[str]:
     """Returns the command line with `--json` before the command, behind it, or in its middle."""
     if where == "before":
         return ["--json", *words]
-    return [*words, "--json"] if where == "after" else [words[0], "--json", *words[1:]]
+    if where == "after":
+        return [*words, "--json"]
+    # A pattern follows `reserve`: its other commands are named by two words.
+    name = 2 if words[0] == "reserve" and f"reserve {words[1]}" in root.modules else 1
+    return [*words[:name], "--json", *words[name:]]
 
 
 @pytest.mark.parametrize(("text", "code", "keys"), COMMANDS, ids=[each[0] for each in COMMANDS])
