@@ -19,7 +19,7 @@ from hook_settings import install
 
 from queenbee import Hive
 from queenbee.agents import claude
-from queenbee.agents.agent import Agent, Place
+from queenbee.agents.agent import Agent, Surroundings
 from queenbee.agents.files.file_edits import gathered
 from queenbee.agents.files.file_edits import write as write_edits
 from queenbee.agents.setup import AGENTS
@@ -178,7 +178,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
 
     def set_up(agent: Agent) -> None:
         run = f"queen-hook {clock.now_ms}"
-        place = Place({}, tree=str(repo), hook=run, mcp=["queen", "mcp"], roots=[])
+        place = Surroundings({}, tree=str(repo), hook=run, mcp=["queen", "mcp"], roots=[])
         edits = gathered(agent.parts(place))
         for edit in edits:
             edit.set_up()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class Surroundings:
     """Where an agent is set up: in a working tree, or for a user in all of them."""
 
     env: Mapping[str, str]
@@ -55,17 +55,17 @@ class Agent:
 
     name: str
     title: str
-    parts: Callable[[Place], list[Part]]
+    parts: Callable[[Surroundings], list[Part]]
     """Returns what its files get in a place; the hook comes first."""
     programs: Sequence[str]
     in_tree: Sequence[str]
     in_home: Sequence[str]
-    rules: Callable[[Place], AllowRules] | None = None
+    rules: Callable[[Surroundings], AllowRules] | None = None
     """Returns the rules that let it use `queen` without asking, if one of its files has such."""
     notes: Sequence[str] = ()
     """What is left for the user to do."""
 
-    def found(self, place: Place) -> str | None:
+    def found(self, place: Surroundings) -> str | None:
         """Returns why we think that the agent is used here, or None."""
         for name in self.in_tree if place.tree is not None else ():
             if os.path.exists(os.path.join(place.tree or "", name)):
@@ -78,7 +78,7 @@ class Agent:
         return f"{program} is on the PATH" if program is not None else None
 
 
-def instructions(place: Place, name: str) -> list[Part]:
+def instructions(place: Surroundings, name: str) -> list[Part]:
     """Returns our section of a file of instructions. A user's files get none: they would speak of
     QueenBee in every repository.
     """
@@ -88,7 +88,7 @@ def instructions(place: Place, name: str) -> list[Part]:
     return [Marked(path, "section", section.BEGIN, section.section(), section.END)]
 
 
-def skill(place: Place, in_tree: str, in_home: str | None = None) -> list[Part]:
+def skill(place: Surroundings, in_tree: str, in_home: str | None = None) -> list[Part]:
     """Returns the skill, in the folder of skills."""
     name = "queenbee/SKILL.md"
     path = place.at(f"{in_tree}/{name}", f"{in_home or in_tree}/{name}")

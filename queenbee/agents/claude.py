@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
@@ -45,7 +45,7 @@ def groups(run: str) -> dict[str, Group]:
     }
 
 
-def parts(place: Place) -> list[Part]:
+def parts(place: Surroundings) -> list[Part]:
     """Returns what Claude Code's files get."""
     settings = place.at(SETTINGS, ".claude/settings.json", "CLAUDE_CONFIG_DIR")
     found: list[Part] = [HookEntries(settings, groups(place.hook))]
@@ -58,7 +58,7 @@ def parts(place: Place) -> list[Part]:
     return [*found, *instructions(place, name), *skill(place, ".claude/skills")]
 
 
-def _reads_agents(place: Place) -> bool:
+def _reads_agents(place: Surroundings) -> bool:
     """Returns whether CLAUDE.md takes in AGENTS.md, which then is enough."""
     try:
         text = read_document(os.path.join(place.tree or "", "CLAUDE.md")).decode()
@@ -71,7 +71,7 @@ def _handler(run: str) -> dict[str, object]:
     return {"type": "command", "command": run, "timeout": _TIMEOUT_S}
 
 
-def rules(place: Place) -> AllowRules:
+def rules(place: Surroundings) -> AllowRules:
     """Returns the rules that let Claude Code run `queen` and our tools without asking."""
     settings = place.at(SETTINGS, ".claude/settings.json", "CLAUDE_CONFIG_DIR")
     return AllowRules(settings, ("permissions", "allow"), ["Bash(queen:*)", "mcp__queenbee__*"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.marked import MarkedToml
 from queenbee.agents.files.writable_roots import WritableRoots
@@ -42,7 +42,7 @@ def groups(run: str) -> dict[str, Group]:
     }
 
 
-def parts(place: Place) -> list[Part]:
+def parts(place: Surroundings) -> list[Part]:
     """Returns what Codex's files get."""
     hooks = place.at(".codex/hooks.json", ".codex/hooks.json", _HOME)
     found: list[Part] = [HookEntries(hooks, groups(place.hook))]

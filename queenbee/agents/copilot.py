@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
@@ -27,7 +27,7 @@ def groups(run: str) -> dict[str, Group]:
     return dict.fromkeys(named, handler)
 
 
-def parts(place: Place) -> list[Part]:
+def parts(place: Surroundings) -> list[Part]:
     """Returns what Copilot CLI's files get."""
     hooks = place.at(".github/hooks/queenbee.json", ".copilot/hooks/queenbee.json", _HOME)
     found: list[Part] = [HookEntries(hooks, groups(place.hook), versioned=True)]

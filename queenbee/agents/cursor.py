@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
@@ -35,7 +35,7 @@ def groups(run: str) -> dict[str, Group]:
     }
 
 
-def parts(place: Place) -> list[Part]:
+def parts(place: Surroundings) -> list[Part]:
     """Returns what Cursor's files get."""
     hooks = place.at(".cursor/hooks.json", ".cursor/hooks.json")
     found: list[Part] = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
@@ -26,7 +26,7 @@ def handled(run: str) -> Group:
     return {"hooks": [{**command, "timeout": _TIMEOUT_MS}]}
 
 
-def hooks_and_server(place: Place, settings: str, hooks: dict[str, Group]) -> list[Part]:
+def hooks_and_server(place: Surroundings, settings: str, hooks: dict[str, Group]) -> list[Part]:
     """Returns what the settings get, in both."""
     program, *arguments = place.mcp
     server: dict[str, object] = {"command": program, "args": arguments}
@@ -49,14 +49,14 @@ def groups(run: str) -> dict[str, Group]:
     }
 
 
-def parts(place: Place) -> list[Part]:
+def parts(place: Surroundings) -> list[Part]:
     """Returns what Gemini CLI's files get."""
     settings = place.at(".gemini/settings.json", ".gemini/settings.json")
     found = hooks_and_server(place, settings, groups(place.hook))
     return [*found, *instructions(place, "GEMINI.md"), *skill(place, ".agents/skills")]
 
 
-def rules(place: Place) -> AllowRules:
+def rules(place: Surroundings) -> AllowRules:
     """Returns the rules that let Gemini CLI run `queen` and our tools without asking."""
     settings = place.at(".gemini/settings.json", ".gemini/settings.json")
     allowed = ["run_shell_command(queen)", "mcp_queenbee_*"]

@@ -21,7 +21,7 @@ from queenbee.store.whole_files import read_document
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from queenbee.agents.agent import Agent, Place
+    from queenbee.agents.agent import Agent, Surroundings
     from queenbee.agents.files.allow_rules import AllowRules
 
     Finding = tuple[str, str, str, str]
@@ -53,7 +53,7 @@ class Ignored:
         return f"{self.agent}: {self.what}: {self.why} [{self.cure}]"
 
 
-def ignored(agent: Agent, place: Place) -> Iterator[Ignored]:
+def ignored(agent: Agent, place: Surroundings) -> Iterator[Ignored]:
     """Yields what an agent will ignore in a place."""
     found = list(_of_version(agent, place))
     if agent.name in _TRUST and place.tree is not None:
@@ -66,7 +66,7 @@ def ignored(agent: Agent, place: Place) -> Iterator[Ignored]:
         yield Ignored(agent.title, *each)
 
 
-def _of_version(agent: Agent, place: Place) -> Iterator[Finding]:
+def _of_version(agent: Agent, place: Surroundings) -> Iterator[Finding]:
     version = _version(agent.programs, place) if agent.name in _SINCE else None
     if version is not None and tuple(version) < _SINCE[agent.name][0]:
         least, what = _SINCE[agent.name]
@@ -79,7 +79,7 @@ def _of_version(agent: Agent, place: Place) -> Iterator[Finding]:
         )
 
 
-def _of_claude(place: Place, tree: str) -> Iterator[Finding]:
+def _of_claude(place: Surroundings, tree: str) -> Iterator[Finding]:
     folder = place.env.get("CLAUDE_CONFIG_DIR") or place.home
     projects = _member(_json(os.path.join(folder, ".claude.json")), "projects")
     trusted = [each for each in projects if _member(projects, each).get("hasTrustDialogAccepted")]
@@ -87,7 +87,7 @@ def _of_claude(place: Place, tree: str) -> Iterator[Finding]:
         yield "the repository's allow rules", _FOLDER, _trust("claude"), RULES
 
 
-def _of_codex(place: Place, tree: str) -> Iterator[Finding]:
+def _of_codex(place: Surroundings, tree: str) -> Iterator[Finding]:
     config = _toml(place.in_home(".codex/config.toml", "CODEX_HOME"))
     projects = _member(config, "projects")
     trusted = [each for each in projects if _member(projects, each).get("trust_level") == "trusted"]
@@ -107,7 +107,7 @@ def _of_codex(place: Place, tree: str) -> Iterator[Finding]:
         yield "hooks", "they are new and not reviewed", cure, CONNECTION
 
 
-def _of_gemini(place: Place, tree: str) -> Iterator[Finding]:
+def _of_gemini(place: Surroundings, tree: str) -> Iterator[Finding]:
     settings = _json(place.in_home(".gemini/settings.json"))
     trust = _member(_member(settings, "security"), "folderTrust")
     listed = _json(place.in_home(".gemini/trustedFolders.json"))
@@ -117,7 +117,7 @@ def _of_gemini(place: Place, tree: str) -> Iterator[Finding]:
         yield _ALL, _FOLDER, _trust("gemini"), CONNECTION
 
 
-def _of_copilot(place: Place, tree: str) -> Iterator[Finding]:
+def _of_copilot(place: Surroundings, tree: str) -> Iterator[Finding]:
     config = _json(place.in_home(".copilot/config.json", "COPILOT_HOME"))
     listed = [config.get(key) for key in ("trusted_folders", "trustedFolders")]
     trusted = [each for some in listed if isinstance(some, list) for each in some]
@@ -127,7 +127,7 @@ def _of_copilot(place: Place, tree: str) -> Iterator[Finding]:
     yield _UNASKED, "no file has its rules", COPILOT_RULES, WORK
 
 
-_TRUST: dict[str, Callable[[Place, str], Iterator[Finding]]] = {
+_TRUST: dict[str, Callable[[Surroundings, str], Iterator[Finding]]] = {
     "claude": _of_claude,
     "codex": _of_codex,
     "gemini": _of_gemini,
@@ -146,7 +146,7 @@ def _covers(folders: Sequence[object], tree: str) -> bool:
     return any(real == each or real.startswith(each.rstrip(os.sep) + os.sep) for each in known)
 
 
-def _allowed(rules_in: Callable[[Place], AllowRules], place: Place) -> bool:
+def _allowed(rules_in: Callable[[Surroundings], AllowRules], place: Surroundings) -> bool:
     """Returns whether a file has all of the rules: the one that we write, or one of the user's."""
     rules = rules_in(place)
     local = os.path.join(os.path.dirname(rules.path), "settings.local.json")
@@ -165,7 +165,7 @@ def _events(path: str) -> list[str]:
     ]
 
 
-def _version(programs: Sequence[str], place: Place) -> list[int] | None:
+def _version(programs: Sequence[str], place: Surroundings) -> list[int] | None:
     """Returns the version of a program that npm has installed, or None."""
     path = next(
         filter(None, (shutil.which(each, path=place.env.get("PATH")) for each in programs)), None

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.files.marked import OwnFile
@@ -36,7 +36,7 @@ def plugin(name: str) -> str:
     return text
 
 
-def parts(name: str, place: Place) -> list[Part]:
+def parts(name: str, place: Surroundings) -> list[Part]:
     """Returns what the files of OpenCode or Kilo CLI get."""
     path = _at(place, name, f".{name}/plugins/queenbee.js", "plugins/queenbee.js")
     found: list[Part] = [OwnFile(path, "hook", plugin(name), _MARK)]
@@ -45,7 +45,7 @@ def parts(name: str, place: Place) -> list[Part]:
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
 
 
-def _config(place: Place, name: str) -> str:
+def _config(place: Surroundings, name: str) -> str:
     """Returns the configuration that is there; several are read, so any of them will do."""
     paths = [
         _at(place, name, f"{folder}{name}.{end}", f"{name}.{end}")
@@ -55,14 +55,14 @@ def _config(place: Place, name: str) -> str:
     return next((path for path in paths if os.path.exists(path)), paths[1])
 
 
-def _at(place: Place, name: str, in_tree: str, in_config: str) -> str:
+def _at(place: Surroundings, name: str, in_tree: str, in_config: str) -> str:
     folder = place.env.get("XDG_CONFIG_HOME") or os.path.join(place.home, ".config")
     if place.tree is not None:
         return os.path.join(place.tree, in_tree)
     return os.path.join(folder, name, in_config)
 
 
-def kilo_rules(place: Place) -> AllowRules:
+def kilo_rules(place: Surroundings) -> AllowRules:
     """Returns the rule that lets Kilo CLI run `queen` without asking, as OpenCode does anyway."""
     path = _config(place, "kilo")
     return AllowRules(path, ("permission", "bash"), ["queen *"], value="allow", comments=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.agents.agent import Place
+from queenbee.agents.agent import Surroundings
 from queenbee.agents.files import file_edits
 from queenbee.agents.setup import AGENTS, GUARD, Setup, is_set_up, place_of
 from queenbee.errors import QueenError
@@ -79,8 +79,8 @@ def _has(agent: Agent, tree: str | None, env: Mapping[str, str]) -> bool:
     return False
 
 
-def _place(tree: str | None, env: Mapping[str, str]) -> Place:
-    return Place(env, tree=tree, hook="queen-hook", mcp=["queen", "mcp"], roots=[])
+def _place(tree: str | None, env: Mapping[str, str]) -> Surroundings:
+    return Surroundings(env, tree=tree, hook="queen-hook", mcp=["queen", "mcp"], roots=[])
 
 
 def _has_guard(tree: str) -> bool:

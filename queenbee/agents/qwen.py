@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.gemini import handled, hooks_and_server
 
@@ -32,14 +32,14 @@ def groups(run: str) -> dict[str, Group]:
     }
 
 
-def parts(place: Place) -> list[Part]:
+def parts(place: Surroundings) -> list[Part]:
     """Returns what Qwen Code's files get."""
     settings = place.at(_SETTINGS, _SETTINGS)
     found = hooks_and_server(place, settings, groups(place.hook))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".qwen/skills")]
 
 
-def rules(place: Place) -> AllowRules:
+def rules(place: Surroundings) -> AllowRules:
     """Returns the rules that let Qwen Code run `queen` and our tools without asking."""
     settings = place.at(_SETTINGS, _SETTINGS)
     allowed = ["Bash(queen *)", "mcp__queenbee__*"]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.agents import claude, codex, copilot, cursor, gemini, opencode, qwen
-from queenbee.agents.agent import Place
+from queenbee.agents.agent import Surroundings
 from queenbee.agents.files import file_edits
 from queenbee.agents.ignored import Ignored, ignored
 from queenbee.agents.launch import hook_command, mcp_command
@@ -40,7 +40,7 @@ AGENTS: dict[str, Agent] = {
 }
 
 
-def place_of(cwd: str, env: Mapping[str, str], *, user: bool, undo: bool = False) -> Place:
+def place_of(cwd: str, env: Mapping[str, str], *, user: bool, undo: bool = False) -> Surroundings:
     """Returns where to set up: the working tree around `cwd`, or the user's home.
 
     A sandbox must not name the folders of a hive that is not there, but a hive that is gone may
@@ -57,7 +57,7 @@ def place_of(cwd: str, env: Mapping[str, str], *, user: bool, undo: bool = False
         # What is broken must not keep anyone from taking our parts out.
         with suppress(QueenError if undo else NoHive):
             roots = folders_to_grant(discover(cwd, env, must_exist=not undo))
-    return Place(
+    return Surroundings(
         env,
         tree=None if user or home is None else home.tree,
         hook=hook_command(),
@@ -74,7 +74,7 @@ class Setup:
 
     def __init__(
         self,
-        place: Place,
+        place: Surroundings,
         cwd: str,
         names: Sequence[str],
         *,
@@ -161,7 +161,7 @@ class Setup:
         return notes
 
 
-def is_set_up(agent: Agent, place: Place) -> bool:
+def is_set_up(agent: Agent, place: Surroundings) -> bool:
     """Returns whether an agent's hook is in its settings in a place."""
     return _is_there(agent.parts(place)[0])
 
@@ -183,7 +183,9 @@ def _chosen(names: Sequence[str], found: Mapping[str, str | None], *, undo: bool
     return [agent for name, agent in AGENTS.items() if found[name] is not None]
 
 
-def _without_shared(parts: Iterable[Part], agents: Sequence[Agent], place: Place) -> list[Part]:
+def _without_shared(
+    parts: Iterable[Part], agents: Sequence[Agent], place: Surroundings
+) -> list[Part]:
     """Returns the parts that no other agent needs: several read AGENTS.md, for example."""
     others = [each for each in AGENTS.values() if each not in agents and is_set_up(each, place)]
     needed = {(part.path, part.what) for each in others for part in each.parts(place)}

@@ -70,7 +70,7 @@ class Known(StringParamType):
         ]
 
 
-class Place(StringParamType):
+class PathType(StringParamType):
     """The name of a file or of a folder, which the shell completes."""
 
     def __init__(self, kind: str) -> None:
@@ -121,8 +121,8 @@ def _type_of(command: str, parameter: click.Parameter) -> StringParamType | None
     if source is not None:
         return Known(source) if source is not _anything else None
     if metavar == "DIR":
-        return Place("dir")
-    return Place("file") if metavar in _FILES else None
+        return PathType("dir")
+    return PathType("file") if metavar in _FILES else None
 
 
 def _anything(hive: Hive, typed: str) -> Iterable[Offer]:

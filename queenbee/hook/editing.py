@@ -65,7 +65,7 @@ def answer(event: Event, env: Mapping[str, str], sight: Sight | None = None) -> 
 
 
 def _let_pass(
-    places: Sequence[_Place], event: Event, env: Mapping[str, str], sight: Sight | None
+    places: Sequence[_Governed], event: Event, env: Mapping[str, str], sight: Sight | None
 ) -> Answer | None:
     """Returns what to tell with an edit that may proceed, and permits the next one."""
     said = _warned(places, event)
@@ -77,7 +77,7 @@ def _let_pass(
     return said
 
 
-def _warned(places: Sequence[_Place], event: Event) -> Answer | None:
+def _warned(places: Sequence[_Governed], event: Event) -> Answer | None:
     """Returns what to tell of others' unmerged work in the files of an edit."""
     for place in places:
         if place.writes and are_several(place.hive.layout):
@@ -89,7 +89,7 @@ def _warned(places: Sequence[_Place], event: Event) -> Answer | None:
     return None
 
 
-class _Place:
+class _Governed:
     """An open hive, the paths of an edit that it governs, and their leases."""
 
     __slots__ = ("granted", "hive", "paths", "statuses", "writes")
@@ -108,7 +108,7 @@ class _Place:
 
 def _opened(
     governed: Governed, event: Event, env: Mapping[str, str], errors: list[Exception]
-) -> _Place | None:
+) -> _Governed | None:
     layout, writes, files = governed
     # An edit that concerns no hive loads none of these.
     from queenbee.hook.session_events import open_hive  # noqa: PLC0415 - start-up
@@ -124,7 +124,7 @@ def _opened(
         return None
     try:
         hive = open_hive(layout, env, event)
-        place = _Place(hive, list(dict.fromkeys(paths)), event.session, writes=writes)
+        place = _Governed(hive, list(dict.fromkeys(paths)), event.session, writes=writes)
         if event.subagent is not None and _held(place.statuses):
             _take_from_parent(place, event, env)
         return place
@@ -133,7 +133,7 @@ def _opened(
         return None
 
 
-def _take_from_parent(place: _Place, event: Event, env: Mapping[str, str]) -> None:
+def _take_from_parent(place: _Governed, event: Event, env: Mapping[str, str]) -> None:
     """Lets a subagent edit what its session holds: the session gave it the work.
 
     Leases that the session's own edits took are handed over, so that the session does not edit the
@@ -162,7 +162,7 @@ def _look(hive: Services, paths: Sequence[str], session: str | None) -> list[Pat
     return edits.look(hive.reservations, paths, session)
 
 
-def _keep(place: _Place, event: Event, env: Mapping[str, str]) -> None:
+def _keep(place: _Governed, event: Event, env: Mapping[str, str]) -> None:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
     own = [each for each in place.statuses if each.status != _OF_PARENT]
@@ -170,7 +170,7 @@ def _keep(place: _Place, event: Event, env: Mapping[str, str]) -> None:
     place.granted = [lease.id for lease in granted]
 
 
-def _give_back(places: Sequence[_Place]) -> None:
+def _give_back(places: Sequence[_Governed]) -> None:
     """Ends what this edit was granted in other hives: it gets all of its files or none."""
     for place in places:
         if place.granted:
@@ -179,7 +179,7 @@ def _give_back(places: Sequence[_Place]) -> None:
 
 
 def _refused(
-    place: _Place, held: Sequence[PathStatus], event: Event, first_in_line: Held | None = None
+    place: _Governed, held: Sequence[PathStatus], event: Event, first_in_line: Held | None = None
 ) -> Answer:
     from queenbee.hook import refusals  # noqa: PLC0415 - start-up
 

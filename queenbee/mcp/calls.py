@@ -112,7 +112,7 @@ class Calls:
         except QueenError as error:
             return _as_result(refused(error, []))
 
-        place = _Place(uris, root, is_long)
+        place = _CallSite(uris, root, is_long)
 
         def run(request: Request) -> Result:
             try:
@@ -142,7 +142,7 @@ class Calls:
             if call is not None and call.own and call.opened is not None:
                 call.opened.close()
 
-    def _prepared(self, request: Request, values: Mapping[str, Any], place: _Place) -> Call:
+    def _prepared(self, request: Request, values: Mapping[str, Any], place: _CallSite) -> Call:
         workspace = self._workspace
         root = workspace.chosen(workspace.roots(place.uris), place.root)
         session = workspace.session(request.client, request.meta)
@@ -159,7 +159,7 @@ class Calls:
         )
 
 
-class _Place(NamedTuple):
+class _CallSite(NamedTuple):
     """Where a call works: the folders of the client, the one that it names, and whether it has a
     hive of its own.
     """

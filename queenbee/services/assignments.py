@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from queenbee.services.nudges import Nudges
     from queenbee.services.open_store import Store
     from queenbee.services.waiting.attempts import OnProgress
-    from queenbee.services.waiting.queue import Place, Queue
+    from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
 
 KIND = "assignments"
@@ -270,7 +270,7 @@ class Assignments:
         *,
         reassign: bool = False,
         anyway: bool = False,
-        place: Place | None = None,
+        place: PlaceInLine | None = None,
     ) -> Assignment:
         actor, reason, worktree = self._store.actor, said["reason"], said["worktree"]
         if droid == actor:  # Another droid's worktree is not known here.
@@ -300,7 +300,7 @@ class Assignments:
             return given
 
     def _refuse_taken(
-        self, issue_id: str, droid: str, current: Assignment | None, place: Place | None
+        self, issue_id: str, droid: str, current: Assignment | None, place: PlaceInLine | None
     ) -> None:
         """Raises `Taken` if another droid has the issue, or has waited for it longer; takes the
         place in the line then.
@@ -334,7 +334,7 @@ class Assignments:
             refusal.details["ahead"] = [each.to_dict() for each in ahead]
         raise refusal
 
-    def _ahead(self, issue_id: str, place: Place | None) -> list[Waiter]:
+    def _ahead(self, issue_id: str, place: PlaceInLine | None) -> list[Waiter]:
         """Returns the other droids who wait for an issue, and have done so for longer."""
         if not waiting_line.names(self._store.layout.queue_dir):
             return []

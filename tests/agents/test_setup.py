@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hives import QuickQueen, git
 
-from queenbee.agents.agent import Place
+from queenbee.agents.agent import Surroundings
 from queenbee.agents.files import file_edits
 from queenbee.agents.files.file_edits import UNCHANGED
 from queenbee.agents.setup import AGENTS, Setup, is_set_up, place_of
@@ -43,7 +43,7 @@ def contents(*folders: Path) -> dict[str, object]:
 
 def paths(agent: str, tree: Path, home: Path) -> list[Path]:
     """Returns the files of an agent that others may have written before us."""
-    place = Place({}, tree=str(tree), hook="queen-hook", mcp=["queen", "mcp"], roots=["/r"])
+    place = Surroundings({}, tree=str(tree), hook="queen-hook", mcp=["queen", "mcp"], roots=["/r"])
     found = dict.fromkeys(Path(part.path) for part in AGENTS[agent].parts(place))
     ours = ("SKILL.md", "queenbee.js", "queenbee.json")
     return [path for path in found if path.name not in ours]
@@ -51,7 +51,7 @@ def paths(agent: str, tree: Path, home: Path) -> list[Path]:
 
 def foreign_settings(agent: str) -> dict[str, Any]:
     """Returns settings with somebody's hook before the same event as ours."""
-    place = Place({}, tree="/t", hook="queen-hook", mcp=["queen", "mcp"], roots=[])
+    place = Surroundings({}, tree="/t", hook="queen-hook", mcp=["queen", "mcp"], roots=[])
     hook = AGENTS[agent].parts(place)[0]
     event = next(iter(getattr(hook, "wanted", {"PreToolUse": None})))
     handler = {"type": "command", "command": "check.sh"}

@@ -178,7 +178,7 @@ def in_file(path: str, rules: Mapping[str, Rule]) -> Mapping[str, Rule]:
     return {**rules, "greater version": greater_number} if is_manifest(path) else rules
 
 
-class Place(NamedTuple):
+class Joint(NamedTuple):
     """Where a conflict was joined: by which rule, and the lines of the result, with the number of
     the first one.
     """
@@ -197,7 +197,7 @@ def settle(conflict: Conflict, rules: Mapping[str, Rule]) -> tuple[str, Lines] |
     return None
 
 
-def join(text: bytes, rules: Mapping[str, Rule]) -> tuple[bytes, list[Place]] | None:
+def join(text: bytes, rules: Mapping[str, Rule]) -> tuple[bytes, list[Joint]] | None:
     """Returns a marked text without its conflicts, and where they were; None unless the rules join
     each of them.
     """
@@ -208,7 +208,7 @@ def join(text: bytes, rules: Mapping[str, Rule]) -> tuple[bytes, list[Place]] | 
         settled = settle(conflict, rules)
         if settled is None:
             return None
-        places.append(Place(settled[0], len(lines) + 1, settled[1]))
+        places.append(Joint(settled[0], len(lines) + 1, settled[1]))
         lines += [*settled[1], *rest]
     return b"".join(ended(lines)), places
 

@@ -24,7 +24,7 @@ from queenbee.store import safe_open
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from queenbee.core.conflicts.rules import Place, Rule
+    from queenbee.core.conflicts.rules import Joint, Rule
     from queenbee.core.fold import Fields
     from queenbee.git.landing.commands import Commands
 
@@ -82,7 +82,7 @@ class Joined:
     text: Sequence[str]
 
     @classmethod
-    def of(cls, path: str, places: Sequence[Place]) -> Joined:
+    def of(cls, path: str, places: Sequence[Joint]) -> Joined:
         """Returns what was joined in a file."""
         return cls(
             path,
@@ -216,7 +216,7 @@ class Unmerged:
         self.joined.append(Joined.of(path, places))
         return True
 
-    def _joined(self, path: str, joins: Joins) -> tuple[bytes, list[Place]] | None:
+    def _joined(self, path: str, joins: Joins) -> tuple[bytes, list[Joint]] | None:
         rules = joins.rules_for(path)
         marked = self._marked(path) if rules else None
         return join(marked, rules) if marked is not None else None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queenbee.core.queue import Waiter, Want
     from queenbee.errors import Held
     from queenbee.services.leases.live import LiveLeases
-    from queenbee.services.waiting.queue import Place, Queue
+    from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.memory.recorded import Recorded
 
@@ -98,7 +98,7 @@ class LeaseWriter:
         self.live = live
 
     def grant(
-        self, request: Request, queue: Queue | None = None, place: Place | None = None
+        self, request: Request, queue: Queue | None = None, place: PlaceInLine | None = None
     ) -> list[Reservation]:
         """Grants all patterns of a request, or raises `Held`, which lists every holder.
 
@@ -211,7 +211,7 @@ class _Grant:
     """One request, and the live leases that share a path with each of its patterns."""
 
     def __init__(
-        self, writer: LeaseWriter, request: Request, queue: Queue | None, place: Place | None
+        self, writer: LeaseWriter, request: Request, queue: Queue | None, place: PlaceInLine | None
     ) -> None:
         self.writer = writer
         self.tx = writer.tx

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from queenbee.services.nudges import Nudges
     from queenbee.services.open_store import Store
     from queenbee.services.waiting.attempts import Progress
-    from queenbee.services.waiting.queue import Place, Queue
+    from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
 
 
@@ -408,12 +408,12 @@ class Reservations:
             add_signs_of_life(refusal, asked, self._droids(), self._nudges(), now_ms)
             raise
 
-    def _grant(self, request: Request, place: Place | None = None) -> list[Reservation]:
+    def _grant(self, request: Request, place: PlaceInLine | None = None) -> list[Reservation]:
         with self.store.transaction() as tx:
             return self._stage(tx, request, place)
 
     def _stage(
-        self, tx: Transaction, request: Request, place: Place | None = None
+        self, tx: Transaction, request: Request, place: PlaceInLine | None = None
     ) -> list[Reservation]:
         queue = self._queue() if self.store.layout.may_have_waiters() else None
         return self._writer(tx).grant(request, queue, place)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.queue import Waiter, Want
     from queenbee.services.open_store import Store
-    from queenbee.services.waiting.queue import Place
+    from queenbee.services.waiting.queue import PlaceInLine
 
     Granted = TypeVar("Granted")
     Found = TypeVar("Found")
@@ -101,8 +101,8 @@ class Progress:
 
 
 def served(
-    place: Place,
-    attempt: Callable[[Place], Granted],
+    place: PlaceInLine,
+    attempt: Callable[[PlaceInLine], Granted],
     *,
     kinds: Sequence[str],
     files: Sequence[str] = (),
@@ -140,7 +140,7 @@ class _Turn:
 
     def __init__(
         self,
-        place: Place,
+        place: PlaceInLine,
         kinds: Sequence[str],
         files: Sequence[str],
         on_progress: OnProgress | None,

@@ -24,7 +24,7 @@ _GRACE_MS = 5_000
 """A waiter gives up by itself at its deadline. One that is stopped cannot, and is passed over."""
 
 
-class Place:
+class PlaceInLine:
     """A droid's place in the line: none until `take`, and left when the block ends."""
 
     def __init__(self, queue: Queue, want: Want, wait_s: float) -> None:
@@ -50,7 +50,7 @@ class Place:
         if self._entry is None:
             self._entry = self.queue.enter(self.want, self.wait_s)
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> PlaceInLine:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -130,12 +130,12 @@ class Queue:
         found = circle(self.store.actor, first, line, blockers)
         return [] if own is not None and any(each.name > own for each in found) else found
 
-    def place(self, want: Want, wait_s: float) -> Place:
+    def place(self, want: Want, wait_s: float) -> PlaceInLine:
         """Returns a context manager for the actor's place in the line, which is not taken yet."""
-        return Place(self, want, wait_s)
+        return PlaceInLine(self, want, wait_s)
 
     @contextmanager
-    def register(self, want: Want, wait_s: float) -> Iterator[Place]:
+    def register(self, want: Want, wait_s: float) -> Iterator[PlaceInLine]:
         """Waits in the line until the block ends."""
         with self.place(want, wait_s) as place:
             place.take()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment
     from queenbee.services.hive import Services
-    from queenbee.services.waiting.queue import Place
+    from queenbee.services.waiting.queue import PlaceInLine
 
 
 class Unfinished(Protocol):
@@ -57,7 +57,7 @@ class Relief:
 
 def relieve(
     hive: Services,
-    place: Place,
+    place: PlaceInLine,
     standings: Sequence[Standing],
     keeper_of: Callable[[Services], Keeper],
 ) -> Relief | None:

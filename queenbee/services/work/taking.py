@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
-    from queenbee.services.waiting.queue import Place
+    from queenbee.services.waiting.queue import PlaceInLine
     from queenbee.services.work.relief import Keeper, Relief
     from queenbee.services.work.waiting import OnProgress
 
@@ -260,7 +260,7 @@ def take_next(
 def _wait_and_take(
     hive: Services,
     patterns: Sequence[str],
-    place: Place,
+    place: PlaceInLine,
     wait_s: float,
     on_progress: OnProgress | None,
     keeper: Callable[[Services], Keeper] | None,
@@ -304,7 +304,7 @@ def _timed_out(last: Begin | Nothing, wait_s: float) -> Busy:
     )
 
 
-def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Nothing:
+def _take(hive: Services, patterns: Sequence[str], place: PlaceInLine) -> Begin | Nothing:
     assignment = _mine(hive)
     # Neither needs the lock: nothing is written.
     if assignment is not None and not patterns:
@@ -332,7 +332,7 @@ def _begin(hive: Services, assignment: Assignment, *, again: bool) -> Begin:
     return Begin(hive, assignment, [one for one in held if one.issue_id == issue_id], again=again)
 
 
-def _first(hive: Services, place: Place) -> tuple[Issue | None, list[str]]:
+def _first(hive: Services, place: PlaceInLine) -> tuple[Issue | None, list[str]]:
     """Returns the first issue that is left when each of those who wait longer has taken one, and
     the names of these.
     """
