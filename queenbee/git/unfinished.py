@@ -343,21 +343,24 @@ def commit_of_all(place: Worktree, droid: str, about: str) -> str:
             )
             return said.decode().strip()
 
-        trees = []
-        with suppress(ExternalFailure):  # In the midst of a conflict, there is none.
-            trees.append(run("write-tree"))
-        run("add", "--all")
+        return _committed(run, place, about)
+
+
+def _committed(run: Callable[..., str], place: Worktree, about: str) -> str:
+    """Returns a commit of all, upon one of what is staged if that is in no file."""
+    trees, before = [], None
+    with suppress(ExternalFailure):  # In the midst of a conflict, there is none.
         trees.append(run("write-tree"))
-        found, before = place.head, None
-        if place.head is not None:
-            before = run(*_TREE, f"{no_dash(place.head)}^{{tree}}")
-        for number, tree in enumerate(trees):
-            # The second one in any case: who asks wants a commit.
-            if number == len(trees) - 1 or tree not in (before, trees[-1]):
-                parents = (f"-p{found}",) if found is not None else ()
-                found = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
-        assert found is not None
-        return found
+    run("add", "--all")
+    last = run("write-tree")
+    if place.head is not None:
+        before = run(*_TREE, f"{no_dash(place.head)}^{{tree}}")
+    commit = place.head
+    for tree in (*(each for each in trees if each not in (before, last)), last):
+        parents = (f"-p{commit}",) if commit is not None else ()
+        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
+    assert commit is not None
+    return commit
 
 
 class _PuttingBack:
