@@ -490,9 +490,9 @@ def _together(run: Callable[..., bytes], name: str, commits: list[str]) -> str:
     """Returns a commit that leads to all of these."""
     if len(commits) == 1:
         return commits[0]
-    parents = [word for each in commits for word in ("-p", each)]
+    parents = [f"-p{each}" for each in commits]
     about = f"{name}: what the worktree and its branch had"
-    said = run("commit-tree", f"{commits[0]}^{{tree}}", *parents, "-m", about)
+    said = run("commit-tree", no_dash(f"{commits[0]}^{{tree}}"), *parents, f"-m{about}")
     return said.decode().strip()
 
 
