@@ -205,9 +205,9 @@ def frozen(clock: Clock, engine: str, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The same clock, also for commands that run in this process, and as the database's."""
     monkeypatch.setattr(time, "time_ns", lambda: clock.now_ms * 1_000_000)
     if engine == "postgres":
-        from queenbee.store.engines.postgres.engine import PostgresEngine
+        from queenbee.store.carriers.postgres.carrier import PostgresCarrier
 
-        monkeypatch.setattr(PostgresEngine, "now_ms", lambda engine: clock.now_ms)
+        monkeypatch.setattr(PostgresCarrier, "now_ms", lambda carrier: clock.now_ms)
     return clock
 
 

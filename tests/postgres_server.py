@@ -32,7 +32,7 @@ class Server:
         """Returns the name of a hive in use that has no lines."""
         import psycopg
 
-        from queenbee.store.engines.postgres.ddl import bring_up_to_date
+        from queenbee.store.carriers.postgres.ddl import bring_up_to_date
 
         name = f"hive-{uuid.uuid4().hex[:12]}"
         with psycopg.connect(self.url, autocommit=True) as db:
@@ -121,7 +121,7 @@ def append(hive: str, kind: str, lines: list[bytes]) -> None:
     """Appends lines from elsewhere, as carrying a hive over does, and announces them."""
     import psycopg
 
-    from queenbee.store.engines.postgres.ddl import chained, channel, lock_key
+    from queenbee.store.carriers.postgres.ddl import chained, channel, lock_key
 
     with psycopg.connect(os.environ[URL]) as db:
         db.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(hive),))

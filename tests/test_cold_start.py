@@ -48,7 +48,7 @@ ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.comma
 WRITING = {
     "queenbee.services.writing.transaction", "queenbee.services.writing.secrets",
     "queenbee.store.lock", "queenbee.store.creating",
-    "queenbee.store.engines.files_write",
+    "queenbee.store.carriers.write",
 }  # fmt: skip
 RARE = {
     "queenbee.cli.progress", "queenbee.checks.executing", "queenbee.checks.processes",

@@ -28,7 +28,7 @@ _IGNORED, _UNTRACKED = "!!", "??"
 
 def left_out(hive: Hive) -> list[Diagnosis]:
     """Returns the segments that git lacks although it has their ledgers; none outside git."""
-    if hive.layout.settings.sync_ledgers == "branch" or hive.engine.shared:
+    if hive.layout.settings.sync_ledgers == "branch" or hive.engine.ledgers is None:
         return []  # git carries none of them with the code.
     beads, tree = hive.layout.beads_dir, hive.layout.tree
     # In a hook, git names its index from the top of the tree.

@@ -129,5 +129,6 @@ def open_as(layout: Layout, droid: str | None) -> Services:
     layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
     hive = Services(layout, actor=droid)
     let_ask(hive)
-    hive.engine.patience_s = _LOCK_TIMEOUT_S
+    if hive.engine.carrier is not None:
+        hive.engine.carrier.patience_s = _LOCK_TIMEOUT_S
     return hive

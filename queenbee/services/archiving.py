@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import kind_of
 from queenbee.errors import QueenError, Unwritable
-from queenbee.store.engines.files_write import add_hint
+from queenbee.store.carriers.write import add_hint
 from queenbee.store.memory import rotation
 from queenbee.store.memory.rotation import Rotation
 

@@ -14,8 +14,8 @@ from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import ISSUES, KINDS
 from queenbee.core.names import PERSON
 from queenbee.store import codec
+from queenbee.store.carriers.engine import Engine
 from queenbee.store.droids import identity, presence, session_names
-from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
 from queenbee.store.memory.recorded import Recorded
 
@@ -76,7 +76,7 @@ class Store:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self.engine = open_engine(self.layout)
+        self.engine = Engine(self.layout)
         """Where the lines are kept."""
         self._states: dict[str, Recorded] = {}
         self._writing = allocate_lock()
@@ -221,12 +221,12 @@ class Store:
 
     def stamp(self, kind: str) -> object:
         """Returns a value that changes whenever lines of a kind come or go; for cheap polling."""
-        return self.engine.stamp(kind)
+        return self.engine.memory.stamp(kind)
 
     def kinds(self) -> list[str]:
         """Returns the kinds of record that this hive has a ledger for, ours first."""
         ours = [kind.name for kind in KINDS.values() if kind.everywhere]
-        return list(dict.fromkeys([*ours, *self.engine.kinds()]))
+        return list(dict.fromkeys([*ours, *self.engine.memory.all_kinds()]))
 
     def rebuild_memory(self) -> None:
         """Folds every record anew, from the lines."""
@@ -269,7 +269,7 @@ class Store:
 
     def issue_lines(self, edits: Sequence[Edit], keeps: Keeps) -> list[bytes]:
         """Returns the lines of the ledger of issues for a transaction with these edits."""
-        keeps = "all" if self.engine.shared else keeps
+        keeps = "all" if self.engine.carrier is not None else keeps
         if not edits and keeps == "edits":
             return []
         from queenbee.services.writing.issue_changes import lines_of  # noqa: PLC0415 - start-up

@@ -111,11 +111,11 @@ def is_watched(layout: Layout) -> bool:
 
 def wants_fetch(store: Store) -> bool:
     """Returns whether to fetch before reading: the settings say so, and the last fetch was longer
-    ago than `sync.max_age`. An engine that all machines share has everything already.
+    ago than `sync.max_age`. A carrier of every write has everything already.
     """
     layout = store.layout
     settings = layout.settings
-    if store.engine.shared:
+    if store.engine.carrier is not None:
         return False
     if settings.sync_when != READ or fetched_s(layout) < settings.sync_max_age_s:
         return False

@@ -15,8 +15,8 @@ import pytest
 from hives import Queen, git
 from sync_worlds import BRANCH, World
 
-from queenbee.errors import InvalidInput, Unreachable, Unreadable, Unwritable
-from queenbee.git.remote import branch, leftovers, syncing
+from queenbee.errors import InvalidInput, Unreachable, Unreadable
+from queenbee.git.remote import branch, branch_carrier, leftovers
 from queenbee.git.remote.syncing import sync
 from queenbee.services import unasked
 
@@ -93,7 +93,7 @@ def _claims_in_segments(two: World) -> None:
 class TestASegmentWithTheLastNumber:
     @pytest.fixture(autouse=True)
     def _there(self, two: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(syncing, "SEGMENT_BYTES", 300)
+        monkeypatch.setattr(branch_carrier, "SEGMENT_BYTES", 300)
         name = f"queen_assignments.{branch.MOST_NUMBER}.jsonl"
         _put(two, [("100644", "queen_messages.jsonl", b"")], archive=name)
 
@@ -103,7 +103,7 @@ class TestASegmentWithTheLastNumber:
     def test_counted_on_would_lose_them_to_all_others(
         self, two: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(syncing, "MOST_NUMBER", 2 * branch.MOST_NUMBER)
+        monkeypatch.setattr(branch_carrier, "MOST_NUMBER", 2 * branch.MOST_NUMBER)
         with pytest.raises(AssertionError):
             _claims_in_segments(two)
 
@@ -151,19 +151,6 @@ def test_a_number_that_somebody_made_up_counts_for_nothing(two: World, said: str
     assert sync(two.hive("bob")).number == before + 2
     two.hive("ada").messages.send("bob", "four", new=True)
     assert sync(two.hive("ada")).number == before + 3
-
-
-@pytest.mark.parametrize("name", ["known.json", "pending/x"])
-def test_a_folder_in_place_of_a_note_is_named(two: World, name: str) -> None:
-    hive = two.hive("bob")
-    hive.messages.send("ada", "one", new=True)
-    path = Path(hive.layout.remote_dir) / name
-    path.mkdir(parents=True)
-    with pytest.raises(Unwritable, match="cannot be removed") as caught:
-        sync(hive)
-    assert str(path) in caught.value.message
-    path.rmdir()
-    assert sync(hive).number == 1
 
 
 class TestABranchOfCode:

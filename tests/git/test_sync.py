@@ -14,12 +14,11 @@ from hives import QuickQueen, git
 from sync_worlds import BRANCH, World
 
 from queenbee.errors import Busy, InvalidInput, Unreachable, Unreadable
-from queenbee.git.remote import syncing
+from queenbee.git.remote import branch_carrier, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync
 from queenbee.store.lock import LongLock
-from queenbee.store.whole_files import unfinished
 
 _GITS = ("config", "fetch", "cat-file", "hash-object", "mktree", "commit-tree", "push",
          "update-ref")  # fmt: skip
@@ -176,14 +175,28 @@ class TestSync:
             thread.join(60)
             assert not thread.is_alive()
 
-    def test_a_request_that_is_being_noted_is_left_alone(self, two: World) -> None:
+    def test_with_another_memory_amid_it_it_sends_every_line(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Another memory counts the lines otherwise."""
         hive = two.hive("ada")
-        notes = Notes(hive, Branch(hive).ref)
-        name = notes.add_pending([("assignments", "qa-1")])
-        begun = Path(unfinished(str(Path(notes.folder) / "pending" / "next")))
-        begun.write_text('[["assignm')
-        assert notes.pending() == {name: [("assignments", "qa-1")]}
-        assert begun.exists()
+        for number in range(9):
+            hive.assignments.claim(f"shop-{number}")
+        for _ in range(9):
+            hive.messages.send("bob", "hello", new=True)
+        sync(hive)
+        hive.messages.send("bob", "last", new=True)
+        fetch = Branch.fetch
+
+        def lost(branch: Branch) -> str | None:
+            monkeypatch.setattr(Branch, "fetch", fetch)
+            hive.engine.memory.database.set_aside()
+            return fetch(branch)
+
+        monkeypatch.setattr(Branch, "fetch", lost)
+        sync(hive)
+        sync(two.hive("ada"))
+        assert [line for line in two.lines() if line.get("body") == "last"]
 
     def test_a_lock_that_stays_is_busy(self, two: World) -> None:
         two.settings("ada", '[sync]\ntimeout = "1s"\n')
@@ -199,8 +212,7 @@ class TestSync:
     def test_lost_numbers_of_rounds_let_nobody_be_served_by_the_past(self, two: World) -> None:
         for _ in range(3):
             syncing.take_in(two.hive("ada"))
-        notes = Notes(two.hive("ada"), Branch(two.hive("ada")).ref)
-        (Path(notes.folder) / "rounds").unlink()
+        two.hive("ada").engine.memory.note("sync round", None)
         two.hive("bob").assignments.claim("shop-1")
         sync(two.hive("bob"))
         assert syncing.take_in(two.hive("ada")).taken == 1
@@ -284,7 +296,7 @@ class TestSync:
     def test_a_large_ledger_is_cut_into_segments(
         self, two: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(syncing, "SEGMENT_BYTES", 2000)
+        monkeypatch.setattr(branch_carrier, "SEGMENT_BYTES", 2000)
         for count in range(30):
             two.hive("ada").messages.send("bob", "x" * 200, subject=f"m{count:02}")
             if count % 7 == 0:
@@ -322,7 +334,7 @@ class TestSync:
         two.hive("ada").assignments.claim("shop-1")
         sync(two.hive("ada"))
         before = two.git("rev-parse", BRANCH)
-        (two.folder / "ada/.git/queenbee/remote/known.json").unlink()
+        two.hive("ada").engine.memory.note("sync known", None)
         assert sync(two.hive("ada")).sent == 0
         assert two.git("rev-parse", BRANCH) == before
 

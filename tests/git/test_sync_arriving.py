@@ -11,7 +11,7 @@ from hives import git
 from sync_worlds import BRANCH, World
 
 from queenbee import Hive
-from queenbee.git.remote import syncing
+from queenbee.git.remote import branch_carrier
 from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services import archiving as services_rotation
@@ -28,7 +28,7 @@ ROTATE = 'rotate_at = "32KiB"\n'
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Ada's hive has segments on the branch; every tenth record is open. Bob has nothing."""
-    monkeypatch.setattr(syncing, "SEGMENT_BYTES", 2**13)
+    monkeypatch.setattr(branch_carrier, "SEGMENT_BYTES", 2**13)
     made = World(tmp_path)
     made.clone("ada")
     fill(made.hive("ada"), COUNT)

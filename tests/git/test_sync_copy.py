@@ -17,7 +17,7 @@ from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.syncing import Synced, sync, take_in
 from queenbee.git.remote.terms import Terms
 from queenbee.services import unasked
-from queenbee.store.engines import switching
+from queenbee.store.carriers import switching
 
 
 @pytest.fixture

@@ -337,9 +337,10 @@ def test_a_repository_that_was_removed_ends_the_look_at_its_remote(
     assert told == []
 
 
-@pytest.mark.parametrize("name", ["lock", "known.json", "rounds", "clone", "fetched"])
+@pytest.mark.parametrize("name", ["lock", "clone", "fetched"])
 def test_the_doctor_names_a_folder_in_the_place_of_a_note(world: World, name: str) -> None:
     queen = QuickQueen(world.folder / "ada")
+    Path(layout(world).remote_dir, "pending").mkdir(parents=True)  # As up to 0.2.
     assert queen("sync").code == 0
     assert "rm -r" not in queen("doctor").out
     path = Path(layout(world).remote_dir, name)
@@ -351,13 +352,3 @@ def test_the_doctor_names_a_folder_in_the_place_of_a_note(world: World, name: st
     path.rmdir()
     assert queen("sync").code == 0
     assert "rm -r" not in queen("doctor").out
-
-
-def test_the_doctor_names_what_is_no_request_of_a_grant(world: World) -> None:
-    pending = Path(layout(world).remote_dir, "pending")
-    (pending / "a").mkdir(parents=True)
-    queen = QuickQueen(world.folder / "ada")
-    assert f"rm -r {pending}/a" in queen("doctor").out
-    shutil.rmtree(pending)
-    pending.write_bytes(b"")
-    assert f"rm -r {pending}; queen sync" in queen("doctor").out

@@ -341,7 +341,7 @@ def test_an_error_inside_a_turn_writes_nothing_and_frees_the_lock(hive: Hive, be
     hive.messages.send("reviewer", "after")
 
 
-@pytest.mark.only_files  # tests/store/engines cut the connection instead.
+@pytest.mark.only_files  # tests/store/carriers cut the connection instead.
 def test_a_turn_that_writes_two_ledgers_writes_both_or_neither(
     hive: Hive, reviewer: Hive, beads: Path
 ) -> None:

@@ -22,7 +22,7 @@ from queenbee.core.standing import superseded_assignments, superseded_leases
 from queenbee.core.timestamps import LAST_MS, format_ms
 from queenbee.errors import Held, QueenError
 from queenbee.services.care.doctor import examine, repair
-from queenbee.store.engines.files_engine import FilesEngine
+from queenbee.store.carriers.engine import Engine
 from queenbee.workflows.tracking.tracker import Tracker
 
 pytestmark = pytest.mark.both_engines
@@ -221,7 +221,7 @@ class TestAClockThatIsBehind:
         self, hive: Hive, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.aged(hive, START_MS + 300 * DAY_MS)
-        assert FilesEngine(hive.layout).present_ms(0) == START_MS + 300 * DAY_MS
+        assert Engine(hive.layout).present_ms(0) == START_MS + 300 * DAY_MS
         monkeypatch.setattr("time.time_ns", lambda: 10**18 // 10**6 * 10**6)
         real = Hive.open(hive.layout.tree, droid="ui-engineer")
         assert real.present_ms() == START_MS + 300 * DAY_MS
@@ -233,7 +233,7 @@ class TestAClockThatIsBehind:
         hive.reservations.reserve(["src/**"])
         self.aged(hive, START_MS)
         self.aged(hive, LAST_MS // 2, ("lock", "reservations.jsonl"))
-        assert FilesEngine(hive.layout).present_ms(START_MS) == START_MS
+        assert Engine(hive.layout).present_ms(START_MS) == START_MS
 
 
 INSTANTS = st.one_of(

@@ -338,7 +338,7 @@ def _check(place: Scene, *, acknowledged: bool) -> None:
     require(seen < after and len(after) == len(seen) + 1, f"{where}: the next write was not whole")
     require(open_hive(place.tree, "api").messages.get(sent.id), "the next write is not seen")
     for kind in hive.kinds():
-        missing = open_hive(place.tree, "api").engine.lacking(kind)
+        missing = open_hive(place.tree, "api").engine.memory.lacking(kind)
         require(not missing, f"{where}: {kind} did not heal")
     wrong = errors_of(open_hive(place.tree, "queen"), but=frozenset({"unusable_line"}))
     require(not wrong, f"{where}: {wrong}")

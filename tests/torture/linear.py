@@ -24,7 +24,7 @@ from glob_reference import share_a_path
 
 from queenbee import Hive
 from queenbee.errors import Busy, Held, NotFound, QueenError, Taken
-from queenbee.store.engines import files_write
+from queenbee.store.carriers import write
 from tests.torture.places import ENVIRONMENT, ROOT, errors_of, make_repository, open_hive, require
 
 PATTERNS = ("a/x.py", "a/*", "b/**", "**/y.py", "c/[xy].py", "c/y*")
@@ -182,7 +182,7 @@ class NoLock:
 def work(tree: str, log: str, name: str, threads: int, operations: int, broken: str) -> None:
     """Lets the threads of one process work; the notes go to `log`."""
     if broken == "lock":
-        files_write.KernelLock = NoLock
+        write.KernelLock = NoLock
     notes: list[list[object]] = []
     droids = [
         Droid(

@@ -33,7 +33,7 @@ from contextlib import suppress
 from queenbee import Hive
 from queenbee.errors import QueenError
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
-from queenbee.store.engines import files_write
+from queenbee.store.carriers import write
 from tests.torture.linear import PATTERNS, Hold, NoLock, _held_together
 from tests.torture.places import (
     ENVIRONMENT,
@@ -254,7 +254,7 @@ def work(base: str, name: str, who: str) -> None:
     os.umask(0)
     notes = os.open(os.path.join(base, "notes", name), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     if os.environ.get("TORTURE_BROKEN") == "lock":
-        files_write.KernelLock = NoLock
+        write.KernelLock = NoLock
     elif os.environ.get("TORTURE_BROKEN") == "outside":
         with open(os.path.join(base, "outside", "file"), "a", encoding="utf-8") as file:
             file.write("yours")

@@ -44,8 +44,8 @@ def confirmed(
 ) -> list[Grant]:
     """Returns what `grant` granted, once the remote has it and nothing there stands against it.
 
-    An engine that all machines share needs no remote for that. Otherwise none of it remains.
-    Raises what `grant` raises, `Taken` or `Held` if the remote has another's grant, and
+    Where a carrier decides every write, that is so at once. What cannot be confirmed does not
+    remain. Raises what `grant` raises, `Taken` or `Held` if the remote has another's grant, and
     `Unreachable` or `Busy` if that cannot be found out. With `local_if_offline`, an unreachable
     remote leaves the grants here, marked as unconfirmed; the next exchange confirms or ends them.
 
@@ -53,7 +53,7 @@ def confirmed(
     taken in, and another attempt follows when what stood against this one has ended. Raises
     `Busy` when the time is over.
     """
-    if hive.engine.shared:
+    if hive.engine.carrier is not None:
         return list(grant())
     if not left_s():
         try:
@@ -156,6 +156,8 @@ def _confirmed(
         raise
     settled = _again(hive, given)
     if not all(is_live(each, hive.now_ms()) and each.token for each in settled):
+        if any(is_live(each, hive.now_ms()) and not each.token for each in settled):
+            _take_back(hive, notes, name, new)  # The request was lost with a damaged memory.
         raise _lost(hive, settled)
     return settled
 

@@ -87,7 +87,7 @@ def undo(hive: Services) -> Moved:
 
 def _heal(hive: Services) -> None:
     """Gives the ledgers every line of the journals: git may have removed some with a checkout."""
-    lost = [kind for kind in hive.kinds() if hive.engine.lacking(kind)]
+    lost = [kind for kind in hive.kinds() if hive.engine.memory.lacking(kind)]
     if lost:
         with hive.transaction() as tx:
             for kind in lost:

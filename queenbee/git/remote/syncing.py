@@ -4,9 +4,6 @@ A ledger is a set of lines, so an exchange is a union: lines of the remote that 
 appended here, and lines from here that are not there are committed on top of what is there. The
 push is refused if somebody else was faster; then everything is done again on top of theirs. One
 process of a machine pushes at a time, for all who wait. ADR 0029.
-
-Where all machines share one engine, that has the records, and the branch is a copy of them for
-people to review: lines go there, and none comes from there.
 """
 
 from __future__ import annotations
@@ -22,24 +19,22 @@ from typing import TYPE_CHECKING
 from queenbee.core.kinds import ISSUES
 from queenbee.errors import Busy, QueenError
 from queenbee.git import run
-from queenbee.git.remote.branch import MOST_NUMBER, Branch, Tree, is_kind
+from queenbee.git.remote.branch import Branch, is_kind
+from queenbee.git.remote.branch_carrier import BranchCarrier
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.sync_state import Known, Notes
 from queenbee.services import unasked
 from queenbee.services.archiving import rotate_what_is_due
 from queenbee.services.care.exporting import export_issues
 from queenbee.store.codec import decode_records, decoder, is_usable
-from queenbee.store.files import Appender, split_lines
+from queenbee.store.files import Appender
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from queenbee.services.hive import Services
 
-SEGMENT_BYTES = 2**20
-"""A ledger on the branch that grows beyond this becomes a segment, which never changes again. So
-what a push has to pack stays small."""
 _PAUSES_S = 0.01, 0.04
 """How long one who waits for the lock sleeps, between looks whether another has done it."""
 _ATTEMPTS = 40
@@ -57,7 +52,7 @@ class Synced:
     sent: int = 0
     """How many lines went there."""
     only_there: int = 0
-    """How many new lines there were not taken in, because this is a copy of a shared engine."""
+    """How many new lines there were not taken in, because this is a copy."""
     issues_taken: int = 0
     """How many issues the lines that came are about."""
     issues_sent: int = 0
@@ -87,8 +82,8 @@ def sync(
     another process, or others' pushes, take too long.
     """
     with Branch(hive) if branch is None else nullcontext(branch) as there:
-        # What was only copied there is not known to be here, if the records are in files again.
-        notes = Notes(hive, f"copy of {there.ref}" if hive.engine.shared else there.ref)
+        exchange = _Exchange if hive.engine.carrier is None else _Copy
+        notes = Notes(hive, there.ref)
         asked = notes.round()
 
         def is_served() -> bool:
@@ -97,7 +92,7 @@ def sync(
         with _turn(hive, notes, is_served, there.left_s()) as is_needed:
             if not is_needed:
                 return Synced(there.remote, there.name)
-            done = _Exchange(hive, there, notes).run(asked, fetch=fetch)
+            done = exchange(hive, there, notes).run(asked, fetch=fetch)
     _export(hive)
     return done
 
@@ -127,7 +122,7 @@ def take_in(
     `older_than_s` ago.
     """
     with Branch(hive, most_s=most_s) if branch is None else nullcontext(branch) as there:
-        if hive.engine.shared:
+        if hive.engine.carrier is not None:  # None comes from a copy.
             return Synced(there.remote, there.name)
         notes = Notes(hive, there.ref)
         asked = notes.round()
@@ -180,9 +175,10 @@ class _Exchange:
     def __init__(self, hive: Services, branch: Branch, notes: Notes) -> None:
         self._hive = hive
         self._branch = branch
+        self._carrier = BranchCarrier(branch)
         self._notes = notes
+        self._memory = hive.engine.memory.identity()
         self._known = notes.known()
-        self._tree = Tree()
         self._there: dict[str, list[bytes]] = {}
         """The lines on the branch that `known.taken` does not have, by kind."""
         self._done = Synced(branch.remote, branch.name)
@@ -198,10 +194,10 @@ class _Exchange:
         number = self._notes.begin_round()
         unasked.begin_serving(self._hive.layout)
         for attempt in range(_ATTEMPTS):
-            head = self._fetch() if fetch or attempt else self._branch.head()
+            head = self._fetch() if fetch or attempt else self._carrier.fetched()
             # 1. First take in, then judge: a grant is confirmed only on top of what is there.
             self._take_in(head)
-            token = self._branch.number(head) + 1
+            token = self._carrier.number() + 1
             decisions = self._decided(token)
             self._done.refused += decisions.refused
             # 2. Read after the decisions: what they ended goes out with the rest.
@@ -214,11 +210,10 @@ class _Exchange:
                 unasked.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
-            contents = self._contents(outgoing, decisions.lines)
-            commit = self._branch.write(self._tree, contents, head, token)
-            # 3. The push is refused unless `head` is still the newest commit there.
-            if self._branch.push(commit):
-                self._finish(decisions, head, commit, replace(known, sent=commit, done=number))
+            # 3. Refused unless `head` is still the newest commit there.
+            commit = self._carrier.add(_joined(outgoing, decisions.lines), head)
+            if commit is not None:
+                self._finish(decisions, commit, replace(known, sent=commit, done=number))
                 self._count(outgoing)
                 self._done.number = token
                 return self._done
@@ -228,10 +223,6 @@ class _Exchange:
             time.sleep(random.uniform(0, longest_s))  # noqa: S311 - jitter, not a secret
         often = f"others pushed to {self._branch.name} {attempt + 1} times meanwhile"
         raise Busy(often, hint="try again; nothing was granted")
-
-    def _decided(self, token: int) -> Decisions:
-        """Confirms or ends the grants that wait for the remote; of a shared engine, none does."""
-        return Decisions() if self._hive.engine.shared else decide(self._hive, self._notes, token)
 
     def fetch_only(self, *, keep: bool) -> Synced:
         number = self._notes.begin_round()
@@ -247,14 +238,14 @@ class _Exchange:
         """Notes what was taken in, if there is nothing to send: the next look begins here."""
         outgoing, ends = self._outgoing()
         if not outgoing:
-            self._notes.write(Known(head, head, ends, self._known.memory, self._known.done))
+            self._notes.write(Known(head, head, ends, self._known.done))
 
     def _fetch(self) -> str | None:
-        head = self._branch.fetch()
+        head = self._carrier.news()
         unasked.note_fetch(self._hive.layout)
         return head
 
-    def _finish(self, decisions: Decisions, head: str | None, commit: str, known: Known) -> None:
+    def _finish(self, decisions: Decisions, commit: str, known: Known) -> None:
         unasked.note_fetch(self._hive.layout)
         # The remote has the confirmations: from here on a crash loses nothing, since the next
         # round takes them in like others' lines.
@@ -289,43 +280,24 @@ class _Exchange:
         known = self._known
         if known.sent is not None and (head is None or not self._branch.follows(known.sent, head)):
             # Somebody rewrote the branch: compare everything, and bring back what it lost.
-            known = self._known = Known(None, None, {}, "", known.done)
-        self._tree = self._branch.tree(head)
-        old = self._branch.tree(known.taken)
-        self._there = self._new_lines(old)
+            known = self._known = Known(None, None, {}, known.done)
+        self._there = self._carrier.after(known.taken)
         lacking = {kind: self._lacking(kind, lines) for kind, lines in self._there.items()}
-        if self._hive.engine.shared:
-            self._done.only_there += sum(map(len, lacking.values()))
-            return
+        self._import(lacking)
+
+    def _decided(self, token: int) -> Decisions:
+        """Confirms or ends the grants that wait for the remote."""
+        return decide(self._hive, self._notes, token)
+
+    def _import(self, lacking: Mapping[str, Sequence[bytes]]) -> None:
+        """Takes in the lines that are not here."""
         self._done.made_twice += _made_twice(self._hive, lacking.get(ISSUES, ()))
         self._append({kind: lines for kind, lines in lacking.items() if lines})
         self._done.taken += sum(map(len, lacking.values()))
         self._done.issues_taken += _issues(lacking)
-        if known.taken is None and not self._hive.engine.shared:
+        if self._known.taken is None:
             # Of a long history that has just come, no host of git would take the one file.
             rotate_what_is_due(self._hive, lacking, whatever_size=True)
-
-    def _new_lines(self, old: Tree) -> dict[str, list[bytes]]:
-        changed = {
-            key: file
-            for key, file in self._tree.files.items()
-            if key not in old.files or old.files[key].oid != file.oid
-        }
-        before = [old.files[key] for key in changed if key in old.files]
-        blobs = self._branch.read([*changed.values(), *before])
-        found: dict[str, list[bytes]] = {}
-        # Segments first, by number: lines without `rev` count in their order.
-        for (kind, number), file in sorted(
-            changed.items(), key=lambda each: (each[0][0], each[0][1] or 2**40)
-        ):
-            data = blobs[file.oid]
-            was = old.files.get((kind, number))
-            before_it = blobs[was.oid] if was is not None else b""
-            # Only whole lines are known: what goes on with a torn one is a line with its beginning.
-            if before_it.endswith(b"\n") and data.startswith(before_it):
-                data = data[len(before_it) :]
-            found.setdefault(kind, []).extend(split_lines(data))
-        return found
 
     def _lacking(self, kind: str, lines: Sequence[bytes]) -> list[bytes]:
         decode = decoder(sum(map(len, lines)))
@@ -358,8 +330,6 @@ class _Exchange:
         rows of the tracker to theirs.
         """
         hive = self._hive
-        if hive.engine.shared:
-            return
         gained = [kind for kind in hive.kinds() if hive.state(kind).is_unrecorded]
         tracker = hive.tracker()
         lacks_issues = not tracker.is_owned() and bool(tracker.theirs() or tracker.unkept())
@@ -372,12 +342,11 @@ class _Exchange:
 
     def _outgoing(self) -> tuple[dict[str, list[bytes]], dict[str, int]]:
         """Returns the lines that the branch lacks, by kind, and the numbers of the last ones."""
-        known, memory = self._known, self._hive.engine.memory.identity()
-        if known.memory != memory:
-            # Another memory numbers them otherwise: all of it is compared with all that is there.
-            if known.sent is not None:
-                self._there = self._new_lines(Tree())
-            self._known = Known(None, None, {}, memory, known.done)
+        if self._memory != (memory := self._hive.engine.memory.identity()):
+            # Another one took its place, and numbers them otherwise: everything is compared.
+            if self._known.sent is not None:
+                self._there = self._carrier.after(None)
+            self._memory, self._known = memory, Known(None, None, {}, self._known.done)
         outgoing, ends = {}, {}
         for kind in filter(is_kind, self._hive.kinds()):
             end = self._known.ends.get(kind, 0)
@@ -389,30 +358,26 @@ class _Exchange:
                 outgoing[kind] = lines
         return outgoing, ends
 
-    def _contents(
-        self, outgoing: Mapping[str, list[bytes]], confirmations: Mapping[str, list[bytes]]
-    ) -> dict[tuple[str, int], bytes]:
-        """Returns the files of the branch that change, with the new lines at their end."""
-        files = self._tree.files
-        kinds = dict.fromkeys([*outgoing, *confirmations])
-        ledgers = {kind: files[kind, 0] for kind in kinds if (kind, 0) in files}
-        blobs = self._branch.read(ledgers.values())
-        contents: dict[tuple[str, int], bytes] = {}
-        for kind in kinds:
-            data = blobs[ledgers[kind].oid] if kind in ledgers else b""
-            pieces = [[data if data.endswith(b"\n") or not data else data + b"\n"]]
-            size = len(data)
-            for line in (*outgoing.get(kind, ()), *confirmations.get(kind, ())):
-                if size and size + len(line) > SEGMENT_BYTES:
-                    pieces.append([])
-                    size = 0
-                pieces[-1] += [line, b"\n"]
-                size += len(line) + 1
-            taken = {count for each, count in files if each == kind}
-            for number, piece in zip(_free_numbers(taken), pieces[:-1], strict=False):
-                contents[kind, number] = b"".join(piece)
-            contents[kind, 0] = b"".join(pieces[-1])
-        return contents
+
+class _Copy(_Exchange):
+    """A round of a hive in a database, which decided everything: the branch is a copy for people to
+    review. Lines go there, and none comes from there.
+    """
+
+    def _decided(self, token: int) -> Decisions:
+        return Decisions()
+
+    def _import(self, lacking: Mapping[str, Sequence[bytes]]) -> None:
+        self._done.only_there += sum(map(len, lacking.values()))
+
+    def _record_gained(self) -> None:
+        """Does nothing: the files have no lines of their own."""
+
+
+def _joined(*lines: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
+    """Returns the lines of several, by kind."""
+    kinds = dict.fromkeys(kind for each in lines for kind in each)
+    return {kind: [line for each in lines for line in each.get(kind, ())] for kind in kinds}
 
 
 def _issues(lines: Mapping[str, Sequence[bytes]]) -> int:
@@ -438,11 +403,3 @@ def _making(row: Mapping[str, object]) -> tuple[object, ...] | None:
     if row.get("rev") != 1 or "created_at" not in row:
         return None
     return str(row["created_at"]), str(row.get("created_by"))
-
-
-def _free_numbers(taken: Collection[int]) -> Iterator[int]:
-    """Yields numbers for new segments: those after the last one, as long as their names fit."""
-    last = max(taken, default=0)
-    yield from range(last + 1, MOST_NUMBER + 1)
-    # Somebody used up the numbers: lines under any free one arrive, those beyond would not.
-    yield from (each for each in range(1, MOST_NUMBER) if each not in taken and each < last)

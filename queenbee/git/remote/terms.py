@@ -43,8 +43,8 @@ class Terms:
     ) -> None:
         said = hive.layout.settings.sync_confirm == "remote"
         self.hive = hive
-        # What all machines share has decided already, and waits for a turn by itself.
-        self.confirm = (confirm or local_if_offline or said) and not hive.engine.shared
+        # A carrier that decides every write has confirmed it, and waits for a turn by itself.
+        self.confirm = (confirm or local_if_offline or said) and hive.engine.carrier is None
         self.local_if_offline = local_if_offline
         self.tell = tell
 

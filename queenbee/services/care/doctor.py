@@ -107,10 +107,9 @@ def _of_kind(hive: Services, kind: str) -> Iterator[Diagnosis]:
 
 def _notes_of_sync(folder: str) -> Iterator[Diagnosis]:
     """Yields what has the name of a note of `queen sync`, and is none."""
-    pending = os.path.join(folder, "pending")
-    for path in (os.path.join(top, n) for top in (folder, pending) for n in names_in(top)):
-        is_sound = os.path.isdir if path == pending else os.path.isfile
-        if os.path.islink(path) or (os.path.lexists(path) and not is_sound(path)):
+    # Versions up to 0.2 had a folder of requests there.
+    for path in (os.path.join(folder, name) for name in names_in(folder) if name != "pending"):
+        if os.path.islink(path) or (os.path.lexists(path) and not os.path.isfile(path)):
             text = "queen sync cannot use it: it is no note of it, but a folder or the like"
             yield Diagnosis("note", path, text, hint=f"rm -r {shell_word(path)}; queen sync")
 
@@ -330,7 +329,7 @@ def _size(hive: Services, kind: str) -> Iterator[Diagnosis]:
 
 
 def _two_files(hive: Services, kind: str) -> Iterator[Diagnosis]:
-    missing = hive.engine.lacking(kind)
+    missing = hive.engine.memory.lacking(kind)
     if missing:
         # Each worktree of a bare repository has a ledger of its own, and one journal serves all.
         shared = hive.layout.worktree is not None and hive.layout.root == hive.layout.tree

@@ -235,7 +235,7 @@ class Reservations:
 
         Raises `InvalidInput` where grants have no token, since one place decides for all machines.
         """
-        if self.store.engine.shared:
+        if self.store.engine.carrier is not None:
             raise InvalidInput(
                 "grants of a hive in a database have no token: the database decides for all",
                 hint=suggested("queen reserve check", status.path),

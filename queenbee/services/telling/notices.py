@@ -97,7 +97,7 @@ def take(hive: Services) -> list[str]:
         with told as mine:
             return _untold(told, ended, waits) if mine else []
     except QueenError as error:
-        if isinstance(error, Unreachable | Unwritable) and hive.engine.shared:
+        if isinstance(error, Unreachable | Unwritable) and hive.engine.carrier is not None:
             return []  # The command needs the same database, and says what is wrong with it.
         return [f"{error.message}; cannot tell which of your leases ended"]
 

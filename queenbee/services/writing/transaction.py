@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.core.row_edits import Edit
-    from queenbee.store.engines.engine import Engine, Write
+    from queenbee.store.carriers.engine import Engine
+    from queenbee.store.carriers.write import Write
     from queenbee.store.layout import Layout
     from queenbee.store.memory.recorded import Recorded
 

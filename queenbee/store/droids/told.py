@@ -21,7 +21,7 @@ from queenbee.store.whole_files import keep, recall
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from queenbee.store.engines.engine import Engine
+    from queenbee.store.carriers.engine import Engine
     from queenbee.store.layout import Layout
 
     Stamps = dict[str, object]
@@ -129,8 +129,8 @@ class Told:
         layout, engine = self._layout, self._engine
         paths = (layout.ledger_path(MESSAGES),)
         seen = self._seen().get(_MAIL)
-        if engine is not None and engine.shared:
-            stamp: object = repr(engine.stamp(MESSAGES))
+        stamp: object = engine.ends([MESSAGES]).get(MESSAGES) if engine is not None else None
+        if stamp is not None:
             return stamp if seen != stamp else None
         stamps = [list(stamp_of(path)) for path in paths]
         if not any(stamps) or seen == stamps or self._is_others(paths, seen, stamps):
@@ -168,10 +168,8 @@ class Told:
         stamps: Stamps = {
             kind: [list(stamp_of(path)) for path in each] for kind, each in paths.items()
         }
-        if engine is not None and engine.shared:
-            with engine.reading():
-                ends = {kind: repr(engine.stamp(kind)) for kind in paths}
-            stamps.update({kind: [ends[kind], stamps[kind]] for kind in paths})
+        ends = engine.ends(paths) if engine is not None else {}
+        stamps.update({kind: [end, stamps[kind]] for kind, end in ends.items()})
         stamps[QUEUE] = safe_open.names_in(layout.queue_dir)
         return stamps
 

@@ -105,6 +105,17 @@ class FilesMemory(Memory):
             self.database.may_create = True
         return self.database.may_create
 
+    def stamp(self, kind: str) -> object:
+        return self.tracked(kind).stamp()
+
+    def all_kinds(self) -> list[str]:
+        # Also those that only the memory has: git may have removed the ledger.
+        begin, end = "queen_", ".jsonl"
+        names = safe_open.names_in(self._layout.beads_dir)
+        found = {each for each in names if each.startswith(begin) and each.endswith(end)}
+        tracked = {each.removeprefix(begin).removesuffix(end) for each in found}
+        return sorted(tracked.union(self.kinds()))
+
     def unusable(self, kind: str) -> int:
         path = self.tracked(kind).path
         return self.asked(lambda: recalled(self.database, kind, path).unusable)

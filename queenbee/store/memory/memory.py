@@ -11,6 +11,7 @@ from errno import ENOSPC
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, QueenError, Unreadable, Unwritable
+from queenbee.store import safe_open
 from queenbee.store.codec import named
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.database import (
@@ -24,7 +25,7 @@ from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.tables import make_fold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
     from queenbee.store.memory.database import Progress
@@ -46,6 +47,25 @@ class Memory:
 
     def make_room(self, path: str) -> None:
         """Lets the memory be kept where a file is too long to be read by each command."""
+
+    def stamp(self, kind: str) -> object:
+        """Returns a value that changes whenever lines of a kind come or go; for cheap polling."""
+        raise NotImplementedError
+
+    def all_kinds(self) -> list[str]:
+        """Returns the kinds of record that have lines, also where nothing was taken in yet."""
+        raise NotImplementedError
+
+    def lacking(self, kind: str) -> list[bytes]:
+        """Returns the recorded lines that the tracked files should have, and lack."""
+        return []
+
+    def write(self, lines: Mapping[str, Sequence[bytes]]) -> None:
+        """Records lines of several kinds in the turn that has begun, all or none."""
+        raise NotImplementedError
+
+    def sync(self) -> None:
+        """Returns when what was written is on disk. Raises `DurabilityUnknown`."""
 
     def unusable(self, kind: str) -> int:
         """Returns the number of lines of a kind that hold no record."""
@@ -112,6 +132,42 @@ class Memory:
                 self.database.count(f"arrivals {kind}")
 
         self.changed(counted)
+
+    # What a machine notes beside the lines: it is lost with the memory, and never sent anywhere.
+
+    def noted(self, name: str) -> object:
+        """Returns what was noted under a name, or None."""
+        if self.database.is_behind():
+            self.close()
+        return self.asked(lambda: self.database.meta(name))
+
+    def notes(self, begin: str) -> dict[str, object]:
+        """Returns what was noted under names with this beginning, without it, sorted."""
+        if self.database.is_behind():
+            self.close()
+        query = "SELECT substr(key, ?), value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key"
+        length = len(begin)
+        rows = self.asked(lambda: self.database.ask(query, length + 1, length, begin))
+        return {str(name): value for name, value in rows}
+
+    def note(self, name: str, value: object) -> None:
+        """Notes a number or a text; None forgets what was noted. Raises `Unwritable`."""
+        database = self.database
+        try:
+            safe_open.make_folder(os.path.dirname(database.path))
+            database.may_create = True
+            if database.is_behind() or not database.is_durable:
+                self.close()
+            self.changed(lambda: self._noted_now(name, value))
+        except (sqlite.Error, OSError) as error:
+            raise refusal(database.path, error) from error
+
+    def _noted_now(self, name: str, value: object) -> None:
+        with self.database.turn():
+            if value is None:
+                self.database.db.execute("DELETE FROM meta WHERE key = ?", (name,))
+            else:
+                self.database.put_meta(name, value)
 
     def rebuild(self) -> None:
         """Folds every record anew, from the lines. If one of them is not what it says, they are

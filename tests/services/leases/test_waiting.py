@@ -15,8 +15,8 @@ from queenbee.errors import Busy
 from queenbee.services.leases import reservations
 from queenbee.services.waiting import attempts
 from queenbee.store import files
-from queenbee.store.engines.postgres import engine as postgres_engine
-from queenbee.store.engines.postgres.engine import PostgresEngine
+from queenbee.store.carriers import engine as where_lines_are
+from queenbee.store.carriers.postgres.carrier import PostgresCarrier
 
 pytestmark = pytest.mark.both_engines
 
@@ -47,10 +47,10 @@ class Patience:
             self.look(deadline_s - self.waited_s)
         return True
 
-    def listen(self, engine: PostgresEngine, timeout_s: float) -> None:
-        """As the engine listens to a database that announces something all the time."""
+    def news(self, timeout_s: float) -> int:
+        """As of a database that announces something all the time."""
         self.look(timeout_s)
-        engine._told += 1
+        return self.looks
 
     def look(self, timeout_s: float) -> None:
         self.waited_s += min(0.1, timeout_s)
@@ -64,10 +64,8 @@ def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
     patience = Patience(clock)
     monkeypatch.setattr(attempts, "time", patience)
     monkeypatch.setattr(files, "wait_for_change", patience.wait_for_change)
-    monkeypatch.setattr(postgres_engine, "time", patience)
-    monkeypatch.setattr(
-        PostgresEngine, "_listen", lambda engine, timeout_s: patience.listen(engine, timeout_s)
-    )
+    monkeypatch.setattr(where_lines_are, "time", patience)
+    monkeypatch.setattr(PostgresCarrier, "news", lambda _, timeout_s: patience.news(timeout_s))
     return patience
 
 

@@ -11,7 +11,7 @@ from queenbee.cli.app import Answer, command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import lines_counted, printable
 from queenbee.store import layout
-from queenbee.store.engines import switching
+from queenbee.store.carriers import switching
 
 if TYPE_CHECKING:
     from queenbee.cli.app import Invocation

@@ -13,9 +13,10 @@ import pytest
 from hives import QuickQueen
 
 from queenbee import Hive
-from queenbee.errors import Busy
-from queenbee.store.engines.postgres.connection import Connection
-from queenbee.store.engines.postgres.postgres_memory import PostgresMemory
+from queenbee.errors import Busy, Unreachable
+from queenbee.store.carriers.postgres.carried_memory import CarriedMemory
+from queenbee.store.carriers.postgres.carrier import PostgresCarrier
+from queenbee.store.carriers.postgres.connection import Connection
 
 Open = Callable[[str], Hive]
 
@@ -111,7 +112,7 @@ class TestAReading:
         """Also if the memory cannot take it in: it is recorded."""
         ui = open_for("ui")
         if error:
-            monkeypatch.setattr(PostgresMemory, "take_own", Mock(side_effect=error))
+            monkeypatch.setattr(CarriedMemory, "_take_own", Mock(side_effect=error))
         with ui.engine.reading():
             assert taken(ui) == []
             ui.assignments.claim("qb-1")
@@ -136,12 +137,34 @@ class TestAReading:
     def test_without_that_a_wait_would_see_nothing(
         self, open_for: Open, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(PostgresMemory, "read_anew", lambda _: None)
+        monkeypatch.setattr(CarriedMemory, "read_anew", lambda _: None)
         ui, api = open_for("ui"), open_for("api")
         with ui.engine.reading():
             before = ui.stamp("assignments")
             api.assignments.claim("qb-1")
             assert not ui.wait(lambda: ui.stamp("assignments"), before, time.monotonic() + 0.6)
+
+    def test_a_wait_asks_a_database_that_is_away_twice_a_second(
+        self, open_for: Open, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Meanwhile, what changes on this machine ends the wait."""
+        ui = open_for("ui")
+        ui.assignments.find()
+        asked: list[float] = []
+
+        def away(*_: object) -> None:
+            asked.append(time.monotonic())
+            raise Unreachable("away")
+
+        monkeypatch.setattr(PostgresCarrier, "after", away)
+        begun = time.monotonic()
+
+        def stamp() -> object:
+            return ui.stamp("assignments"), time.monotonic() - begun > 0.7
+
+        before = ui.engine.memory._ends["assignments"], False  # type: ignore[union-attr]
+        assert ui.wait(stamp, before, begun + 30)
+        assert 1 <= len(asked) <= 3
 
 
 def test_a_token_is_refused_where_grants_have_none(open_for: Open, quick: QuickQueen) -> None:

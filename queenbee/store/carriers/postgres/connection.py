@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import psycopg
 
 from queenbee.errors import Unreachable
-from queenbee.store.engines.postgres import faults
-from queenbee.store.engines.postgres.ddl import VERSION, chained, channel, is_kind, lock_key
+from queenbee.store.carriers.postgres import faults
+from queenbee.store.carriers.postgres.ddl import VERSION, chained, channel, is_kind, lock_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any, LiteralString
 
     Statement = tuple[LiteralString, Sequence[object]]
@@ -89,8 +90,14 @@ class Row(NamedTuple):
         return End(self.sequence, self.digest)
 
 
+Ends = Mapping[str, End]
+"""Where each kind ends."""
 Rows = dict[str, list[Row]]
 """By kind: what came after a line that was known, and first that line itself, with no text."""
+
+
+_BEFORE = Row(*End(), b"")
+"""What comes before the first line."""
 
 
 class Answer(NamedTuple):
@@ -138,8 +145,8 @@ class Connection:
 
     # Reading.
 
-    def ask(self, known: Mapping[str, int]) -> Answer:
-        """Returns what came after these lines, by their numbers."""
+    def ask(self, known: Ends) -> Answer:
+        """Returns what came after these ends."""
         return _answer(self.hive, known, *self._run(*self._questions(known)))
 
     def kinds(self) -> list[str]:
@@ -149,16 +156,16 @@ class Connection:
 
     def lines(self, kind: str) -> Iterator[Row]:
         """Yields the lines of a kind, oldest first; also of a hive that is not in use here."""
-        last, more = 0, True
+        end, more = End(), True
         while more:
-            rows = _rows({kind: last}, self._run(self._questions({kind: last})[1])[0])[kind]
+            rows = _rows({kind: end}, self._run(self._questions({kind: end})[1])[0])[kind]
             yield from rows[1:]
-            more, last = len(rows) > AT_ONCE, rows[-1].sequence if rows else 0
+            more, end = len(rows) > AT_ONCE, rows[-1].end if rows else End()
 
     # Writing.
 
-    def begin(self, known: Mapping[str, int], lock_timeout_s: float) -> Answer:
-        """Begins a turn, and returns what came after these lines: nobody else writes to the hive
+    def begin(self, known: Ends, lock_timeout_s: float) -> Answer:
+        """Begins a turn, and returns what came after these ends: nobody else writes to the hive
         until `commit` or `roll_back`.
         """
         # Each statement must see what was committed before it began, not before the lock.
@@ -225,8 +232,9 @@ class Connection:
             (_LOCK, (*limits, lock_key(self.hive))),
         ]
 
-    def _questions(self, known: Mapping[str, int]) -> list[Statement]:
-        lines = ([*known], [*known.values()], self.hive, AT_ONCE + 1)
+    def _questions(self, known: Ends) -> list[Statement]:
+        numbers = [end.sequence for end in known.values()]
+        lines = ([*known], numbers, self.hive, AT_ONCE + 1)
         return [(_HIVE, (self.hive,)), (_LINES, lines)]
 
     def _insertion(self, rows: Mapping[str, Sequence[Row]], turn: bytes) -> Statement:
@@ -254,6 +262,17 @@ class Connection:
             raise
 
 
+def numbered(end: End, lines: Sequence[bytes]) -> list[Row]:
+    """Returns lines with the numbers and digests that they get after this end, behind the row of
+    the line there.
+    """
+    rows = [Row(*end, b"")]
+    for line in lines:
+        sequence, digest, _ = rows[-1]
+        rows.append(Row(sequence + 1, chained(digest, line), line))
+    return rows
+
+
 def followed(kind: str, rows: Sequence[Row], after: End) -> End:
     """Returns where rows end that follow. Raises `StoreError` if one does not match its digest."""
     for row in rows:
@@ -265,7 +284,7 @@ def followed(kind: str, rows: Sequence[Row], after: End) -> End:
 
 def _answer(
     hive: str,
-    known: Mapping[str, int],
+    known: Ends,
     state: list[tuple[Any, ...]],
     lines: list[tuple[Any, ...]],
 ) -> Answer:
@@ -292,8 +311,8 @@ def _refuse_unknown(state: tuple[Any, ...]) -> None:
         raise faults.too_new(version)
 
 
-def _rows(known: Mapping[str, int], lines: list[tuple[Any, ...]]) -> Rows:
-    rows: Rows = {kind: [] if last else [Row(*End(), b"")] for kind, last in known.items()}
+def _rows(known: Ends, lines: list[tuple[Any, ...]]) -> Rows:
+    rows: Rows = {kind: [] if end.sequence else [_BEFORE] for kind, end in known.items()}
     for kind, *row in lines:
         rows[kind].append(Row(*row))
     return rows

@@ -29,9 +29,8 @@ def is_lost(error: psycopg.Error) -> bool:
     return error.sqlstate is None or error.sqlstate in _ENDED
 
 
-def refused_write(error: psycopg.Error | QueenError) -> QueenError:
-    """Returns the refusal for an error in a turn, after which nothing was written."""
-    refused = error if isinstance(error, QueenError) else refusal(error)
+def nothing_written(refused: QueenError) -> QueenError:
+    """Returns a refusal, which says now that nothing was written."""
     if _NOTHING not in refused.message and not isinstance(refused, OutcomeUnknown):
         refused.message += _NOTHING
     return refused

@@ -1,14 +1,13 @@
 """Carrying a hive from files to a database and back, verified line by line.
 
-The old engine stays in use until the last step. Each direction holds the locks of both engines, and
-can be repeated: only lines that are missing are added.
+Each way, one side gives all its lines, and the other takes those that it lacks. The old one stays
+in use until the last step, and nobody writes to either meanwhile.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -16,81 +15,77 @@ import psycopg
 
 from queenbee.errors import StoreError
 from queenbee.store import creating, safe_open
+from queenbee.store.carriers.carrier import Fault
+from queenbee.store.carriers.postgres import faults
+from queenbee.store.carriers.postgres.connection import Connection, End, followed, numbered
+from queenbee.store.carriers.postgres.ddl import bring_up_to_date, chained
+from queenbee.store.carriers.postgres.health import place
 from queenbee.store.codec import Unusable, decode
-from queenbee.store.engines.fault import Fault
-from queenbee.store.engines.files_engine import FilesEngine
-from queenbee.store.engines.postgres import faults
-from queenbee.store.engines.postgres.connection import Connection, End, Row, followed
-from queenbee.store.engines.postgres.ddl import bring_up_to_date, chained
 from queenbee.store.files import split_lines
 from queenbee.store.layout import note_engine, noted_hive
 from queenbee.store.lock import KernelLock
+from queenbee.store.memory.files_memory import FilesMemory
 from queenbee.store.settings_file.editing import replace, with_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+    from queenbee.store.carriers.postgres.connection import Row
     from queenbee.store.layout import Layout
+
+__all__ = ("only_in_files", "place", "to_files", "to_postgres", "verified")
 
 _SOME = 1_000
 _LONG_S = 600
 """How long others may have the database before carrying gives up waiting for them."""
 
 
-@dataclass
-class Carried:
-    """What was carried over: the lines of each kind there, and how many of them were added."""
-
-    hive: str
-    kinds: dict[str, tuple[int, int]] = field(default_factory=dict)
+Kinds = dict[str, tuple[int, int]]
+"""How many lines of each kind are there now, and how many of them were added."""
 
 
-def to_postgres(layout: Layout, hive: str) -> Carried:
-    """Copies the lines that the database lacks, verifies all of them, and switches to it.
+def to_postgres(layout: Layout, hive: str) -> Kinds:
+    """Gives the database the lines that it lacks, verifies all of them, and switches to it.
 
-    Also takes in what other clones wrote to files before they knew of the switch. Raises
-    `StoreError` if another clone has carried the hive back to files, and this one does not know:
-    two clones would otherwise write to two places.
+    Also those that other clones wrote to files before they knew of the switch. Raises `StoreError`
+    if another clone has carried the hive back to files, and this one does not know: two clones
+    would otherwise write to two places.
     """
-    carried = Carried(hive)
     with _database(layout, hive) as connection:
         db = connection.db
         bring_up_to_date(db)
         # 1. Nobody writes to the files, until the note says that they are no longer in use.
         with _files(layout) as files:
             # 2. All lines and the switch in the database are one transaction.
-            with _turn(connection):
-                _refuse_if_carried_back(connection, layout)
-                db.execute(
-                    "INSERT INTO queen_hives (hive) VALUES (%s) ON CONFLICT DO NOTHING", (hive,)
-                )
-                # Not by the engine's turn: it refuses files once the hive is elsewhere.
-                for kind in files.kinds():
-                    carried.kinds[kind] = _add(connection, kind, _lines_of(files, kind))
-                came = any(added for _, added in carried.kinds.values())
-                db.execute(
-                    "UPDATE queen_hives SET in_use = true, carried = carried + %s WHERE hive = %s",
-                    (int(came), hive),
-                )
+            connection.wait_for_turn(_LONG_S)
+            _refuse_if_carried_back(connection, layout)
+            db.execute("INSERT INTO queen_hives (hive) VALUES (%s) ON CONFLICT DO NOTHING", (hive,))
+            # Not by the turn of a write: it refuses files once the hive is elsewhere.
+            kinds = {kind: _give(connection, kind, files) for kind in files.all_kinds()}
+            came = any(added for _, added in kinds.values())
+            db.execute(
+                "UPDATE queen_hives SET in_use = true, carried = carried + %s WHERE hive = %s",
+                (int(came), hive),
+            )
+            db.execute("COMMIT")  # After an error, the connection is closed without it.
             # 3. From here on, a writer with the old settings is refused.
             note_engine(layout, hive)
             # 4. Last: until then, repeating the command ends the switch.
             _write_settings(layout, "postgres", hive)
-    return carried
+    return kinds
 
 
-def to_files(layout: Layout, hive: str) -> Carried:
-    """Copies the lines that the files lack, verifies all of them, and switches to files."""
-    carried = Carried(hive)
+def to_files(layout: Layout, hive: str) -> Kinds:
+    """Takes the lines that the files lack, verifies all of them, and switches to files."""
     with _database(layout, hive) as connection, _files(layout) as files:
-        with _turn(connection):
-            for kind in connection.kinds():
-                carried.kinds[kind] = _carry_to(files, connection, kind)
-            connection.db.execute("UPDATE queen_hives SET in_use = false WHERE hive = %s", (hive,))
+        connection.wait_for_turn(_LONG_S)
+        kinds = {kind: _take(connection, kind, files) for kind in connection.kinds()}
+        connection.db.execute("UPDATE queen_hives SET in_use = false WHERE hive = %s", (hive,))
+        connection.db.execute("COMMIT")
         _write_settings(layout, "files", hive)
         with suppress(FileNotFoundError):
             safe_open.unlink(layout.engine_path)
-    return carried
+    return kinds
 
 
 def verified(layout: Layout, hive: str) -> tuple[dict[str, int], list[Fault]]:
@@ -110,17 +105,30 @@ def verified(layout: Layout, hive: str) -> tuple[dict[str, int], list[Fault]]:
 def only_in_files(layout: Layout, hive: str) -> dict[str, int]:
     """Returns how many lines of each kind are in this machine's files and not in the database."""
     found = {}
-    with _database(layout, hive) as connection, closing(FilesEngine(layout)) as files:
-        for kind in files.kinds():
-            lines = _lines_of(files, kind)
+    with _database(layout, hive) as connection, closing(FilesMemory(layout)) as files:
+        for kind in files.all_kinds():
             there = {_digest(each) for row in connection.lines(kind) for each in _parts(row)}
-            if missing := sum(_digest(line) not in there for line in lines):
+            if missing := sum(_digest(line) not in there for line in _lines_of(files, kind)):
                 found[kind] = missing
     return found
 
 
-def _carry_to(files: FilesEngine, connection: Connection, kind: str) -> tuple[int, int]:
-    """Adds the lines that the files lack; returns how many there are, and how many were added."""
+def _give(connection: Connection, kind: str, files: FilesMemory) -> tuple[int, int]:
+    """Adds the lines that the database lacks."""
+    lines = _lines_of(files, kind)
+    end, there = _verified(connection, kind)
+    lacking = [line for line in lines if _digest(line) not in there]
+    rows, turn = numbered(end, lacking), os.urandom(16)
+    for begin in range(1, len(rows), _SOME):
+        connection.insert({kind: rows[begin : begin + _SOME]}, turn)
+    end, there = _verified(connection, kind)
+    if any(_digest(line) not in there for line in lines):
+        raise StoreError(f"lines of {kind} did not arrive in the database")
+    return end.sequence, len(lacking)
+
+
+def _take(connection: Connection, kind: str, files: FilesMemory) -> tuple[int, int]:
+    """Adds the lines that the files lack."""
     lines, end = list[bytes](), End()
     for row in connection.lines(kind):
         # A row of somebody else's may be in no chain, or hold several lines of a file, or none.
@@ -130,10 +138,10 @@ def _carry_to(files: FilesEngine, connection: Connection, kind: str) -> tuple[in
     there = {*_lines_of(files, kind)}
     lacking = [line for line in lines if line not in there]
     if lines:
-        files.memory.write({kind: lacking})
-        files.memory.sync()
+        files.write({kind: lacking})
+        files.sync()
     if not {*lines}.issubset(_lines_of(files, kind)) or files.lacking(kind):
-        raise StoreError(f"lines of {kind} are missing in {files.memory.tracked(kind).path}")
+        raise StoreError(f"lines of {kind} are missing in {files.tracked(kind).path}")
     return len(lines), len(lacking)
 
 
@@ -153,22 +161,14 @@ def _database(layout: Layout, hive: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _turn(connection: Connection) -> Iterator[None]:
-    """Runs a block in one transaction, in which nobody else writes to the hive."""
-    connection.wait_for_turn(_LONG_S)
-    yield
-    connection.db.execute("COMMIT")  # After an error, the connection is closed without it.
-
-
-@contextmanager
-def _files(layout: Layout) -> Iterator[FilesEngine]:
+def _files(layout: Layout) -> Iterator[FilesMemory]:
     """Runs a block in which nobody else writes to the files."""
     creating.make_beads_dir(layout)
     creating.make_state_dir(layout)
     timeout_s = layout.settings.lock_timeout_s
     with (
         KernelLock(layout.lock_path, holder="queen hive engine use", timeout_s=timeout_s),
-        closing(FilesEngine(layout)) as files,
+        closing(FilesMemory(layout)) as files,
     ):
         yield files
 
@@ -181,11 +181,11 @@ def _refuse_if_carried_back(connection: Connection, layout: Layout) -> None:
         raise faults.carried_back(connection.hive)
 
 
-def _lines_of(files: FilesEngine, kind: str) -> list[bytes]:
+def _lines_of(files: FilesMemory, kind: str) -> list[bytes]:
     """Returns the lines that the files have once, in order of arrival."""
-    files.memory.refresh(kind)
+    files.refresh(kind)
     query = "SELECT raw FROM lines WHERE kind = ? ORDER BY seq"
-    rows = files.memory.asked(lambda: files.memory.database.ask(query, kind))
+    rows = files.asked(lambda: files.database.ask(query, kind))
     return list(dict.fromkeys(raw for (raw,) in rows if isinstance(raw, bytes)))
 
 
@@ -197,25 +197,6 @@ def _parts(row: Row) -> list[bytes]:
             decode(line)
             found.append(line)
     return found
-
-
-def _add(connection: Connection, kind: str, lines: Sequence[bytes]) -> tuple[int, int]:
-    """Adds the lines that the database lacks; returns how many there are, and how many were
-    added.
-    """
-    end, there = _verified(connection, kind)
-    lacking = [line for line in lines if _digest(line) not in there]
-    turn = os.urandom(16)
-    for begin in range(0, len(lacking), _SOME):
-        rows = []
-        for line in lacking[begin : begin + _SOME]:
-            end = End(end.sequence + 1, chained(end.digest, line))
-            rows.append(Row(*end, line))
-        connection.insert({kind: rows}, turn)
-    end, there = _verified(connection, kind)
-    if any(_digest(line) not in there for line in lines):
-        raise StoreError(f"lines of {kind} did not arrive in the database")
-    return end.sequence, len(lacking)
 
 
 def _verified(connection: Connection, kind: str) -> tuple[End, set[bytes]]:

@@ -9,28 +9,28 @@ from __future__ import annotations
 
 import os
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import KINDS
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
+from queenbee.store.carriers.postgres.carrier import PostgresCarrier
+from queenbee.store.carriers.postgres.connection import AT_ONCE, End, followed
+from queenbee.store.carriers.postgres.health import address
 from queenbee.store.creating import make_state_dir
-from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, End, Row, Rows, followed
-from queenbee.store.engines.postgres.health import address
 from queenbee.store.files import split_lines
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.memory import Memory, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from queenbee.store.engines.postgres.session import Session
+    from queenbee.store.carriers.carrier import Lines
+    from queenbee.store.carriers.postgres.connection import Answer, Ends, Row, Rows
     from queenbee.store.layout import Layout
-
-    Ends = Mapping[str, End]
 
 
 ISSUES = "issues"
@@ -39,64 +39,116 @@ ISSUES = "issues"
 class _OfThread(threading.local):
     """What holds for one thread."""
 
-    asks = True
-    """False while it waits, and nothing was announced."""
     read: set[str] | None = None
     """Within a reading: the kinds that are up to date."""
 
 
-class PostgresMemory(Memory):
+class CarriedMemory(Memory):
     """What is known here of the lines in a database."""
 
-    def __init__(self, layout: Layout, session: Session) -> None:
+    def __init__(self, layout: Layout, carrier: PostgresCarrier | None = None) -> None:
         super().__init__(_path(layout))
         self._layout = layout
-        self._session = session
-        self.thread = _OfThread()
-        self.ends: dict[str, End] = {}
+        self.carrier = carrier or PostgresCarrier(layout)
+        self._thread = _OfThread()
+        self._ends: dict[str, End] = {}
         """Where each kind ends, as the database said last."""
 
     def refresh(self, kind: str) -> None:
         """Takes in what the database has that is new, of every kind: one round trip, unless there
         is much. Raises `Unreachable` and `StoreError`.
         """
-        if not self.thread.asks:
-            return
-        with self._session.mutex:
-            done = self._session.turn if self._session.turn is not None else self.thread.read
+        with self.carrier.mutex:
+            done = self._done()
             if done is not None and kind in done:
                 return
-            known = self.known(kind)
-            self.take(self._session.ask(numbers(known)), known)
+            known = self._known(kind)
+            self._take(self.carrier.after(known), known)
             if done is not None:
                 done.update(known)
-            if self._session.turn is None:
+            if self.carrier.turn is None:
                 self.database.shorten_log()
+
+    def stamp(self, kind: str) -> object:
+        self.refresh(kind)
+        return self._ends.get(kind, End())
+
+    def all_kinds(self) -> list[str]:
+        return self.carrier.asked(lambda connection: connection.kinds())
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """As `Engine.reading`."""
+        if self._thread.read is not None:
+            yield
+            return
+        self._thread.read = set()
+        try:
+            yield
+        finally:
+            self._thread.read = None
 
     def read_anew(self) -> None:
         """Lets this thread ask again for what it has read in a reading."""
-        if self.thread.read is not None:
-            self.thread.read.clear()
+        if self._thread.read is not None:
+            self._thread.read.clear()
 
-    def known(self, *more: str) -> dict[str, End]:
+    def rely_on_what_is_known(self) -> None:
+        """Lets this thread ask for nothing in its reading, until it is to read anew."""
+        if self._thread.read is not None:
+            self._thread.read.update(self._known())
+
+    def begin(self, holder: str) -> set[tuple[object, ...]]:
+        """Begins a turn at writing, with all that the database has; returns the births then."""
+        with self.carrier.mutex:
+            known = self._known()
+            if not any(end.sequence for end in known.values()):
+                self.refresh(ISSUES)  # What may take long keeps nobody waiting.
+                known = self._known()
+            answer = self.carrier.begin(known, holder)
+            try:
+                self._take(answer, known)
+                return self.births()
+            except BaseException:
+                self.carrier.end()
+                raise
+
+    def write(self, lines: Lines) -> None:
+        """Records lines in the turn that has begun, and ends it. Their kinds are up to date."""
+        added = {kind: each for kind, each in lines.items() if each}
+        if not added:
+            return
+        with self.carrier.mutex:
+            # As the database said it in this turn, whatever became of the memory since.
+            rows = self.carrier.add(added, self._ends)
+            try:
+                self._take_own(rows)
+            except QueenError:  # It is recorded: whoever asks takes it in.
+                self.read_anew()
+
+    def _take_own(self, rows: Rows) -> None:
+        carried = self.asked(lambda: self.database.number("carried"))
+        self.asked(lambda: self._take_in(rows, carried))
+
+    def _done(self) -> set[str] | None:
+        """Returns the kinds that are up to date; None if each question is to be asked."""
+        turn = self.carrier.turn
+        return turn if turn is not None else self._thread.read
+
+    def _known(self, *more: str) -> dict[str, End]:
         """Returns where the kinds end that are known here, and these."""
         if self.database.is_behind():
             self.close()
         return {**dict.fromkeys([*KINDS, *more], End()), **self.asked(self._noted)}
 
-    def take(self, answer: Answer, known: Ends) -> None:
+    def _take(self, answer: Answer, known: Ends) -> None:
         """Takes in an answer to what is known."""
         if answer.carried != self.asked(lambda: self.database.meta("carried")) or any(
             [row.end for row in rows] != [known[kind]] for kind, rows in answer.rows.items()
         ):
             self.asked(lambda: self._take_in(answer.rows, answer.carried))
         else:
-            self.ends.update(known)
-
-    def take_own(self, rows: Rows) -> None:
-        """Takes in what a turn has just recorded, each after the line that it followed."""
-        carried = self.asked(lambda: self.database.number("carried"))
-        self.asked(lambda: self._take_in(rows, carried))
+            self._ends.update(known)
 
     def unusable(self, kind: str) -> int:
         return self.asked(lambda: self.database.number(f"unusable {kind}"))
@@ -113,7 +165,7 @@ class PostgresMemory(Memory):
         with self.database.turn():
             noted = self._noted()
             for kind, each in rows.items():
-                self.ends[kind] = self._take_kind(kind, each, noted.get(kind, End()))
+                self._ends[kind] = self._take_kind(kind, each, noted.get(kind, End()))
                 # How often lines came from files: no others can collide with what is here.
                 self.database.put_meta(f"arrivals {kind}", carried)
             self.database.put_meta("carried", carried)
@@ -150,7 +202,7 @@ class PostgresMemory(Memory):
         return end
 
     def _rows_after(self, kind: str, end: End) -> list[Row]:
-        return self._session.ask({kind: end.sequence}).rows[kind]
+        return self.carrier.after({kind: end}).rows[kind]
 
     def _noted(self) -> dict[str, End]:
         query = "SELECT substr(key, 5), value FROM meta WHERE key LIKE 'end %'"
@@ -164,13 +216,13 @@ class PostgresMemory(Memory):
         """Lets another file take the place of a damaged one, and fetches every line again: whoever
         asks may be in a turn, in which nothing must be missing.
         """
-        with self._session.mutex:
+        with self.carrier.mutex:
             self.database.set_aside()
-            for done in (self._session.turn, self.thread.read):
+            for done in (self.carrier.turn, self._thread.read):
                 if done is not None:
                     done.clear()
             try:
-                answer = self._session.ask(dict.fromkeys({*KINDS, *self.ends}, 0))
+                answer = self.carrier.after(dict.fromkeys({*KINDS, *self._ends}, End()))
                 self._take_in(answer.rows, answer.carried)
             except sqlite.Error as error:
                 raise refusal(self.database.path, error) from error
@@ -181,8 +233,3 @@ def _path(layout: Layout) -> str:
     said = repr((address(layout.settings.database), layout.settings.engine_hive))
     name = blake2b(said.encode(), digest_size=8).hexdigest()
     return os.path.join(layout.state_dir, "postgres", f"{name}.sqlite3")
-
-
-def numbers(ends: Ends) -> dict[str, int]:
-    """Returns the numbers of the last lines."""
-    return {kind: end.sequence for kind, end in ends.items()}

@@ -1,4 +1,4 @@
-"""Which engine keeps a hive's lines, and moving them to the other: `queen hive engine`."""
+"""Where a hive's lines are, and carrying them elsewhere: `queen hive engine`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES
-from queenbee.errors import InvalidInput, StoreError
-from queenbee.store.engines.choosing import open_engine
-from queenbee.store.engines.fault import Fault
+from queenbee.errors import InvalidInput
+from queenbee.store.carriers.carrier import Fault
+from queenbee.store.carriers.engine import Engine, without_psycopg
 from queenbee.store.layout import noted_hive
 from queenbee.store.settings import FILE_NAME
 
@@ -22,33 +22,29 @@ KINDS = ("files", "postgres")
 
 
 def use(layout: Layout, kind: str, name: str | None = None) -> dict[str, object]:
-    """Carries the hive over to an engine, verifies every line, and switches to it.
+    """Carries the hive over, verifies every line, and switches to it.
 
     `name` is the hive's name in the database. Repeating it adds what is missing. Raises
-    `InvalidInput`, `StoreError` and `Unreachable`; the old engine is then still in use, unless the
+    `InvalidInput`, `StoreError` and `Unreachable`; the old place is then still in use, unless the
     message says that the hive is in a database and the settings say files, or the reverse.
     """
     carrying = _carrying()
     known = layout.settings.engine_hive or noted_hive(layout)
-    if kind == "files":
-        if not known:
-            raise InvalidInput("this hive is in files already", hint="queen hive engine status")
-        carried = carrying.to_files(layout, known)
-    else:
-        if name and known and name != known:
-            raise InvalidInput(
-                f"this hive is {known!r} in the database, not {name!r}",
-                hint="queen hive engine use postgres",
-            )
-        carried = carrying.to_postgres(layout, known or name or _new_name(layout))
-    kinds = {
-        each: {"lines": lines, "added": added} for each, (lines, added) in carried.kinds.items()
-    }
-    return {"engine": kind, "hive": carried.hive, "kinds": kinds}
+    if kind == "files" and not known:
+        raise InvalidInput("this hive is in files already", hint="queen hive engine status")
+    if name and known and name != known and kind != "files":
+        raise InvalidInput(
+            f"this hive is {known!r} in the database, not {name!r}",
+            hint="queen hive engine use postgres",
+        )
+    hive = known or name or _new_name(layout)
+    carried = (carrying.to_files if kind == "files" else carrying.to_postgres)(layout, hive)
+    kinds = {each: {"lines": lines, "added": added} for each, (lines, added) in carried.items()}
+    return {"engine": kind, "hive": hive, "kinds": kinds}
 
 
 def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
-    """Returns the engine in use. In a database, also where that is, what is wrong with it, the
+    """Returns where the lines are. In a database, also where that is, what is wrong with it, the
     lines that are only in files here and, with `verify`, the number of lines of each kind, each
     compared with its digest.
     """
@@ -56,25 +52,16 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
     found: dict[str, object] = {"engine": settings.engine_kind}
     noted = noted_hive(layout)
     if (problem := settings.problem) is not None:
-        fault = Fault(
-            problem.code,
-            os.path.join(layout.beads_dir, FILE_NAME),
-            problem.message,
-            hint=problem.hint,
-        )
-        found["faults"] = [asdict(fault)]
+        path = os.path.join(layout.beads_dir, FILE_NAME)
+        found["faults"] = [asdict(Fault(problem.code, path, problem.message, hint=problem.hint))]
     if settings.engine_kind == "files":
         return {**found, "noted": f"postgres {noted}"} if noted else found
     found["hive"] = settings.engine_hive
     carrying = _carrying()
-    engine = open_engine(layout)
-    try:
-        faults = engine.faults()
-    finally:
-        engine.close()
-    from queenbee.store.engines.postgres.health import place  # noqa: PLC0415 - start-up
-
-    found["database"] = place(settings.database)
+    engine = Engine(layout)
+    faults = engine.faults()
+    engine.close()
+    found["database"] = carrying.place(settings.database)
     found["faults"] = [asdict(each) for each in faults]
     if any(each.severity == "error" for each in faults):
         return found
@@ -87,11 +74,9 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
 
 def _carrying() -> ModuleType:
     try:
-        from queenbee.store.engines.postgres import carrying  # noqa: PLC0415 - start-up
+        from queenbee.store.carriers.postgres import carrying  # noqa: PLC0415 - start-up
     except ImportError as error:
-        raise StoreError(
-            f"PostgreSQL cannot be used: {error}", hint="pip install 'queenbee-hive[postgres]'"
-        ) from error
+        raise without_psycopg(error) from error
     return carrying
 
 

@@ -9,12 +9,12 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 
 from queenbee.errors import QueenError
-from queenbee.store.engines.fault import Fault
+from queenbee.store.carriers.carrier import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from queenbee.store.engines.postgres.connection import Connection
+    from queenbee.store.carriers.postgres.connection import Connection
 
     Settings = dict[str, str]
 

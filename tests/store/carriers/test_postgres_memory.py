@@ -22,10 +22,10 @@ from hives import QuickQueen, git
 
 from queenbee import Hive
 from queenbee.errors import Busy, Held, QueenError, StoreError
-from queenbee.store.engines.postgres import connection, postgres_memory
-from queenbee.store.engines.postgres.connection import Answer, Connection, End, Row
-from queenbee.store.engines.postgres.ddl import chained
-from queenbee.store.engines.postgres.postgres_memory import PostgresMemory
+from queenbee.store.carriers.postgres import carried_memory, connection
+from queenbee.store.carriers.postgres.carried_memory import CarriedMemory
+from queenbee.store.carriers.postgres.connection import Answer, Connection, End, Row
+from queenbee.store.carriers.postgres.ddl import chained
 
 Open = Callable[..., Hive]
 
@@ -89,13 +89,13 @@ class TestAnotherClone:
     def test_fetches_a_long_hive_piece_by_piece(
         self, open_for: Open, other: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for module in (connection, postgres_memory):
+        for module in (connection, carried_memory):
             monkeypatch.setattr(module, "AT_ONCE", at_once)
         ui = open_for("ui")
         for number in range(8):
             ui.assignments.claim(f"qb-{number}")
         assert len(holders(open_for("far", other))) == 8
-        assert len([*ui.engine.session.connection.lines("assignments")]) == 8
+        assert len([*ui.engine.carrier.connection.lines("assignments")]) == 8
 
     def test_of_another_database_shares_no_memory(
         self, open_for: Open, repo: Path, beads: Path, server: postgres_server.Server
@@ -177,11 +177,12 @@ class TestAMemoryThatIsExchangedWithinATurn:
     def exchange(self, hive: Hive, *lines: bytes) -> None:
         rows = rows_of(*lines)
 
-        def ask(known: Any) -> Answer:
-            return Answer(0, 0, {k: rows[n:] if "res" in k else rows[:1] for k, n in known.items()})
+        def after(known: Any) -> Answer:
+            found = {k: rows[n:] if "res" in k else rows[:1] for k, (n, _) in known.items()}
+            return Answer(0, 0, found)
 
-        session: Any = SimpleNamespace(ask=ask, mutex=threading.RLock(), turn=None)
-        memory = PostgresMemory(hive.layout, session)
+        carrier: Any = SimpleNamespace(after=after, mutex=threading.RLock(), turn=None)
+        memory = CarriedMemory(hive.layout, carrier)
         memory.refresh("reservations")
         memory.close()
 
@@ -225,7 +226,7 @@ class TestPsycopg:
     def test_that_is_missing_is_named_with_what_installs_it(
         self, repo: Path, hive_name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for name in [name for name in sys.modules if ".engines.postgres." in name]:
+        for name in [name for name in sys.modules if ".carriers.postgres." in name]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "psycopg", None)
         with pytest.raises(StoreError, match="without psycopg") as refused:

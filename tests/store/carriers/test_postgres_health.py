@@ -21,7 +21,7 @@ from hives import QuickQueen
 from queenbee import Hive
 from queenbee.errors import QueenError, StoreError, Taken, Unreachable, Unwritable
 from queenbee.services.care.doctor import examine
-from queenbee.store.engines.postgres import carrying, health
+from queenbee.store.carriers.postgres import carrying, health
 
 Open = Callable[..., Hive]
 
@@ -137,7 +137,7 @@ def test_a_disk_that_takes_no_more_refuses_and_loses_nothing(server: Any, open_f
         )
         db.execute("SET session_replication_role = replica")  # These rows are in no chain.
         db.execute(insert, (filler,))
-    connection = ui.engine.session.connection  # type: ignore[attr-defined]
+    connection = ui.engine.carrier.connection  # type: ignore[attr-defined]
     limit_files(server, connection.db.info.backend_pid, size)
     sent = 1
     with pytest.raises(QueenError, match="nothing was written") as caught:

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from queenbee import Hive
-from queenbee.store.engines.postgres import carrying, connection, ddl
-from queenbee.store.engines.postgres.ddl import STEPS, chained
+from queenbee.store.carriers.postgres import carrying, connection, ddl
+from queenbee.store.carriers.postgres.ddl import STEPS, chained
 from queenbee.store.layout import Layout
 
 _LINE = b'{"id":"qm-1","from":"eve","to":["bob"],"subject":"hi","created_at":"2024-01-01"}'
@@ -65,7 +65,7 @@ class TestAKindThatIsAPath:
         _insert(server, hive_name, "messages", _LINE)
         hive = opened()
         before = _snapshot(repo.parent)
-        assert hive.engine.kinds() == ["messages"]
+        assert hive.engine.memory.all_kinds() == ["messages"]
         for kind in hive.kinds():
             hive.state(kind)
         new = _snapshot(repo.parent) - before
@@ -73,7 +73,7 @@ class TestAKindThatIsAPath:
         ours = re.compile(rf"{re.escape(hive.layout.state_dir)}({memory})?")
         assert not [each for each in new if not ours.fullmatch(each)]
         carried = carrying.to_files(hive.layout, hive_name)
-        assert list(carried.kinds) == ["messages"]
+        assert list(carried) == ["messages"]
         assert not [each for each in _snapshot(repo.parent) if "escaped" in each]
 
     def test_may_not_even_make_a_folder(
@@ -192,5 +192,5 @@ class TestARowThatIsNotTheNext:
         counts, (fault,) = carrying.verified(layout, hive_name)
         assert "messages" not in counts and "line 2 of messages" in fault.message
         carried = carrying.to_files(layout, hive_name)
-        assert carried.kinds["messages"] == (1, 1)
+        assert carried["messages"] == (1, 1)
         assert b"qm-2" not in Path(layout.ledger_path("messages")).read_bytes()

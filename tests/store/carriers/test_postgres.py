@@ -28,8 +28,8 @@ from queenbee.errors import (
     Unwritable,
 )
 from queenbee.hook.main import respond
-from queenbee.store.engines.postgres import carrying, connection, postgres_write
-from queenbee.store.engines.postgres.ddl import chained
+from queenbee.store.carriers.postgres import carrier, carrying, connection
+from queenbee.store.carriers.postgres.ddl import chained
 
 Open = Callable[..., Hive]
 
@@ -108,7 +108,7 @@ class TestAConnectionThatIsLost:
     ) -> None:
         ui = open_for("ui")
         ui.layout.settings.lock_timeout_s = 0.5
-        monkeypatch.setattr(postgres_write, "_LEAST_SEARCH_S", 0.5)
+        monkeypatch.setattr(carrier, "_LEAST_SEARCH_S", 0.5)
         lose_commit(monkeypatch, server, arrived=True, and_then=server.stop)
         try:
             with pytest.raises(OutcomeUnknown, match="whether it is recorded"):
@@ -254,12 +254,12 @@ def test_the_database_clock_decides(open_for: Open, monkeypatch: pytest.MonkeyPa
 def test_a_waiter_is_woken_by_an_announcement(
     open_for: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("queenbee.store.engines.postgres.engine._ASK_S", 3600.0)
+    monkeypatch.setattr("queenbee.store.carriers.engine._ASK_S", 3600.0)
     ui, api = open_for("ui"), open_for("api")
     told: list[object] = []
     waiter = threading.Thread(target=lambda: told.extend(api.messages.wait(timeout_s=60)))
     waiter.start()
-    while api.engine._listening is None:
+    while api.engine.carrier._listening is None:
         time.sleep(0.01)
     time.sleep(0.1)
     ui.messages.send("api", "hello")
@@ -310,7 +310,7 @@ class TestFaults:
     def test_a_statement_that_takes_too_long(self, open_for: Open, server: Any) -> None:
         ui = open_for("ui")
         ui.assignments.find()
-        db = ui.engine.session.connection
+        db = ui.engine.carrier.connection
         assert db is not None
         db.db.execute("SET statement_timeout = 50")
         with (
@@ -331,13 +331,14 @@ class TestFaults:
     def test_a_server_that_became_a_standby(self, open_for: Open, server: Any) -> None:
         ui = open_for("ui")
         ui.assignments.find()
-        db = ui.engine.session.connection
+        db = ui.engine.carrier.connection
         assert db is not None
         db.db.execute("SET default_transaction_read_only = on")
         with pytest.raises(Unreachable, match="read-only"):
             ui.assignments.claim("qb-1")
 
     def test_another_hive_is_refused(self, repo: Path, beads: Path, server: Any) -> None:
+        server.new_hive()  # It makes the tables.
         postgres_server.use(beads, server, "of-nobody")
         env = postgres_server.environment()
         with pytest.raises(StoreError, match="no hive 'of-nobody'"):
@@ -383,7 +384,7 @@ STEPS: dict[tuple[str, str], tuple[Any, str]] = {
     ("postgres", "verified"): (carrying, "_verified"),
     ("postgres", "committed"): (carrying, "note_engine"),
     ("postgres", "noted"): (carrying, "_write_settings"),
-    ("files", "verified"): (carrying, "_carry_to"),
+    ("files", "verified"): (carrying, "_take"),
     ("files", "committed"): (carrying, "_write_settings"),
     ("files", "noted"): (carrying.safe_open, "unlink"),
 }

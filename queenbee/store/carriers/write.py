@@ -1,4 +1,4 @@
-"""One turn at writing to files: take the lock, append, unlock, wait for the disk."""
+"""One turn at writing: wait for it, record lines, end it, wait for the disk."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from queenbee.store import creating
 from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
-    from queenbee.store.engines.engine import Lines
+    from queenbee.store.carriers.carrier import Lines
     from queenbee.store.layout import Layout
-    from queenbee.store.memory.files_memory import FilesMemory
+    from queenbee.store.memory.memory import Memory
 
 
-class FilesWrite:
-    """Implements `store.engines.engine.Write` with the hive's lock on this machine."""
+class Write:
+    """One turn, with the hive's lock on this machine: between `begin` and `end`, nobody else writes
+    to the hive.
+    """
 
-    def __init__(self, layout: Layout, memory: FilesMemory, holder: str) -> None:
+    def __init__(self, layout: Layout, memory: Memory, holder: str) -> None:
         self._layout = layout
         self._memory = memory
         self._lock = KernelLock(
@@ -30,21 +32,17 @@ class FilesWrite:
         self._has_lines = False
 
     def begin(self) -> None:
+        """Waits for the turn. Raises `Busy` and `Unwritable`; the turn has then not begun."""
         try:
-            self._lock.__enter__()
-            try:
-                # It may have been carried to a database while we waited.
-                self._layout.refuse_if_elsewhere()
-            except BaseException:
-                self._lock.__exit__(None, None, None)
-                raise
+            self._begin()
         except BaseException as error:
             add_hint(error, self._layout)
             raise
 
     def record(self, lines: Lines) -> None:
+        """Records lines: all or none, once."""
         try:
-            self._lock.confirm()
+            self._confirm(lines)
             if lines:
                 self._memory.write(lines)
                 self._has_lines = True
@@ -52,17 +50,32 @@ class FilesWrite:
             add_hint(error, self._layout)
             raise
 
-    def _make_folders(self) -> None:
-        creating.make_beads_dir(self._layout)
-        creating.make_state_dir(self._layout)
-
     def end(self) -> None:
+        """Ends the turn: others may write. Call it exactly once after `begin`."""
         self._lock.__exit__(None, None, None)
 
     def settle(self) -> None:
+        """Returns when what was recorded is on disk. Raises `DurabilityUnknown`."""
         if self._layout.settings.durability == "synced" and self._has_lines:
             self._memory.sync()
         self._memory.database.shorten_log()
+
+    def _begin(self) -> None:
+        self._lock.__enter__()
+        try:
+            # It may have been carried to a database while we waited.
+            self._layout.refuse_if_elsewhere()
+        except BaseException:
+            self.end()
+            raise
+
+    def _confirm(self, lines: Lines) -> None:
+        """Raises `Busy` if somebody else may have written since the turn began."""
+        self._lock.confirm()
+
+    def _make_folders(self) -> None:
+        creating.make_beads_dir(self._layout)
+        creating.make_state_dir(self._layout)
 
 
 def add_hint(error: BaseException, layout: Layout) -> None:

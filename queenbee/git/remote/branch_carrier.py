@@ -1,0 +1,123 @@
+"""The branch of a git remote as a carrier: the lines of its files after a commit, and more lines.
+
+A ledger above 1 MiB becomes a segment, so every push packs little. ADR 0029.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.git.remote.branch import MOST_NUMBER
+from queenbee.store.files import split_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from queenbee.git.remote.branch import Branch, Tree
+    from queenbee.store.carriers.carrier import Carrier, Lines
+
+    Commit = str | None
+    """The id of a commit; None before the first one."""
+
+SEGMENT_BYTES = 2**20
+"""A ledger on the branch that grows beyond this becomes a segment, which never changes again. So
+what a push has to pack stays small."""
+
+
+class BranchCarrier:
+    """Implements `store.carriers.carrier.Carrier`. Raises `Unreachable` and `Unreadable`."""
+
+    def __init__(self, branch: Branch) -> None:
+        self.branch = branch
+        self.head: Commit = None
+        """The newest commit that is known here: `after` and `add` go by it."""
+        self._tree: Tree | None = None
+
+    def news(self, timeout_s: float = 0) -> Commit:
+        """Returns the newest commit there, fetched at once: a remote announces nothing."""
+        return self._at(self.branch.fetch())
+
+    def fetched(self) -> Commit:
+        """Returns the newest commit that was fetched."""
+        return self._at(self.branch.head())
+
+    def _at(self, head: Commit) -> Commit:
+        self.head, self._tree = head, None
+        return head
+
+    def _files(self) -> Tree:
+        if self._tree is None:
+            self._tree = self.branch.tree(self.head)
+        return self._tree
+
+    def after(self, position: Commit) -> dict[str, list[bytes]]:
+        """Returns the lines that a commit of the branch does not have, by kind."""
+        files, old = self._files().files, self.branch.tree(position).files
+        changed = {
+            key: file for key, file in files.items() if key not in old or old[key].oid != file.oid
+        }
+        blobs = self.branch.read([*changed.values(), *(old[key] for key in changed if key in old)])
+        found: dict[str, list[bytes]] = {}
+        # Segments first, by number: lines without `rev` count in their order.
+        for (kind, number), file in sorted(
+            changed.items(), key=lambda each: (each[0][0], each[0][1] or 2**40)
+        ):
+            data, was = blobs[file.oid], old.get((kind, number))
+            before_it = blobs[was.oid] if was is not None else b""
+            # Only whole lines are known: what goes on with a torn one is a line with its beginning.
+            if before_it.endswith(b"\n") and data.startswith(before_it):
+                data = data[len(before_it) :]
+            found.setdefault(kind, []).extend(split_lines(data))
+        return found
+
+    def number(self) -> int:
+        """Returns the number of the newest commit: what is added next has the next one."""
+        return self.branch.number(self.head)
+
+    def add(self, lines: Lines, position: Commit) -> Commit:
+        """Pushes a commit with these lines on top of one, which must be the newest that is known;
+        returns it, or None if somebody else was faster.
+        """
+        contents = self._contents(lines)
+        commit = self.branch.write(self._files(), contents, position, self.number() + 1)
+        # The push is refused unless `position` is still the newest commit there.
+        return commit if self.branch.push(commit) else None
+
+    def _contents(self, lines: Lines) -> Mapping[tuple[str, int], bytes]:
+        """Returns the files of the branch that change, with the new lines at their end."""
+        files = self._files().files
+        ledgers = {kind: files[kind, 0] for kind in lines if (kind, 0) in files}
+        blobs = self.branch.read(ledgers.values())
+        contents: dict[tuple[str, int], bytes] = {}
+        for kind, added in lines.items():
+            pieces = _pieces(blobs[ledgers[kind].oid] if kind in ledgers else b"", added)
+            taken = {count for each, count in files if each == kind}
+            for number, piece in zip(_free_numbers(taken), pieces[:-1], strict=False):
+                contents[kind, number] = piece
+            contents[kind, 0] = pieces[-1]
+        return contents
+
+
+def _pieces(data: bytes, lines: Sequence[bytes]) -> list[bytes]:
+    """Returns the segments that a ledger with more lines is cut into, and what is left of it."""
+    pieces = [[data if data.endswith(b"\n") or not data else data + b"\n"]]
+    size = len(data)
+    for line in lines:
+        if size and size + len(line) > SEGMENT_BYTES:
+            pieces.append([])
+            size = 0
+        pieces[-1] += [line, b"\n"]
+        size += len(line) + 1
+    return [b"".join(piece) for piece in pieces]
+
+
+def _free_numbers(taken: Collection[int]) -> Iterator[int]:
+    """Yields numbers for new segments: those after the last one, as long as their names fit."""
+    last = max(taken, default=0)
+    yield from range(last + 1, MOST_NUMBER + 1)
+    # Somebody used up the numbers: lines under any free one arrive, those beyond would not.
+    yield from (each for each in range(1, MOST_NUMBER) if each not in taken and each < last)
+
+
+if TYPE_CHECKING:
+    _: type[Carrier[Commit, dict[str, list[bytes]], Commit]] = BranchCarrier

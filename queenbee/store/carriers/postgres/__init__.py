@@ -1,0 +1,1 @@
+"""PostgreSQL as the carrier of a hive, for agents on several machines. ADR 0030."""

@@ -1,1 +1,0 @@
-"""Where a hive's lines are kept: in files, or in a database."""
