@@ -171,13 +171,13 @@ def _counts(path: str) -> bool:
 
 def _of_main(layout: Layout, tips: Sequence[str]) -> set[str]:
     """Returns what the main branch has, and had where these commits left it."""
-    target, bounds = no_dash(f"refs/heads/{target_branch(layout)}"), []
+    target, bounds = f"refs/heads/{target_branch(layout)}", []
     if tips:
-        how = ("rev-list", "--boundary", "--ignore-missing", *map(no_dash, tips))
-        listed = git(*how, "--not", target, "--", cwd=layout.tree).decode().split()
+        left = ("--boundary", "--ignore-missing", *map(no_dash, tips), "--not", no_dash(target))
+        listed = git("rev-list", *left, "--", cwd=layout.tree).decode().split()
         bounds = [each[1:] for each in listed if each.startswith("-")]
-    how = ("rev-list", "--objects", "--no-object-names", "--no-walk", target, *bounds, "--")
-    return {*git(*how, cwd=layout.tree).decode().split()}
+    of = ("--objects", "--no-object-names", "--no-walk", *map(no_dash, (target, *bounds)))
+    return {*git("rev-list", *of, "--", cwd=layout.tree).decode().split()}
 
 
 def _in_git(hive: Hive) -> Iterator[tuple[str, Commits]]:
