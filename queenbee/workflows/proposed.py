@@ -4,17 +4,12 @@ gates.
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import GATE, VERIFIER, proposals
 from queenbee.documents.findings import errors_in
-from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
-from queenbee.documents.ralph.bead_files import read_bead
+from queenbee.documents.folders import gates_dir, json_stamp
 from queenbee.documents.ralph.ralph_bead import bead_checks, bead_status, first_error
-from queenbee.errors import QueenError
-from queenbee.store.settings import FILE_NAME, load
 from queenbee.store.trust import Trust, of_setting
 
 if TYPE_CHECKING:
@@ -41,21 +36,7 @@ def of_beads(beads: Iterable[BeadFile]) -> Iterator[Proposal]:
             yield from proposals(VERIFIER, bead.bead_id, bead_checks(bead.document))
 
 
-def note_landed(layout: Layout, changed: Iterable[str]) -> None:
-    """Remembers as seen the commands in the files that a person has landed, from the root."""
-    paths = {os.path.join(layout.root, each) for each in changed}
-    found: list[Proposal] = []
-    with suppress(QueenError):
-        if os.path.join(layout.beads_dir, FILE_NAME) in paths:
-            found += of_setting("land.check", load(layout.beads_dir, {}).land_check)
-    found += _of_gates(layout, paths)
-    for path in (each for each in paths if os.path.dirname(each) in bead_dirs(layout)):
-        with suppress(QueenError):
-            found += of_beads([read_bead(path)])
-    Trust(layout).note(found)
-
-
-def _of_gates(layout: Layout, only: set[str] | None = None) -> Iterator[Proposal]:
+def _of_gates(layout: Layout) -> Iterator[Proposal]:
     folder = gates_dir(layout)
     if not json_stamp(folder):
         return
@@ -64,6 +45,6 @@ def _of_gates(layout: Layout, only: set[str] | None = None) -> Iterator[Proposal
     from queenbee.documents.gates.rules import rule_check  # noqa: PLC0415 - start-up
 
     for gate in list_gates(folder)[0]:
-        if (only is None or gate.path in only) and not errors_in(validate_gate(gate.document)):
+        if not errors_in(validate_gate(gate.document)):
             rules = gate.document["validation_config"]["rules"]
             yield from proposals(GATE, "/".join(gate.key), [rule_check(each) for each in rules])

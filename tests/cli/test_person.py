@@ -173,10 +173,8 @@ class TestBeadsAndGates:
         assert queen("gate", "run", *gate).code == 5
         assert (file.read_text(), ran(queen)) == (before, False)
 
-    @pytest.mark.parametrize("is_person", [True, False])
-    def test_of_files_that_a_person_landed_count_as_seen(
-        self, queen: Queen, tree: Path, is_person: bool
-    ) -> None:
+    def test_of_files_that_a_person_landed_are_asked_for(self, queen: Queen, tree: Path) -> None:
+        """Whoever lands a branch need not have written or read what it brings."""
         gate = ("--workflow", "wf", "--phase", "one")
         queen("gate", "new", *gate)
         queen("gate", "add-rule", *gate, "--test", "true")
@@ -184,13 +182,18 @@ class TestBeadsAndGates:
         text, folder = file.read_text(), file.parent.relative_to(queen.cwd)
         file.unlink()
         (tree / folder).mkdir(parents=True)
-        (tree / folder / file.name).write_text(text.replace('"true"', '"touch ran"'))
+        (tree / folder / file.name).write_text(text.replace('"true"', '"touch unseen"'))
         put_bead(tree, ralph_bead("gt-1", "true"))
         commit = ("land", "-m", "a gate and a bead")
         assert queen("config", "trust", "--yes").code == 0
-        assert at_a_terminal(Queen(tree), "", *commit) if is_person else queen(*commit, cwd=tree)
-        assert queen("gate", "run", *gate).code == (0 if is_person else 5)
-        assert queen("bead", "verify", "gt-1").code == (0 if is_person else 5)
+        status, shown = at_a_terminal(Queen(tree), "", *commit)
+        assert status == 0, shown
+        assert queen("gate", "run", *gate).code == 5
+        assert queen("bead", "verify", "gt-1").code == 5
+        assert not (queen.cwd / "unseen").exists()
+        assert at_a_terminal(queen, "y\n", "config", "trust")[0] == 0
+        assert queen("gate", "run", *gate).code == 0
+        assert queen("bead", "verify", "gt-1").code == 0
 
     def test_of_a_gate_are_shown_to_a_person_and_run(self, queen: Queen) -> None:
         gate = ("--workflow", "wf", "--phase", "one")

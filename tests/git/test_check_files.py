@@ -193,6 +193,45 @@ class TestWhatGitDoesNotHave:
         commit_file(tree, "code.txt", "good\n")
         assert landing(quick, tree).code == 0
 
+    @pytest.mark.parametrize(
+        ("check", "makefile", "path"),
+        [
+            ("make -s test", "test:\n\tfalse\n", "test"),
+            ("make -s test", "test: code.txt\n\tfalse\n", "test/x"),
+            ("make -s", "# x\nA := 1\n.PHONY: x\n\ntest:\n\tfalse\n", "test"),
+            ("cd . && nice make -j 2 A=1 test", "all:\n\ntest lint:\n\tfalse\n", "test"),
+            ('sh -c "make -sC. test"', "include more.mk\n", "test"),
+        ],
+    )
+    def test_is_not_taken_for_made(
+        self, quick: QuickQueen, repo: Path, tree: Path, check: str, makefile: str, path: str
+    ) -> None:
+        self.begin(repo, tree, check, Makefile=makefile, more_mk="test:\n\tfalse\n")
+        self.ignored(tree, path, "")
+        commit_file(tree, "code.txt", "bad\n")
+        done = landing(quick, tree)
+        assert (done.code, "what git does not have: test" in done.err) == (5, True), done
+        assert f"{'rm -r' if '/' in path else 'rm'} {tree}/test" in done.err
+
+    @pytest.mark.parametrize(
+        "makefile",
+        [
+            ".PHONY: lint \\\n  test\ntest:\n\t@true\n",
+            "PHONY = test\n.PHONY: $(PHONY)\ntest:\n\t@true\n",
+            "test: code.txt\n\tcp code.txt $@\n",
+            "test: code.txt\n\tcat code.txt > test\n",
+            "test:\n\tmkdir -p test\n",
+            "%:\n\t@true\n",
+        ],
+    )
+    def test_is_made_where_the_rule_says_so(
+        self, quick: QuickQueen, repo: Path, tree: Path, makefile: str
+    ) -> None:
+        self.begin(repo, tree, "make -s test", Makefile=makefile)
+        self.ignored(tree, "test", "")
+        commit_file(tree, "code.txt", "good\n")
+        assert landing(quick, tree).code == 0
+
     def test_judges_no_branch_of_another(
         self, quick: QuickQueen, queen: Queen, repo: Path, tree: Path, tmp_path: Path
     ) -> None:

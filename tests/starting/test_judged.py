@@ -172,6 +172,12 @@ class TestWorkThatWasParked:
         tried = judged.tries(text, "--issues", "t-1")
         assert "x-1.txt: just what the work on x-1 has, which has not been judged" in tried
 
+    @pytest.mark.parametrize("how", ["before and after", "in a commit"])
+    def test_does_not_land_under_another_name(self, judged: Judged, how: str) -> None:
+        text = f"{PARKS[how]}\n{self.NEXT}\n{BRINGS[how]}\nmv x-1.txt y.txt; queen land t-1 -m bad"
+        tried = judged.tries(f"test -e $0.once && exit 1; touch $0.once\n{text}")
+        assert "y.txt: just what the work on x-1 has, which has not been judged" in tried
+
     def test_lands_without_it(self, judged: Judged) -> None:
         back = "queen land t-1 -m bad || queen land t-1 -m bad || "
         back += "{ git checkout --no-overlay main -- x-1.txt; queen land t-1 -m t; }"
@@ -188,6 +194,21 @@ class TestWorkThatWasParked:
         text += ": > empty.txt; echo same > same.txt; echo t > t.txt; queen land t-1 -m t"
         judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
         assert "t-1" in judged.team.done()
+
+    def test_that_is_a_copy_of_what_the_main_branch_had_is_none(self, judged: Judged) -> None:
+        main = judged.team.repo
+        for name in ("old.txt", "new.txt"):
+            (main / name).write_text(f"{name}\n")
+        git(main, "add", "--all")
+        git(main, "commit", "-qm", "two files")
+        text = 'exec >> "$0.tried" 2>&1\n'
+        text += "cp old.txt copy.txt; cp new.txt more.txt; git add -A; git commit -qm x\n"
+        text += "queen release x-1; git reset -q --hard HEAD~\n"
+        text += f"(cd {main}; git rm -q old.txt; git commit -qm less)\n{self.NEXT}\n"
+        text += "cp old.txt o.txt; cp new.txt n.txt; echo t > t.txt; queen land t-1 -m t"
+        ran = judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
+        tried = (judged.team.bin / "agent.tried").read_text()
+        assert "t-1" in judged.team.done(), f"{ran.out}{ran.err}{tried}"
 
     def test_does_not_land_with_the_branch_of_another(self, judged: Judged, tmp_path: Path) -> None:
         """Two wait for a third: the first of them takes the other along."""
@@ -213,6 +234,65 @@ class TestWorkThatWasParked:
             each.communicate(timeout=60)
         listed = git(team.repo, "ls-tree", "--name-only", "main").split()
         assert ({"one.txt", "two.txt"} <= {*listed}, "x-1.txt" in listed) == (True, False)
+
+
+COMMITS = "echo t > t.txt; git add -A; git commit -qm t"
+
+
+class TestWorkThatIsStillHeld:
+    """One agent has the issue with checks; another lands an issue without."""
+
+    def both(self, judged: Judged, holder: str, other: str) -> str:
+        """Returns what the other agent was told."""
+        team = judged.team
+        assert team.queen("issue", "new", "T", "--id", "t-1", as_="lead").code == 0
+        wait = "n=0; until test -e $1 || [ $((n += 1)) = 300 ]; do sleep 0.1; done"
+        one = f"echo bad > x-1.txt; {holder}\npwd > $0.at; mv $0.at $0.holder\n"
+        two = 'exec > "$0.tried" 2>&1; wait_for $0.holder; AT=$(cat $0.holder)\n'
+        text = f'wait_for() {{ {wait}; }}\nif [ "$QUEEN_ISSUE" = x-1 ]; then\n{one}'
+        text += f"wait_for $0.landed; exit 1\nfi\n{two}{other}\ntouch $0.landed"
+        team.start("--size", "2", "--agent", team.agent(text), "--max-failures", "1")
+        assert judged.landed() == ""
+        return (team.bin / "agent.tried").read_text()
+
+    @pytest.mark.parametrize(
+        ("holder", "other"),
+        [
+            ("git add -A; git commit -qm x", "git merge -q $HEAD"),
+            ("git add -A; git commit -qm x", f"{COMMITS}; git merge -q --no-edit $HEAD"),
+            (
+                f"{COMMITS}; git reset -q --hard main",
+                'git -C "$AT" show HEAD@{1}:x-1.txt > x-1.txt',
+            ),
+            ("true", 'cp "$AT/x-1.txt" .'),
+            ("git add -A", 'cp "$AT/x-1.txt" y.txt'),
+        ],
+    )
+    def test_does_not_land_under_another_issue(
+        self, judged: Judged, holder: str, other: str
+    ) -> None:
+        tried = self.both(
+            judged, holder, f'HEAD=$(git -C "$AT" rev-parse HEAD); {other}; queen land t-1 -m b'
+        )
+        assert "just what the work on x-1 has, which has not been judged" in tried
+        assert "t-1" not in judged.team.done()
+
+    @pytest.mark.parametrize("first", ["true", "rm x-1.txt"])
+    def test_does_not_count_what_it_took_from_others(self, judged: Judged, first: str) -> None:
+        """As the check of several branches does, in the worktree of whoever has the turn."""
+        merge = 'git -C "$AT" merge -q --no-edit $(git rev-parse HEAD)'
+        other = f"{COMMITS}; sleep 1; {merge}; queen land t-1"
+        self.both(judged, f"{first}; git add -A; git commit -qm x", other)
+        assert "t-1" in judged.team.done()
+
+    def test_does_not_count_what_was_there_before_it_began(self, judged: Judged) -> None:
+        holder = (
+            f"mv x-1.txt $0.kept; queen release x-1; sleep 1; {COMMITS}; sleep 2; queen claim x-1\n"
+        )
+        holder += "mv $0.kept x-1.txt; git add -A; git commit -qm x"
+        other = 'git merge -q $(git -C "$AT" rev-parse HEAD~); queen land t-1'
+        self.both(judged, holder, other)
+        assert "t-1" in judged.team.done()
 
 
 class TestASprintBead:

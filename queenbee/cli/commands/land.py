@@ -174,7 +174,6 @@ def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
 def _landed(hive: Hive, asked: Request) -> Answer:
     """Lands, and takes the next issue if that is asked for."""
     from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
-    from queenbee.workflows.proposed import note_landed  # noqa: PLC0415 - start-up
 
     call = invocation()
     call.in_order = True
@@ -182,8 +181,6 @@ def _landed(hive: Hive, asked: Request) -> Answer:
         asked = asked.resumed(hive.layout, tell)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
     landing = done.landing
-    if landing.landed and sits_here(is_json=call.json):
-        note_landed(hive.layout, landing.changed)
     value = {
         "landing": landing,
         "told": done.told,

@@ -305,7 +305,8 @@ class _IssueWork(Work):
         """Returns whether the branch of another droid has such work: its own turn says so."""
         where: Any = {"tree": offer.tree, "head": offer.head}
         try:
-            refuse_unjudged_work(self.hive, [offer.issue_id], contents, **where)
+            # Its own issues are judged in this very step.
+            refuse_unjudged_work(self.hive, [offer.issue_id, *self.issues], contents, **where)
         except QueenError:
             return True
         return False

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _HIVE = ".beads/"
 """Records change while anybody works, and are not what a check is about."""
-_FILE, _LINK = ("100644", "100755"), "120000"
+REGULAR, _PROGRAM, _LINK = "100644", "100755", "120000"
 _CHUNK_BYTES = 2**20
 
 
@@ -70,7 +70,7 @@ class CheckedOut:
                 missing.append(path)
                 continue
             self._changed_ns[path] = changed_ns
-            if _blob_of(where, mode, len(blob)) != blob:
+            if blob_of(where, mode, len(blob)) != blob:
                 found.append(path)
         return found + ([] if not missing or self._is_sparse() else missing)
 
@@ -100,7 +100,7 @@ def _listed(tree: str) -> Iterator[tuple[str, str, str]]:
     for each in git("ls-tree", "-r", "-z", "--full-tree", "HEAD", cwd=tree).split(b"\0"):
         said, _, path = os.fsdecode(each).partition("\t")
         mode, _, rest = said.partition(" ")
-        if mode in (*_FILE, _LINK):
+        if mode in (REGULAR, _PROGRAM, _LINK):
             yield mode, rest.partition(" ")[2], path
 
 
@@ -111,7 +111,7 @@ def _changed_ns(path: str) -> int | None:
         return None
 
 
-def _blob_of(path: str, mode: str, length: int) -> str | None:
+def blob_of(path: str, mode: str, length: int) -> str | None:
     """Returns the name of a blob with what is there; None if it is of another kind."""
     algorithm = "sha1" if length == 40 else "sha256"
     made = hashlib.new(algorithm, usedforsecurity=False)

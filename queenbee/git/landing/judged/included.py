@@ -29,18 +29,35 @@ def included(
     Settings of a machine (`.env`) and what compilers write are not among those: projects keep them
     out of git, and cannot do without.
     """
+    for path, how in _read(tree, makefiles, tracked):
+        if how is not None:
+            yield path, how != "include" and not _is_kept_out(path)
+
+
+def makefiles_read(tree: str, makefiles: Sequence[str], tracked: Collection[str]) -> Iterator[str]:
+    """Yields Makefiles, and those that git has of what they include."""
+    return (path for path, how in _read(tree, makefiles, tracked) if how is None)
+
+
+def _read(
+    tree: str, makefiles: Sequence[str], tracked: Collection[str]
+) -> Iterator[tuple[str, str | None]]:
+    """Yields the files that `make` reads: one that git has without, another one with the word that
+    includes it.
+    """
     todo, seen = [(each, posixpath.dirname(each)) for each in makefiles], set[str]()
     while todo:
         path, folder = todo.pop()
         if path in seen:
             continue
         seen.add(path)
+        yield path, None
         for how, word in _lines(os.path.join(tree, path)):
             for each in _files(tree, folder, word):
                 if each in tracked:
                     todo.append((each, folder))
                 elif os.path.isfile(os.path.join(tree, each)):
-                    yield each, how != "include" and not _is_kept_out(each)
+                    yield each, how
 
 
 def _lines(path: str) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict
 from queenbee.git.contents.judging_bead import judging_bead
-from queenbee.git.landing.judged.open_work import contents_of, note_released, open_work
+from queenbee.git.landing.judged.open_work import any_blobs, blobs_of, note_released, open_work
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.ownership import bead_branches, emptied_ms
 from queenbee.git.run import git, line
@@ -62,8 +62,8 @@ def refuse_unjudged_work(
     head: str,
 ) -> None:
     """Raises `Conflict` if what an agent of a team lands from a tree, at a commit, is work on other
-    issues whose verdict is open: commits of a sprint bead's branch, or the same files. `contents`
-    has the blobs of each file before and after.
+    issues whose verdict is open: commits of a sprint bead's branch, or files with the same bytes.
+    `contents` has the blobs of each file before and after.
     """
     if roster.at(hive.layout, tree) is None:
         return
@@ -79,12 +79,11 @@ def refuse_unjudged_work(
                 "has not been judged",
                 hint=suggested("git log", f"{target_branch(hive.layout)}..{branch}"),
             )
-    brought = {(path, blobs[1]) for path, blobs in contents.items()}
     works = open_work(hive, is_open)
-    same = brought & contents_of(hive.layout, [*works.values()])
-    for issue_id in works if same else ():
-        if of_it := sorted(same & contents_of(hive.layout, [works[issue_id]])):
-            files = [path for path, _ in of_it]
+    same = {blobs[1] for blobs in contents.values()} & any_blobs(hive.layout, works.values())
+    for issue_id, work in works.items() if same else ():
+        if of_it := same & blobs_of(hive.layout, work, tree):
+            files = sorted(path for path, blobs in contents.items() if blobs[1] in of_it)
             again = suggested(
                 "git checkout --no-overlay", str(target_branch(hive.layout)), "--", *files
             )

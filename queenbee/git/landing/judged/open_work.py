@@ -1,8 +1,9 @@
 """What there is of the work on issues whose verdict is open, by content: the files that their
-branches, what was kept of them, and those who released them had, and that the main branch lacks.
+branches, the worktrees of those who have them, what was kept of them, and those who released them
+had, and that the main branch lacks.
 
-A name or a commit says little: a copy has other ones. A file with the same path and the same bytes
-is the same work, whoever brings it, in whatever commit.
+A name or a commit says little: a copy has other ones. The same bytes are the same work, whoever
+brings it, under which path, in whatever commit.
 """
 
 from __future__ import annotations
@@ -11,29 +12,30 @@ import hashlib
 import os
 import re
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.timestamps import instant_ms
+from queenbee.errors import QueenError
 from queenbee.git.landing.commands import RAW, git, is_commit
+from queenbee.git.landing.judged.checked_out import REGULAR, blob_of
+from queenbee.git.landing.judged.reflogs import Reflog
 from queenbee.git.ownership import bead_branches
-from queenbee.git.unfinished import FOLDER, branch_part, commit_of_all, name_of
-from queenbee.store import safe_open
+from queenbee.git.unfinished import FOLDER, branch_part, commit_of_all, name_of, status_of
+from queenbee.git.unmerged import DELETED, Status
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from queenbee.core.records import Assignment
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
     from queenbee.workflows.hive import Hive
-
-Content = tuple[str, str]
-"""A path from the top, and a blob."""
 
 _RELEASED = "queenbee-released"
 _MOST_BYTES = 2**22
@@ -43,33 +45,63 @@ _AGAIN = re.compile(r"-\d+$")
 """How the names of branches end that keep work on an issue for another time."""
 
 
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """Refs and commits with work on an issue, those that were there before it began, and the path
+    of the worktree that had them, if one is known.
+    """
+
+    tips: Sequence[str]
+    before: Sequence[str] = ()
+    worktree: str | None = None
+
+
 @dataclass
 class OpenWork:
-    """The work on one issue: where git has it, and what was noted of it."""
+    """The work on one issue: where git has it, and the blobs of what is not committed."""
 
-    tips: set[str] = field(default_factory=set)
-    noted: set[Content] = field(default_factory=set)
+    commits: list[Commits] = field(default_factory=list)
+    files: set[str] = field(default_factory=set)
 
 
 def open_work(hive: Hive, is_open: Callable[[str], bool]) -> dict[str, OpenWork]:
     """Returns the work on issues that are `is_open`, by issue."""
     found = defaultdict[str, OpenWork](OpenWork)
-    for issue_id, tips in _in_git(hive):
-        if tips:
-            found[issue_id].tips.update(tips)
-    for place in worktrees(hive.layout):
-        for issue_id, said in _notes(place.git_dir).items():
-            found[issue_id].noted.update((str(path), str(blob)) for path, blob in said)
-    return {each: work for each, work in found.items() if is_open(each)}
+    for issue_id, commits in _in_git(hive):
+        if commits.tips:
+            found[issue_id].commits.append(commits)
+    places = worktrees(hive.layout)
+    for place in places:
+        for issue_id, blobs in _notes(place.git_dir).items():
+            found[issue_id].files.update(map(str, blobs))
+    works = {each: work for each, work in found.items() if is_open(each)}
+    linked = {os.path.basename(each.path): each for each in places if each.linked}
+    for held in hive.assignments.find(status="active"):
+        if held.worktree in linked and (held.issue_id in works or is_open(held.issue_id)):
+            work = works.setdefault(held.issue_id, OpenWork())
+            work.files.update(_not_committed(linked[held.worktree]))
+    return works
 
 
-def contents_of(layout: Layout, works: Sequence[OpenWork]) -> set[Content]:
-    """Returns what the main branch lacks of works: each file as any of their commits has it. Empty
-    files are none of it.
+def any_blobs(layout: Layout, works: Iterable[OpenWork]) -> set[str]:
+    """Returns the blobs of all that works may have and the main branch lacks."""
+    found, tips = set[str](), set[str]()
+    for each in works:
+        found |= each.files
+        tips.update(tip for commits in each.commits for tip in commits.tips)
+    return found | _blobs(layout, layout.tree, sorted(tips)) if tips else found
+
+
+def blobs_of(layout: Layout, work: OpenWork, tree: str) -> set[str]:
+    """Returns the blobs of one work, as far as it was not there before, the main branch neither
+    has them nor had them where the work began, and others do not have them from a worktree.
     """
-    found = {each for work in works for each in work.noted}
-    tips = sorted({each for work in works for each in work.tips})
-    return found | _contents(layout, layout.tree, tips) if tips else found
+    found, tips = {*work.files}, sorted({tip for each in work.commits for tip in each.tips})
+    for each in work.commits:
+        is_there = each.worktree in (None, tree)
+        not_its = () if is_there else Reflog.first_in(layout, tree)
+        found |= _blobs(layout, layout.tree, each.tips, each.before, not_its)
+    return found - _of_main(layout, tips) if found else found
 
 
 def note_released(hive: Hive, held: Assignment) -> None:
@@ -82,8 +114,11 @@ def note_released(hive: Hive, held: Assignment) -> None:
     if place is None or not place.linked:
         return
     commit = commit_of_all(place, place.droid or "queen", "released")
-    contents = sorted(_contents(layout, place.path, [commit]))[:_MOST_FILES]
-    note = {**_notes(place.git_dir), held.issue_id: [[*each] for each in contents]}
+    blobs = _blobs(layout, place.path, [commit]) - _of_main(layout, [commit])
+    note = {
+        **_notes(place.git_dir),
+        held.issue_id: sorted(blobs)[:_MOST_FILES],
+    }
     open_ = {each: said for each, said in note.items() if hive.issues.completion(each) is None}
     keep(os.path.join(place.git_dir, _RELEASED), open_)
 
@@ -92,35 +127,78 @@ def _is_at(place: Worktree, agent: roster.Entry) -> bool:
     return os.path.realpath(place.path) == os.path.realpath(agent.path)
 
 
-def _contents(layout: Layout, tree: str, tips: Sequence[str]) -> set[Content]:
-    how = ("--no-show-signature", "--format=", *RAW, "-c")
+def _not_committed(place: Worktree) -> Iterator[str]:
+    """Yields the blobs of what a worktree has not committed, as its files are."""
+    with suppress(OSError, QueenError):  # Whoever works there may do anything meanwhile.
+        status = Status(status_of(place))
+        changed = status.changed.items()
+        paths = [path for path, how in changed if how != DELETED and _counts(path)]
+        for path in paths[:_MOST_FILES]:
+            blob = blob_of(os.path.join(place.path, path), REGULAR, len(status.head or ""))
+            if blob is not None and blob not in _EMPTY:
+                yield blob
+
+
+def _blobs(
+    layout: Layout,
+    tree: str,
+    tips: Sequence[str],
+    before: Sequence[str] = (),
+    but: Collection[str] = (),
+) -> set[str]:
+    """Returns the blobs that commits brought which the main branch lacks, but for some commits.
+    Empty files are none of it.
+    """
+    how = ("--no-show-signature", "--format=%H", *RAW, "-c")
     more = ("--diff-filter=d", "--ignore-missing", *map(no_dash, tips))
-    target = no_dash(f"refs/heads/{target_branch(layout)}")
-    listed = git("log", *how, *more, "--not", target, "--", cwd=tree)
+    without = map(no_dash, (f"refs/heads/{target_branch(layout)}", *before))
+    listed = git("log", *how, *more, "--not", *without, "--", cwd=tree)
     fields = iter(os.fsdecode(each).lstrip("\n") for each in listed.split(b"\0"))
-    found = set[Content]()
+    found, commit = set[str](), ""
     for said in fields:
         if said.startswith(":"):
-            parents = len(said) - len(said.lstrip(":"))
-            found.add((next(fields), said.split()[2 * parents + 1]))
-    return {each for each in found if each[1] not in _EMPTY and not each[0].startswith(".beads/")}
+            parents, path = len(said) - len(said.lstrip(":")), next(fields)
+            if commit not in but and _counts(path):
+                found.add(said.split()[2 * parents + 1])
+        elif is_commit(said):
+            commit = said
+    return found.difference(_EMPTY)
 
 
-def _in_git(hive: Hive) -> Iterator[tuple[str, list[str]]]:
+def _counts(path: str) -> bool:
+    return not path.startswith(".beads/")
+
+
+def _of_main(layout: Layout, tips: Sequence[str]) -> set[str]:
+    """Returns what the main branch has, and had where these commits left it."""
+    target, bounds = f"refs/heads/{target_branch(layout)}", []
+    if tips:
+        left = ("--boundary", "--ignore-missing", *map(no_dash, tips), "--not", no_dash(target))
+        listed = git("rev-list", *left, "--", cwd=layout.tree).decode().split()
+        bounds = [each[1:] for each in listed if each.startswith("-")]
+    of = ("--objects", "--no-object-names", "--no-walk", *map(no_dash, (target, *bounds)))
+    return {*git("rev-list", *of, "--", cwd=layout.tree).decode().split()}
+
+
+def _in_git(hive: Hive) -> Iterator[tuple[str, Commits]]:
     """Yields issues with refs and commits that have work on them."""
     layout = hive.layout
     for branch, issue_id in bead_branches(layout).items():
         if branch_head(str(layout.common_dir), branch) is not None:
-            yield issue_id, [f"refs/heads/{branch}"]
+            yield issue_id, Commits([f"refs/heads/{branch}"])
     every = hive.assignments.find(status="all")
     yield from _kept(layout, every)
-    moves = {os.path.basename(each.path): _moves(each.git_dir) for each in worktrees(layout)}
+    logs = {os.path.basename(each.path): (each.path, Reflog.of(each)) for each in worktrees(layout)}
     for each in every:
-        if each.status not in ("active", "completed") and each.worktree is not None:
-            yield each.issue_id, _made_meanwhile(moves.get(each.worktree, ()), each)
+        if each.status != "completed" and each.worktree in logs:
+            path, log = logs[each.worktree]
+            is_active, ended_ms = each.status == "active", instant_ms(each.updated_at) or 0
+            began_ms = instant_ms(each.created_at) or 0
+            made, before = log.between(began_ms, None if is_active else ended_ms)
+            yield each.issue_id, Commits(made, before, path)
 
 
-def _kept(layout: Layout, every: Sequence[Assignment]) -> Iterator[tuple[str, list[str]]]:
+def _kept(layout: Layout, every: Sequence[Assignment]) -> Iterator[tuple[str, Commits]]:
     """Yields the branches that keep unfinished work, each with its issue."""
     names = {name_of(each): each.issue_id for each in every}
     names |= {branch_part(f"{each.issue_id}-while-judged"): each.issue_id for each in every}
@@ -129,31 +207,9 @@ def _kept(layout: Layout, every: Sequence[Assignment]) -> Iterator[tuple[str, li
         name = ref.removeprefix(f"refs/heads/{FOLDER}")[1:]
         issue_id = names.get(name) or names.get(_AGAIN.sub("", name))
         if issue_id is not None:
-            yield issue_id, [ref]
+            yield issue_id, Commits([ref])
 
 
-def _moves(git_dir: str) -> list[tuple[int, str]]:
-    """Returns the commits at which a worktree was, each with when it came there (ms since 1970)."""
-    try:
-        log = safe_open.read(os.path.join(git_dir, "logs", "HEAD"), _MOST_BYTES)
-    except OSError:
-        return []
-    every = (each.partition(b"\t")[0].decode(errors="replace").split() for each in log.splitlines())
-    return [
-        (int(words[-2]) * 1000, words[1])
-        for words in every
-        if len(words) > 3 and words[-2].isdecimal() and is_commit(words[1])
-    ]
-
-
-def _made_meanwhile(moves: Iterable[tuple[int, str]], held: Assignment) -> list[str]:
-    """Returns the commits at which a worktree was while somebody had an issue there; its branch may
-    have left them since.
-    """
-    began_ms, ended_ms = instant_ms(held.created_at) or 0, instant_ms(held.updated_at) or 0
-    return [commit for at_ms, commit in moves if began_ms - 1000 < at_ms <= ended_ms]
-
-
-def _notes(git_dir: str) -> dict[str, list[list[str]]]:
+def _notes(git_dir: str) -> dict[str, list[str]]:
     said = recall(os.path.join(git_dir, _RELEASED), _MOST_BYTES)
     return said if isinstance(said, dict) else {}

@@ -16,6 +16,7 @@ from queenbee.core.text import named, shell_word, suggested
 from queenbee.git.landing.commands import git
 from queenbee.git.landing.judged.command_reads import CommandReads, forms
 from queenbee.git.landing.judged.included import included
+from queenbee.git.landing.judged.make_targets import taken_for_made
 from queenbee.git.landing.judged.python_reads import PythonReads
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.run import names_in
@@ -37,11 +38,14 @@ def refuse_shadowed(
     more = dict(included(tree, makefiles, tracked))
     found = _of_commands(reads, tree, target, tracked) | {*python.instead}
     found |= {path for path, is_left_out in more.items() if is_left_out}
+    found |= taken_for_made(commands, tree, tracked)
     if found:
         first = min(found)
+        is_folder = os.path.isdir(os.path.join(tree, first))
+        remove = suggested("rm -r" if is_folder else "rm", os.path.join(tree, first))
         raise NotLanded(
             f"the check would read what git does not have: {named(sorted(found), SHOWN)}",
-            hint=f"{suggested('rm', os.path.join(tree, first))}, then queen land again; or, to "
+            hint=f"{remove}, then queen land again; or, to "
             f"land it too: git add -f {shell_word(first)}",
             files=sorted(found),
         )
