@@ -8,8 +8,6 @@ from typing import Any
 
 from hives import exported
 
-from queenbee.documents.ralph.bead_files import BeadFolders
-
 FIXTURES = Path(__file__).parent / "documents" / "fixtures"
 
 PLAN = """\
@@ -65,12 +63,6 @@ def put_bead(repo: Path, bead: dict[str, Any], folder: str = ".beads/active") ->
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(bead))
     return path
-
-
-def bead_folders(root: Path) -> BeadFolders:
-    """Returns the folders of the beads of a project."""
-    names = (".ralph/beads", ".beads/active", ".beads/completed")
-    return BeadFolders(*(str(root / name) for name in names))
 
 
 def sprint_row(identifier: str = "bd-1", **metadata: object) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hives import Clock, QuickQueen, commit_file, git, write_lines
 from textual.pilot import Pilot
+from waiters import waits
 
 from queenbee import Hive
-from queenbee.core.queue import Want
 from queenbee.tui.application import Board
 from queenbee.tui.listing import Listing
 
@@ -60,7 +60,7 @@ def busy_team(
     clock.advance(1)
     for droid in ("ui", "api"):
         (repo.parent / f"tree-of-{droid}" / "login.py").write_text(f"a\n{droid}\nc\n")
-    with open_as("tester").queue.register(Want(["src/app.py"]), 600):
+    with waits(open_as("tester"), "src/app.py", wait_s=600):
         yield human
 
 

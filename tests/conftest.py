@@ -15,13 +15,13 @@ from typing import Any
 
 import extent
 import hypothesis
+import opened_databases
 import postgres_server
 import pytest
 from hives import IDENTITY, Clock, Queen, QuickQueen, environment, git, write_lines
 from templates import Template
 
 from queenbee import Hive
-from queenbee.store.memory import sqlite
 
 # A shell that starts the tests in the background makes them, and all that they start, ignore
 # Ctrl-C, and nohup makes them ignore SIGHUP: tests of either would then be tests of the shell.
@@ -179,15 +179,7 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[sqlite3.Connecti
     """The databases that a test has opened in this process. They are closed with it, as they would
     be with the process of a command: Python 3.13 and later complain of what stays open.
     """
-    opened: list[sqlite3.Connection] = []
-    connect = sqlite3.connect
-
-    def noting(*arguments: Any, **more: Any) -> sqlite3.Connection:
-        opened.append(connect(*arguments, **more))
-        return opened[-1]
-
-    for module in (sqlite3, sqlite):
-        monkeypatch.setattr(module, "connect", noting)
+    opened = opened_databases.note(monkeypatch)
     yield opened
     for each in opened:
         with suppress(sqlite3.ProgrammingError):  # Another thread's.
@@ -205,9 +197,7 @@ def frozen(clock: Clock, engine: str, monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The same clock, also for commands that run in this process, and as the database's."""
     monkeypatch.setattr(time, "time_ns", lambda: clock.now_ms * 1_000_000)
     if engine == "postgres":
-        from queenbee.store.carriers.postgres.carrier import PostgresCarrier
-
-        monkeypatch.setattr(PostgresCarrier, "now_ms", lambda carrier: clock.now_ms)
+        postgres_server.set_clock(monkeypatch, clock)
     return clock
 
 

@@ -21,10 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import postgres_server
-
-from queenbee import Hive
-from queenbee.cli.main import run
-from queenbee.services.care.exporting import export_issues
+from entry_points import run_queen
 
 TRACES = ("Traceback", 'File "')
 IDENTITY = ("QUEEN_DROID", "QUEEN_AGENT", "FACTORY_DROID")
@@ -169,7 +166,7 @@ class QuickQueen:
         saved_stdin, sys.stdin = sys.stdin, into
         try:
             with inside(cwd or self.cwd, wanted), redirect_stdout(out), redirect_stderr(err):
-                code = run(list(arguments))
+                code = run_queen(arguments)
         finally:
             sys.stdin = saved_stdin
         return checked(Ran(code, _written(out), _written(err)))
@@ -286,7 +283,8 @@ def records(path: Path) -> list[dict[str, Any]]:
 
 def exported(path: Path) -> list[dict[str, Any]]:
     """Returns the rows of a tracker's file, once the hive beside it has written them there."""
-    export_issues(Hive.open(path.parent.parent, env=environment()))
+    ran = QuickQueen(path.parent.parent)("issue", "export", env=environment())
+    assert ran.code == 0, ran
     return records(path)
 
 

@@ -16,8 +16,7 @@ from bead_files import PLAN, put_bead, ralph_bead, sprint_row
 from hives import START_MS, Clock, QuickQueen, write_lines
 from raw_files import record
 from session_folders import build
-
-from queenbee.core.timestamps import format_ms
+from stamps import format_ms
 
 DROIDS = ("ui-engineer", "reviewer", "tester", "writer")
 KINDS = ("messages", "assignments", "reservations")

@@ -9,9 +9,11 @@ import tempfile
 import tomllib
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 URL = "QUEEN_DATABASE_URL"
 
@@ -84,6 +86,13 @@ def running() -> Iterator[Server]:
                 server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, now_ms: Callable[[], int]) -> None:
+    """Makes this the time of the database, for hives that are opened in this process."""
+    from queenbee.store.carriers.postgres.carrier import PostgresCarrier
+
+    monkeypatch.setattr(PostgresCarrier, "now_ms", lambda carrier: now_ms())
 
 
 def use(beads: Path, server: Server, hive: str | None = None) -> str:

@@ -14,7 +14,7 @@ import os
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 
-from queenbee.cli.main import run
+from entry_points import run_queen
 
 PATTERNS = (
     "src/{0}/app.py",
@@ -33,7 +33,7 @@ def answered(*arguments: str) -> dict[str, object]:
     """Returns the exit status and the document of one command."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = run(["--json", *arguments])
+        code = run_queen(["--json", *arguments])
     return {"code": code, "document": json.loads(out.getvalue() or err.getvalue())}
 
 

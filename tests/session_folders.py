@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from queenbee.documents.sessions.session import validate_session
+from hives import QuickQueen
 
 FIXTURES = Path(__file__).parent / "documents" / "fixtures" / "sessions"
 ROLES = ("researcher", "developer", "tester")
@@ -69,14 +69,21 @@ def content(path: Path) -> str:
     return "{}" if path.suffix == ".json" else f"# {path.stem}\n"
 
 
+def findings(session: Path | str | None) -> list[dict[str, Any]]:
+    """Returns what `queen session validate` finds, in its order."""
+    named = [] if session is None else [f"--session={session}"]
+    ran = QuickQueen(Path.cwd())("session", "validate", *named, "--json")
+    assert ran.code in (0, 1), ran
+    found: list[dict[str, Any]] = ran.json["findings"]
+    return found
+
+
 def errors(session: Path | str | None) -> list[str]:
-    found = validate_session(None if session is None else str(session))
-    return [finding.message for finding in found if finding.severity == "error"]
+    return [each["message"] for each in findings(session) if each["severity"] == "error"]
 
 
 def warnings(session: Path) -> list[str]:
-    found = validate_session(str(session))
-    return [finding.message for finding in found if finding.severity == "warning"]
+    return [each["message"] for each in findings(session) if each["severity"] == "warning"]
 
 
 def in_session(**fields: object) -> Change:

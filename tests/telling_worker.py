@@ -17,8 +17,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from queenbee.cli.main import run
-from queenbee.hook.main import respond
+from entry_points import run_hook, run_queen
 
 COMMANDS = {"read": ("msg", "read"), "next": ("next",), "issues": ("issues",)}
 
@@ -27,7 +26,7 @@ def by_command(*arguments: str) -> dict[str, Any]:
     """Runs one command."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = run(["--json", *arguments])
+        code = run_queen(["--json", *arguments])
     assert code in (0, 1), err.getvalue()
     answer = json.loads(out.getvalue())
     mail = answer if arguments == ("msg", "read") else []
@@ -44,7 +43,7 @@ def by_hook() -> dict[str, Any]:
         "tool_name": "Bash",
         "tool_input": {"command": "true"},
     }
-    answer = respond(json.dumps(event).encode(), os.environ, os.getcwd())
+    answer = run_hook(json.dumps(event).encode(), os.environ, os.getcwd())
     return {"whole": [], "heads": json.dumps(answer, ensure_ascii=False)}
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from bead_files import put_bead, ralph_bead
 from hives import write_lines
+from stamps import format_ms
 from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
-
-from queenbee.core.timestamps import format_ms
 
 pytestmark = pytest.mark.slow
 

@@ -8,12 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from diagnoses import examine
 from hives import QuickQueen, records, snapshot
+from stamps import parse_ms
 from ulid import ULID
 
 from queenbee import Hive
-from queenbee.core.timestamps import parse_ms
-from queenbee.services.care.doctor import examine
 
 SOURCE = Path(__file__).parents[1] / ".beads-example"
 README = (SOURCE / "README.md").read_text()

@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from acting import install_guard
 from hives import add_submodule, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.core.glob import pattern
-from queenbee.git import hooks
 from queenbee.hook import editing, events
 from queenbee.services.leases import paths
 from queenbee.store import git_trees, layout
@@ -123,7 +123,7 @@ def test_a_file_that_cannot_be_judged_lets_no_held_file_pass(place: Path) -> Non
 @pytest.mark.slow
 def test_a_replay_is_checked_and_a_rebase_passes(place: Path) -> None:
     """A cherry-pick of a held file is refused; a rebase and `--no-verify` pass."""
-    hooks.install(hooks.HookFolder(str(place)))
+    install_guard(place)
     git(place, "add", "--all", ".gitmodules", "vendor")
     git(place, "commit", "-q", "--no-verify", "-m", "all")
     git(place, "checkout", "-qb", "topic")

@@ -12,11 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import git
-
-from queenbee.agents import launch
-from queenbee.core.text import shell_quoted
-from queenbee.git import hook_scripts
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 LIBRARY = str(Path(__file__).parents[1])
@@ -173,24 +168,3 @@ def test_the_two_scripts_differ_in_their_last_import_alone() -> None:
     whole = "from queenbee.cli.main import main\n"
     assert hook.replace(plain, whole).split("\n", 6)[6] == queen.split("\n", 6)[6]
     assert queen.startswith("#!python\n")
-
-
-def test_the_commands_that_are_written_into_hooks_ignore_the_environments_path(
-    trapped: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Not even what Python imports before a program starts, such as `sitecustomize`."""
-    (trapped / "sitecustomize.py").write_text("import os; os._exit(99)\n")
-    monkeypatch.setenv("PYTHONPATH", f".:{trapped}")
-    monkeypatch.setattr(launch.shutil, "which", lambda name: None)
-    monkeypatch.setattr(launch.os, "access", lambda *rest: False)
-    hook = launch.hook_command()
-    assert hook == f"{shell_quoted(sys.executable)} -E -P -X utf8 -m queenbee.hook.main"
-    event = json.dumps({**EVENT, "cwd": str(trapped)})
-    ran = subprocess.run(hook, shell=True, cwd=trapped, input=event, capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    runner = tmp_path / "guard.sh"
-    runner.write_text(hook_scripts.runner(sys.executable))
-    git(trapped, "add", "-A")
-    guard = ["sh", str(runner), "pre-commit"]
-    ran = subprocess.run(guard, cwd=trapped, capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (0, "")

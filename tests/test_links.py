@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bead_files import bead_folders, put_bead, ralph_bead
+from bead_files import put_bead, ralph_bead
+from bead_folders import bead_folders
 from hives import Clock, git
 from hook_settings import install
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from acting import install_guard
 from hives import QuickQueen, commit_file, git
 
 from queenbee.agents.setup import AGENTS, Setup
-from queenbee.git import hooks
 
 Configure = Callable[..., Setup]
 
@@ -69,7 +69,7 @@ def test_a_worktree_made_later_has_what_was_committed(
 def test_a_worktree_with_hooks_of_its_own_is_named(
     quick: QuickQueen, repo: Path, linked: Path
 ) -> None:
-    hooks.install(hooks.HookFolder(str(repo)))
+    install_guard(repo)
     assert told(quick) == []
     git(repo, "config", "extensions.worktreeConfig", "true")
     git(linked, "config", "--worktree", "core.hooksPath", ".own")

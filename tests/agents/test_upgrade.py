@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from hives import COMMAND, Queen, QuickQueen, git
 
-from queenbee.version import __version__
+from queenbee import __version__
 
 THEN = Path(__file__).with_name("as_0_1_0")
 TOLD = f"QueenBee is {__version__} now; to renew hooks and guard: queen setup"

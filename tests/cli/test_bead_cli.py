@@ -14,7 +14,6 @@ from bead_files import ATTEMPT, FIXTURES, JUDGEMENT, put_bead, ralph_bead, sprin
 from hives import COMMAND, Queen, QuickQueen, exported, git, records, snapshot, write_lines
 
 from queenbee import Hive
-from queenbee.workflows.beads import record_history
 
 GOOD = json.dumps(ralph_bead("gt-1", "true"))
 
@@ -405,19 +404,22 @@ class TestRecord:
             assert tracker.read_bytes() == before
 
     def test_an_entry_that_another_droid_added_meanwhile_counts(
-        self, hive: Hive, reviewer: Hive, tracker: Path
+        self, quick: QuickQueen, tracker: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        turn = hive.transaction
+        turn, record = Hive.transaction, ("bead", "record", "dev", "bd-1")
+        other = json.dumps({**ATTEMPT, "session_id": "s-2"})
 
-        def late() -> object:
-            record_history(reviewer, "dev", "bd-1", json.dumps({**ATTEMPT, "session_id": "s-2"}))
-            return turn()
+        def late(hive: Hive) -> object:
+            if hive.actor_or_none == "ui-engineer":
+                assert quick(*record, other, as_="reviewer").code == 0
+            return turn(hive)
 
-        hive.transaction = late  # type: ignore[method-assign, assignment]
-        row = record_history(hive, "dev", "bd-1", json.dumps(ATTEMPT))
-        sessions = [one["session_id"] for one in row["metadata"]["dev_agent_executions"]]
-        assert (sessions, row["metadata"]["attempt_count"]) == (["s-2", "s-1"], 2)
-        assert exported(tracker)[-1] == row
+        monkeypatch.setattr(Hive, "transaction", late)
+        done = quick(*record, json.dumps(ATTEMPT), "--json", as_="ui-engineer")
+        metadata = done.json["document"]["metadata"]
+        sessions = [one["session_id"] for one in metadata["dev_agent_executions"]]
+        assert (sessions, metadata["attempt_count"]) == (["s-2", "s-1"], 2)
+        assert exported(tracker)[-1]["metadata"] == metadata
 
     def test_a_pull_request_must_be_a_url(self, quick: QuickQueen, tracker: Path) -> None:
         url = "https://github.com/org/repo/pull/42"

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from acting import install_guard
+from entry_points import run_hook
 from hives import QuickQueen, commit_file, git, write_lines
 
-from queenbee.git import hooks
-from queenbee.hook.main import respond
 from queenbee.store.settings import SETTINGS, load
 
 GOOD = '# ours\nttl = "90m"\n\n[land]\ncheck = "true"\n'
@@ -164,7 +164,7 @@ def test_the_edit_hook_still_keeps_others_out(quick: QuickQueen, repo: Path, tom
     toml.write_text(DOUBLE)
     event = {"hook_event_name": "PreToolUse", "session_id": "s", "cwd": str(repo),
              "tool_name": "Edit", "tool_input": {"file_path": str(repo / "a.py")}}  # fmt: skip
-    answer = respond(json.dumps(event).encode(), {"QUEEN_DROID": "ann"}, str(repo))
+    answer = run_hook(json.dumps(event).encode(), {"QUEEN_DROID": "ann"}, str(repo))
     assert answer is not None
     assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
 
@@ -246,7 +246,7 @@ def test_a_repair_passes_the_guard_from_a_worktree(
     toml.write_text(DOUBLE)
     git(repo, "add", "-A")
     git(repo, "commit", "-qm", "broken")
-    hooks.install(hooks.HookFolder(str(repo)))
+    install_guard(repo)
     tree = tmp_path / "one"
     git(repo, "worktree", "add", "-q", str(tree), "-b", "one")
     commit_file(tree, ".beads/queen.toml", GOOD)

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from hives import Clock, QuickQueen, Ran
 
-from queenbee.cli.main import queen as root
-
 ASSIGNMENT = {"id", "created_at", "updated_at", "issue_id", "droid", "assigned_by", "status", "rev"}
 LEASE = {"id", "created_at", "expires_at", "pattern", "droid", "status", "exclusive", "rev"}
 MESSAGE = {"id", "created_at", "from", "to", "subject", "body", "importance", "read", "rev"}
@@ -96,7 +94,8 @@ def placed(words: list[str], where: str) -> list[str]:
     if where == "after":
         return [*words, "--json"]
     # A pattern follows `reserve`: its other commands are named by two words.
-    name = 2 if words[0] == "reserve" and f"reserve {words[1]}" in root.modules else 1
+    more = ("release", "renew", "list", "check", "overlap", "conflicts")
+    name = 2 if words[0] == "reserve" and words[1] in more else 1
     return [*words[:name], "--json", *words[name:]]
 
 

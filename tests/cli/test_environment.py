@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from hives import Queen, QuickQueen, git, records, snapshot, without_override
 
-from queenbee.cli import exits
-from queenbee.errors import Bug
+from queenbee import Hive
 
 pytestmark = pytest.mark.slow
 
@@ -233,10 +232,16 @@ def test_a_landing_on_a_full_disk_lands_nothing_and_says_which_disk(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO])
-def test_a_disk_that_fails_is_no_bug_of_queen(number: int) -> None:
-    refusal = Bug.of(OSError(number, os.strerror(number)))
-    assert exits.exit_code(refusal) == 7
-    assert os.strerror(number) in refusal.message
+def test_a_disk_that_fails_is_no_bug_of_queen(
+    quick: QuickQueen, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def failing(hive: Hive) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Hive, "messages", property(failing))
+    ran = quick("msg", "inbox", as_="ui")
+    assert ran.code == 7
+    assert os.strerror(number) in ran.err
 
 
 def written(tree: Path) -> dict[str, bytes]:

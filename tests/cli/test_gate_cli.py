@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from bead_files import FIXTURES, PLAN
-from hives import Queen, QuickQueen, git, records, snapshot
+from hives import Queen, QuickQueen, git, records
 
 GATE = ("--workflow", "wf", "--phase", "p1")
 FILE = ".claude/state/validation/phase_wf_p1.json"
@@ -427,64 +427,6 @@ class TestStatus:
         assert len(quick("gate", "status", "-w", "wf", "--json").json) == 1
         assert quick("gate", "status", *GATE).code == 7
         assert quick("gate", "status", "-w", "other", "-p", "p1").code == 0
-
-
-class TestHook:
-    def test_a_gate_that_has_passed_does_not_block(self, quick: QuickQueen, gate: Path) -> None:
-        add(quick, "--test", "true")
-        quick("gate", "run", *GATE)
-        done = quick("gate", "hook", *GATE, stdin='{"hook_event_name": "Stop"}')
-        assert (done.code, done.out, done.err) == (0, "", "")
-
-    def test_a_gate_that_has_not_passed_blocks_with_its_reason(
-        self, quick: QuickQueen, gate: Path
-    ) -> None:
-        add(quick, "--exists", "made.txt")
-        done = quick("gate", "hook", *GATE)
-        assert (done.code, done.out) == (2, "")
-        assert done.err == "queen: phase p1 of wf has not passed: made.txt exists: not run\n"
-
-    @pytest.mark.parametrize("content", [None, "{", "[]"])
-    def test_a_gate_that_cannot_be_read_blocks(
-        self, quick: QuickQueen, repo: Path, content: str | None
-    ) -> None:
-        if content is not None:
-            (repo / FILE).parent.mkdir(parents=True)
-            (repo / FILE).write_text(content)
-        assert quick("gate", "hook", *GATE).code == 2
-        allowed = quick("gate", "hook", *GATE, "--allow-missing").code
-        assert allowed == (0 if content is None else 2)
-
-    def test_without_a_hive_it_blocks_unless_allowed(
-        self, quick: QuickQueen, tmp_path: Path
-    ) -> None:
-        done = quick("gate", "hook", *GATE, cwd=tmp_path)
-        assert done.code == 2
-        assert "there is no hive here" in done.err
-        assert quick("gate", "hook", *GATE, "--allow-missing", cwd=tmp_path).code == 0
-
-    def test_a_call_that_names_no_gate_blocks_as_well(self, quick: QuickQueen) -> None:
-        for options in (("--plan", "no.md", "--workflow", "wf_1"), ()):
-            done = quick("gate", "hook", *options, "--phase", "1", "--allow-missing")
-            assert done.code == 2, options
-            assert "has not passed" in done.err
-
-    def test_a_bug_of_queenbee_blocks(
-        self, quick: QuickQueen, gate: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from queenbee.documents.gates import gate_files as gate_store
-
-        monkeypatch.setattr(gate_store, "check_gate", lambda *_, **__: 1 / 0)
-        done = quick("gate", "hook", *GATE)
-        assert done.code == 2
-        assert "ZeroDivisionError" in done.err
-
-    def test_the_hook_writes_nothing(self, quick: QuickQueen, gate: Path, repo: Path) -> None:
-        add(quick, "--exists", "made.txt")
-        before = snapshot(repo / ".beads", repo / ".claude")
-        quick("gate", "hook", *GATE)
-        quick("gate", "check", *GATE)
-        assert snapshot(repo / ".beads", repo / ".claude") == before
 
 
 def test_control_characters_of_a_gate_are_harmless(quick: QuickQueen, gate: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from bead_files import put_bead, ralph_bead
 from hives import COMMAND, Queen, QuickQueen, records, snapshot
 
-from queenbee.services.messages import Messages
+from queenbee import Hive
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +51,7 @@ def test_an_interrupt_in_the_middle_of_a_command_is_130(
     def interrupted(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Messages, "inbox", interrupted)
+    monkeypatch.setattr(Hive, "messages", property(interrupted))
     ran = quick("msg", "inbox", as_="ui-engineer")
     assert (ran.code, ran.out, ran.err) == (130, "", "queen: interrupted\n")
     as_json = quick("msg", "inbox", "--json", as_="ui-engineer")
@@ -255,7 +255,7 @@ def test_a_bug_exits_with_70_and_one_line(
     def broken(*args: object, **kwargs: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(Messages, "inbox", broken)
+    monkeypatch.setattr(Hive, "messages", property(broken))
     human = quick("msg", "inbox", as_="ui-engineer")
     assert human.code == 70
     assert human.err.startswith("queen: a bug in queen: ZeroDivisionError: oops\n")
@@ -269,15 +269,15 @@ def test_a_bug_shows_its_traceback_on_request(
     def broken(*args: object, **kwargs: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(Messages, "inbox", broken)
+    monkeypatch.setattr(Hive, "messages", property(broken))
     with pytest.raises(ZeroDivisionError):
         quick("msg", "inbox", as_="ui-engineer", env={"QUEEN_DEBUG": "1"})
 
 
 def test_a_bug_in_the_real_process_leaves_no_traceback(queen: Queen) -> None:
     program = (
-        "from queenbee.services.messages import Messages\n"
-        "Messages.inbox = lambda self, **kwargs: 1 / 0\n"
+        "from queenbee import Hive\n"
+        "Hive.messages = property(lambda hive: 1 / 0)\n"
         "from queenbee.cli.main import main\n"
         "main()"
     )

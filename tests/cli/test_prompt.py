@@ -12,14 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, snapshot, write_lines
-from hypothesis import given
-from hypothesis import strategies as st
+from hives import QuickQueen, write_lines
+from waiters import waits
 
 from queenbee import Hive
-from queenbee.core.prompt_line import MOST_UNREAD, TARGETS, Glance, inert, line_of
-from queenbee.core.queue import Want
-from queenbee.store.droids.told import Told
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "queen"
 SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
@@ -81,9 +77,9 @@ def test_it_names_your_issue_your_mail_and_who_waits_for_you(
         assert quick("msg", "send", "amber", text, as_="birch").code == 0
     assert line(quick) == "amber ▸ shop-3 · 2 unread\n"
     assert quick("reserve", "src/", as_="amber").code == 0
-    with open_as("birch").queue.register(Want(["src/**"]), 10**9):
+    with waits(open_as("birch"), "src/**", wait_s=10**9):
         assert line(quick) == "amber ▸ shop-3 · 2 unread · 1 waits\n"
-        with open_as("cedar").queue.register(Want(issue_id="shop-3"), 10**9):
+        with waits(open_as("cedar"), issue_id="shop-3", wait_s=10**9):
             assert line(quick) == "amber ▸ shop-3 · 2 unread · 2 wait\n"
             assert line(quick, as_="birch") == "birch ▸ no issue\n"
     assert line(quick, "--ascii") == "amber > shop-3, 2 unread\n"
@@ -95,13 +91,8 @@ def test_without_a_name_it_tells_a_person_about_all(
     assert line(quick, as_=None) == "hive ▸ 0 at work\n"
     has(beads, "shop-1", "shop-2")
     assert quick("msg", "send", "human", "Which tax?", as_="amber").code == 0
-    with open_as("birch").queue.register(Want(issue_id="shop-1"), 10**9):
+    with waits(open_as("birch"), issue_id="shop-1", wait_s=10**9):
         assert line(quick, as_=None) == "hive ▸ 1 at work · 1 unread · 1 waits\n"
-
-
-def test_several_issues_and_much_mail_stay_short() -> None:
-    glance = Glance("a", issues=["x" * 99, "y", "z"], unread=MOST_UNREAD + 1, waits=0, at_work=0)
-    assert line_of(glance) == f"a ▸ {'x' * 23}… +2 · 99+ unread"
 
 
 def test_outside_a_hive_it_prints_nothing_and_exits_0(tmp_path: Path, quick: QuickQueen) -> None:
@@ -126,65 +117,7 @@ def test_json_has_the_parts(quick: QuickQueen, beads: Path) -> None:
     }
 
 
-# What it leaves alone
-
-
-def test_it_reads_no_mail_takes_no_news_and_is_no_sign_of_life(
-    quick: QuickQueen, beads: Path, repo: Path
-) -> None:
-    assert quick("msg", "send", "amber", "hello", as_="birch").code == 0
-    quick("reserve", "src/", "--ttl", "1s", as_="amber")
-    told = Told(Hive.open(repo).layout, "amber").known()
-    before = snapshot(beads, repo / ".git" / "queenbee")
-    stamps = {path: os.stat(path).st_mtime_ns for path in (repo / ".git" / "queenbee").rglob("*")}
-    for _ in range(2):
-        assert "1 unread" in line(quick)
-        assert "1 unread" in installed(repo, QUEEN_DROID="amber").stdout
-    assert snapshot(beads, repo / ".git" / "queenbee") == before
-    assert {path: os.stat(path).st_mtime_ns for path in stamps} == stamps
-    assert Told(Hive.open(repo).layout, "amber").known() == told
-
-
 # What others' names can do
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", HOSTILE)
-def test_nothing_that_a_target_acts_on_is_left(target: str, name: str) -> None:
-    for ascii_only in (False, True):
-        shown = inert(name, target, ascii_only=ascii_only)
-        assert not set(shown) & set(TARGETS[target])
-        assert shown.isprintable() and (shown.isascii() or not ascii_only)
-
-
-@given(st.text(), st.sampled_from(list(TARGETS)), st.booleans())
-def test_any_name_is_inert(name: str, target: str, ascii_only: bool) -> None:
-    glance = Glance("amber", issues=[name], unread=1, waits=1, at_work=0)
-    shown = line_of(glance, target=target, ascii_only=ascii_only)
-    assert not set(shown) & set(TARGETS[target])
-    assert "\n" not in shown and "\x1b" not in shown and len(shown) < 200
-
-
-def in_bash(repo: Path, prompt: str, line: str) -> str:
-    """Returns a prompt as bash shows it; `line` is in a variable, as `PROMPT_COMMAND` may do it."""
-    return subprocess.run(
-        ["bash", "--norc", "-c", f'LINE=$1; PS1={prompt}; printf %s "${{PS1@P}}"', "-", line],
-        cwd=repo,
-        env={**os.environ, "HOME": "/home/you"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_bash_runs_and_changes_nothing_of_a_name(repo: Path, name: str) -> None:
-    glance = Glance("amber", issues=[name], unread=0, waits=0, at_work=0)
-    shown = line_of(glance, target="bash")
-    # The line is in the prompt itself, or the prompt is told to ask for it each time.
-    for prompt in ("$LINE", "'$(printf %s \"$LINE\")'"):
-        assert in_bash(repo, prompt, shown) == shown
-    assert not (repo / "ran").exists()
 
 
 @pytest.mark.slow
@@ -258,11 +191,11 @@ def asks(repo: Path, session: str = SESSION) -> str:
 def test_a_status_line_knows_the_name_of_its_session(
     quick: QuickQueen, repo: Path, tmp_path: Path, beads: Path
 ) -> None:
-    from queenbee.hook.main import respond
+    from entry_points import run_hook
 
     def begin(session: str) -> None:
         event = {"hook_event_name": "SessionStart", "session_id": session, "cwd": str(repo)}
-        respond(json.dumps(event | {"source": "startup"}).encode(), {}, str(repo))
+        run_hook(json.dumps(event | {"source": "startup"}).encode(), {}, str(repo))
 
     def shown(session: str) -> str:
         done = installed(tmp_path, "--for", "claude", stdin=asks(repo, session))

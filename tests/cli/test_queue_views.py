@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from hives import COMMAND, Clock, Queen, QuickQueen, write_lines
+from waiters import waits
 
 from queenbee import Hive
-from queenbee.core.queue import Want
 
 
 def test_the_list_shows_who_waits_for_what(
@@ -20,8 +20,8 @@ def test_the_list_shows_who_waits_for_what(
 ) -> None:
     quick("reserve", "src/a.py", as_="ui")
     with (
-        open_as("birch").queue.register(Want(["src/**", "docs/**"]), 10**9),
-        open_as("oak").queue.register(Want(["docs/x"], exclusive=False), 10**9),
+        waits(open_as("birch"), "src/**", "docs/**", wait_s=10**9),
+        waits(open_as("oak"), "docs/x", exclusive=False, wait_s=10**9),
     ):
         shown, listed = quick("reserve", "list").out, quick("reserve", "list", "--json").json
     lines = [line.split("  ") for line in shown.splitlines()]
@@ -42,7 +42,7 @@ def test_nobody_in_the_line_is_not_mentioned(quick: QuickQueen) -> None:
 
 def test_a_refusal_says_ones_place(quick: QuickQueen, open_as: Callable[[str], Hive]) -> None:
     quick("reserve", "src/a.py", as_="ui")
-    with open_as("birch").queue.register(Want(["src/**"]), 10**9):
+    with waits(open_as("birch"), "src/**", wait_s=10**9):
         refused = quick("reserve", "src/a.py", as_="oak")
         as_json = quick("reserve", "src/a.py", "--json", as_="oak").error
     assert (refused.code, "2nd in line after birch" in refused.err) == (5, True)
@@ -53,7 +53,7 @@ def test_what_is_ready_for_those_who_waited_longer_is_taken_care_of(
     quick: QuickQueen, repo: Path, beads: Path, open_as: Callable[[str], Hive]
 ) -> None:
     write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
-    with open_as("birch").queue.register(Want(any_issue=True), 10**9):
+    with waits(open_as("birch"), any_issue=True, wait_s=10**9):
         shown = quick("next", as_="oak")
     assert shown.code == 1
     assert shown.out.splitlines()[:2] == [
@@ -67,7 +67,7 @@ def test_nothing_goes_to_those_who_wait_if_nothing_is_ready(
 ) -> None:
     write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
     quick("claim", "qb-1", as_="cedar")
-    with open_as("birch").queue.register(Want(any_issue=True), 10**9):
+    with waits(open_as("birch"), any_issue=True, wait_s=10**9):
         shown = quick("next", as_="oak")
     assert shown.out.splitlines()[0] == "Nothing is ready for you: 0 of 1 done, 1 active"
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from entry_points import run_hook
 from hives import QuickQueen, git, write_lines
+from stamps import format_ms
 
 from queenbee.core.glob import pattern as glob
 from queenbee.core.text import one_line, printable
-from queenbee.core.timestamps import format_ms
 from queenbee.errors import BadPattern
-from queenbee.hook.main import respond
 from queenbee.store.layout import discover
 
 BEGIN, END = "Begin0", "0End"
@@ -272,7 +272,7 @@ class TestHook:
         text = {"from": world.hostile, "to": "mo", "subject": world.hostile, "body": "b"}
         world.line("messages", "qm-1", **text)
         event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(world.repo)}
-        answer = respond(json.dumps(event).encode(), {"QUEEN_DROID": "mo"}, str(world.repo))
+        answer = run_hook(json.dumps(event).encode(), {"QUEEN_DROID": "mo"}, str(world.repo))
         assert answer is not None
         told = str(answer["hookSpecificOutput"]["additionalContext"])  # type: ignore[index]
         assert told.count("“") == told.count("”") >= 2
@@ -287,7 +287,7 @@ class TestHook:
             "tool_name": "Write",
             "tool_input": {"file_path": name},
         }
-        answer = respond(json.dumps(event).encode(), {"QUEEN_DROID": "mo"}, str(world.repo))
+        answer = run_hook(json.dumps(event).encode(), {"QUEEN_DROID": "mo"}, str(world.repo))
         assert answer is not None
         return str(answer["hookSpecificOutput"]["permissionDecisionReason"])  # type: ignore[index]
 

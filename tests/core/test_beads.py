@@ -6,6 +6,7 @@ import pytest
 from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stamps import parse_ms
 
 from queenbee.core.beads import read_rows
 from queenbee.core.readiness import (
@@ -15,7 +16,6 @@ from queenbee.core.readiness import (
     standings,
     startable,
 )
-from queenbee.core.timestamps import parse_ms
 
 NOW_MS = parse_ms("2024-12-14T12:00:00Z")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stamps import format_ms
 
 from queenbee.core import leases
 from queenbee.core.leases import (
@@ -17,7 +18,6 @@ from queenbee.core.leases import (
     stand_against,
 )
 from queenbee.core.records import Assignment, Reservation
-from queenbee.core.timestamps import format_ms
 
 MADE_MS = 1_767_607_200_000
 ENDS_MS = MADE_MS + 7_200_000

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from stamps import parse_ms
 
 from queenbee.core.beads import Issue, read_rows
 from queenbee.core.readiness import (
@@ -20,7 +21,6 @@ from queenbee.core.readiness import (
     needed_for,
     standings,
 )
-from queenbee.core.timestamps import parse_ms
 
 NOW_MS = parse_ms("2024-12-14T12:00:00Z")
 

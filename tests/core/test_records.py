@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stamps import parse_ms
 
 from queenbee.core.records import Assignment, Message, Record, Reservation
-from queenbee.core.timestamps import parse_ms
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())
 KINDS = [Message, Assignment, Reservation]

@@ -7,11 +7,11 @@ from extent import examples
 from glob_reference import share_a_path
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stamps import format_ms
 
 from queenbee.core import standing
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.standing import superseded_assignments, superseded_leases
-from queenbee.core.timestamps import format_ms
 
 DROIDS = st.sampled_from(("api", "docs", "ui"))
 PATTERNS = ("src/a.py", "src/*", "src/**", "docs/**", "**/a.py")

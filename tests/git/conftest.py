@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acting import install_guard
 from hives import commit_file, git
 
 from queenbee import Hive, Reservation
-from queenbee.git import hooks
 
 Git = Callable[..., "subprocess.CompletedProcess[str]"]
 Hold = Callable[..., Reservation]
@@ -28,7 +28,7 @@ def _no_guard_around(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def guarded(repo: Path) -> Path:
     """The repository with the guard in its hooks."""
-    hooks.install(hooks.HookFolder(str(repo)))
+    install_guard(repo)
     return repo
 
 

@@ -2,87 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
 from pathlib import Path
 
 import pytest
-from hives import COMMAND, Queen, QuickQueen, Ran, commit_file, git
-from hypothesis import given
-from hypothesis import strategies as st
-
-from queenbee.core.names import is_of_agent
-from queenbee.git.landing.judged.check_files import check_files
+from hives import Queen, QuickQueen, Ran, commit_file, git
 
 SETTINGS = ".beads/queen.toml"
-GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"
-
-
-@pytest.mark.parametrize(
-    ("command", "path"),
-    [
-        ("./run-tests", "run-tests"),
-        ("sh scripts/check.sh --all", "scripts/check.sh"),
-        ("cd x && sh ./a.sh; exit 0", "a.sh"),
-        ("sh -c './a.sh && true'", "a.sh"),
-        ("nice make test", "Makefile"),
-        ("make", "GNUmakefile"),
-        ("make -f ci.mk", "ci.mk"),
-        ("tool --config=ci.ini", "ci.ini"),
-        ("npm test", "package.json"),
-        ("echo 'not closed; ./a.sh", "a.sh"),
-        ("true # ./a.sh", "a.sh"),
-        ("make -C sub test", "sub/Makefile"),
-        ("cd ./sub && make", "sub/Makefile"),
-        ("./t/run", "t"),
-        ("for each in checks/*.sh; do sh $each; done", "checks/a.sh"),
-        ("python3 -m chk", "chk.py"),
-        ("python3 -m chk", "chk/__main__.py"),
-        ("python3 -m chk.all", "chk/__init__.py"),
-        ("python3 -mpytest", "pytest.py"),
-        ("pytest", "pyproject.toml"),
-        ("pytest tests", "tests/conftest.py"),
-        ("cargo test", ".cargo/config.toml"),
-        ("go test ./...", "go.work"),
-        ("uv run pytest", "uv.toml"),
-        ("", "sub/.gitattributes"),
-        ("", ".husky/pre-commit"),
-        ("", ".mcp.json"),
-        ("", ".github/workflows/ci.yml"),
-        ("", ".gitlab-ci.yml"),
-        ("", ".claude/agents/qa.md"),
-    ],
-)
-def test_a_file_that_the_check_runs_and_a_workflow_are_of_the_check(
-    command: str, path: str
-) -> None:
-    assert check_files([command], [path, "tests/test_x.py"]) == [path]
-
-
-@pytest.mark.parametrize("command", ["pytest tests", "make test", "cat ../run-tests /run-tests"])
-def test_a_test_is_not(command: str) -> None:
-    assert check_files([command], ["tests/test_x.py", "docs/Makefile", "run-tests"]) == []
-
-
-def test_what_a_link_leads_to_is_of_the_check_too(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    (tmp_path / "t").symlink_to("there")
-    (tmp_path / "run").symlink_to("t/run")
-    (tmp_path / "loop").symlink_to("loop")
-    files = ["t", "t/run", "there/run", "run"]
-    assert check_files(["./run ./loop/x"], files, str(tmp_path)) == sorted(files)
-
-
-def test_a_pattern_names_no_file_in_another_folder() -> None:
-    assert check_files(["sh checks/*.sh"], ["x/checks/a.sh", "checks/x/a.sh", "a.sh"]) == []
-
-
-@given(st.text(), st.lists(st.text()))
-def test_no_command_breaks_it_and_only_what_changed_is_named(
-    command: str, changed: list[str]
-) -> None:
-    assert {*check_files([command], changed)} <= {*changed}
 
 
 @pytest.fixture
@@ -94,35 +19,8 @@ def tree(repo: Path, tmp_path: Path) -> Path:
     return tmp_path / "ui"
 
 
-@pytest.fixture
-def guarded(repo: Path, tree: Path) -> Path:
-    """The same where a change of the check waits for a person, and the branch has one."""
-    commit_file(repo, SETTINGS, GUARDED)
-    commit_file(tree, "run-tests", "exit 0 # weaker\n")
-    return tree
-
-
 def landing(quick: QuickQueen, tree: Path, *more: str) -> Ran:
     return quick("land", *more, as_="ui", cwd=tree)
-
-
-def at_a_terminal(tree: Path, **marks: str) -> int:
-    """Returns how `queen land --accept-check` ends for whoever sits there."""
-    env = {name: each for name, each in os.environ.items() if not is_of_agent({name: each})}
-    ours, theirs = pty.openpty()
-    done = subprocess.run(
-        [*COMMAND, "land", "--accept-check", "--as", "ui"],
-        cwd=tree, env={**env, **marks}, stdin=theirs, stdout=theirs, stderr=theirs, timeout=60,
-    )  # fmt: skip
-    os.close(theirs)
-    os.close(ours)
-    return done.returncode
-
-
-def told(quick: QuickQueen) -> list[list[str]]:
-    """Returns the files of the check that the person was told of."""
-    mail = quick("msg", "inbox", "--json", as_="human").json
-    return [each["check_files"] for each in mail if "check_files" in each]
 
 
 class TestWhatGitDoesNotHave:
@@ -245,96 +143,3 @@ class TestWhatGitDoesNotHave:
         assert quick("land", as_="api", cwd=other).code == 1
         first.communicate(timeout=60)
         assert first.returncode == 5
-
-
-class TestShown:
-    @pytest.mark.parametrize("path", ["run-tests", ".github/workflows/ci.yml"])
-    def test_it_is_named_and_the_person_is_told_once(
-        self, quick: QuickQueen, repo: Path, tree: Path, path: str
-    ) -> None:
-        commit_file(tree, path, "exit 0 # other\n")
-        done = landing(quick, tree, "--json")
-        assert done.json["landing"]["check_files"] == [path]
-        assert f"changes the check: {path}" in done.err
-        assert told(quick) == [[path]]
-        shown = f"A change of the check has landed: {path}"
-        assert f"{shown} (ui): queen msg read --as human" in quick("status").out
-        assert shown in quick("report", "--format", "md").out
-        commit_file(tree, "more.txt", "x\n")
-        done = landing(quick, tree, "--json")
-        assert (done.json["landing"]["check_files"], len(told(quick))) == ([], 1)
-
-    def test_hooks_in_the_folder_that_git_knows_are_of_the_check(
-        self, quick: QuickQueen, repo: Path, tree: Path
-    ) -> None:
-        git(repo, "config", "core.hooksPath", "tools/hooks/")
-        commit_file(tree, "tools/hooks/post-merge", "#!/bin/sh\n")
-        done = landing(quick, tree, "--json")
-        assert done.json["landing"]["check_files"] == ["tools/hooks/post-merge"]
-
-    def test_of_the_settings_only_those_of_landing_are(
-        self, quick: QuickQueen, repo: Path, tree: Path
-    ) -> None:
-        commit_file(tree, SETTINGS, "ttl = '1h'\n[land]\ncheck = 'sh run-tests'\n")
-        assert landing(quick, tree, "--json").json["landing"]["check_files"] == []
-        commit_file(tree, SETTINGS, "[land]\ncheck = 'sh run-tests || true'\n")
-        assert landing(quick, tree, "--json").json["landing"]["check_files"] == [SETTINGS]
-
-
-class TestGuarded:
-    def test_it_waits_for_a_person_and_no_agent_passes(
-        self, quick: QuickQueen, repo: Path, guarded: Path
-    ) -> None:
-        before = git(repo, "rev-parse", "main")
-        for _ in range(2):
-            error = landing(quick, guarded, "--json").error
-            assert (error["code"], error["files"]) == ("check_guarded", ["run-tests"])
-            assert "queen land --accept-check" in error["hint"]
-        assert told(quick) == [["run-tests"]]
-        assert landing(quick, guarded, "--accept-check").code == 5
-        assert at_a_terminal(guarded, CLAUDECODE="1") == 5
-        assert at_a_terminal(guarded, QUEEN_TEAM_LOG="x") == 5
-        assert git(repo, "rev-parse", "main") == before
-        assert at_a_terminal(guarded) == 0
-        assert "weaker" in (repo / "run-tests").read_text()
-
-    def test_only_what_was_shown_is_accepted_and_another_change_asks_again(
-        self, quick: QuickQueen, repo: Path, guarded: Path
-    ) -> None:
-        assert at_a_terminal(guarded) == 5  # Nothing was shown yet.
-        commit_file(guarded, "run-tests", "exit 0 # none\n")
-        assert at_a_terminal(guarded) == 5
-        commit_file(guarded, "run-tests", "exit 1\n")
-        assert landing(quick, guarded).code == 5
-        assert at_a_terminal(guarded) == 1  # Accepted, and the check fails.
-        commit_file(guarded, "run-tests", "exit 0\n# mended\n")
-        assert landing(quick, guarded).code == 5
-        assert at_a_terminal(guarded) == 0
-
-    def test_what_was_accepted_lands_without_a_further_word(
-        self, quick: QuickQueen, repo: Path, guarded: Path, tmp_path: Path
-    ) -> None:
-        assert landing(quick, guarded).code == 5
-        git(repo, "config", "queenbee.check", "exit 1")
-        assert at_a_terminal(guarded) == 1
-        git(repo, "config", "queenbee.check", "sh run-tests")
-        assert landing(quick, guarded).code == 0
-
-    @pytest.mark.parametrize("where", ["main", "branch"])
-    def test_neither_a_file_nor_the_branch_takes_the_guard_away(
-        self, quick: QuickQueen, repo: Path, guarded: Path, where: str
-    ) -> None:
-        text = GUARDED.replace("true", "false")
-        if where == "main":
-            (repo / SETTINGS).write_text(text)
-        else:
-            git(guarded, "merge", "-q", "--no-edit", "main")
-            commit_file(guarded, SETTINGS, text)
-        assert landing(quick, guarded).code == 5
-
-    def test_a_landing_that_leaves_the_check_alone_passes(
-        self, quick: QuickQueen, repo: Path, tree: Path
-    ) -> None:
-        commit_file(repo, SETTINGS, GUARDED)
-        commit_file(tree, "new.txt", "x\n")
-        assert landing(quick, tree).code == 0

@@ -12,7 +12,6 @@ import pytest
 from hives import QuickQueen, add_submodule, commit_file, git, write_lines
 
 from queenbee import Hive, Reservation
-from queenbee.git import guard
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +68,9 @@ def test_what_was_taken_over_is_committed_and_no_longer_held_by_whoever_lost_it(
     assert try_git("commit", "-m", "the rest", as_="ui-engineer").returncode == 0
 
 
-def test_a_held_file_is_refused_among_very_many_leases_and_files(guarded: Path) -> None:
+def test_a_held_file_is_refused_among_very_many_leases_and_files(
+    guarded: Path, quick: QuickQueen
+) -> None:
     rows = [
         {
             "id": f"qr-{n}",
@@ -84,10 +85,9 @@ def test_a_held_file_is_refused_among_very_many_leases_and_files(guarded: Path) 
     ]
     write_lines(guarded / ".beads" / "queen_reservations.jsonl", *rows)
     files = [f"work/{n % 40}/f{n}.py" for n in range(400)]
-    with Hive.open(str(guarded), droid="ui-engineer", env={}) as hive:
-        found = guard.refusals(hive, files, {})
-    assert [each.path for each in found] == [each for each in files if each[:7] == "work/7/"]
-    assert {each.lease.id for each in found} == {"qr-500"}
+    held = quick("guard", "check", *files, "--json", as_="ui-engineer").json["held"]
+    assert [each["path"] for each in held] == [each for each in files if each[:7] == "work/7/"]
+    assert {each["id"] for each in held} == {"qr-500"}
 
 
 def test_what_nobody_holds_is_committed(guarded: Path, try_git: Git, hold: Hold) -> None:
@@ -703,7 +703,9 @@ def test_many_refusals_are_shown_in_part_and_counted(
 # Broken on purpose
 
 
-def test_only_what_stands_against_the_commit_is_refused(repo: Path, hold: Hold) -> None:
+def test_only_what_stands_against_the_commit_is_refused(
+    repo: Path, hold: Hold, quick: QuickQueen
+) -> None:
     git(repo, "worktree", "add", "-q", str(repo.parent / "linked"), "-b", "topic")
     hold("beside/**", exclusive=False, cwd=repo.parent / "linked")
     hold("here/**", exclusive=False)
@@ -711,10 +713,9 @@ def test_only_what_stands_against_the_commit_is_refused(repo: Path, hold: Hold) 
     hold("session.py", droid="claude-1", session="1")
     hold("held/**")
     hold(".beads/**")
-    hive = Hive.open(repo, droid="ui-engineer", env={})
     paths = ["beside/a", "here/a", "mine/a", "held/a", "session.py", ".beads/queen.toml", "free"]
-    refused = [each.path for each in guard.refusals(hive, paths, {})]
-    assert refused == ["here/a", "held/a", "session.py"]
+    checked = quick("guard", "check", *paths, "--json", as_="ui-engineer").json
+    assert [each["path"] for each in checked["held"]] == ["here/a", "held/a", "session.py"]
 
 
 def test_the_answer_as_json_is_one_document(guarded: Path, quick: QuickQueen) -> None:

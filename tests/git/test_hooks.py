@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, commit_file, git, snapshot
+from hives import QuickQueen, Ran, commit_file, git, snapshot
 
 from queenbee import Reservation
-from queenbee.errors import Conflict, NotFound
-from queenbee.git import hook_scripts, hooks
 
 Git = Callable[..., "subprocess.CompletedProcess[str]"]
 Hold = Callable[..., Reservation]
@@ -23,16 +23,23 @@ NOTE = (
 )
 
 
-def folder(tree: Path) -> hooks.HookFolder:
-    return hooks.HookFolder(str(tree))
+HOOKS = ("pre-commit", "prepare-commit-msg", "pre-applypatch", "pre-push")
+
+
+def guard(tree: Path, verb: str) -> Ran:
+    return QuickQueen(tree)("guard", verb, "--json")
+
+
+def states(ran: Ran) -> list[str]:
+    return [each["state"] for each in ran.json["hooks"]]
 
 
 def install(tree: Path) -> list[str]:
-    return [each.state for each in hooks.install(folder(tree))]
+    return states(guard(tree, "install"))
 
 
 def uninstall(tree: Path) -> list[str]:
-    return [each.state for each in hooks.uninstall(folder(tree))]
+    return states(guard(tree, "uninstall"))
 
 
 def write_hook(path: Path, text: str = NOTE, mode: int = 0o755) -> None:
@@ -64,10 +71,10 @@ def files(place: Path) -> dict[str, tuple[bytes, int]]:
 
 
 def test_all_hooks_are_installed_and_found_again(repo: Path) -> None:
-    assert {each.state for each in hooks.states(folder(repo))} == {"absent"}
+    assert {*states(guard(repo, "status"))} == {"absent"}
     assert install(repo) == ["installed"] * 4
-    assert {each.state for each in hooks.states(folder(repo))} == {"installed"}
-    for hook in hooks.HOOKS:
+    assert {*states(guard(repo, "status"))} == {"installed"}
+    for hook in HOOKS:
         assert os.access(repo / ".git" / "hooks" / hook, os.X_OK)
 
 
@@ -90,7 +97,7 @@ def test_uninstalling_leaves_the_folder_as_it_was(repo: Path) -> None:
 
 def test_the_hooks_contain_no_path_of_this_machine(repo: Path) -> None:
     install(repo)
-    for hook in hooks.HOOKS:
+    for hook in HOOKS:
         text = (repo / ".git" / "hooks" / hook).read_text()
         assert str(repo.parent) not in text
         assert "python" not in text
@@ -99,8 +106,8 @@ def test_the_hooks_contain_no_path_of_this_machine(repo: Path) -> None:
 def test_a_hook_that_was_there_runs_after_the_guard_with_its_arguments_and_input(
     guarded: Path, try_git: Git, hold: Hold
 ) -> None:
-    hooks.uninstall(folder(guarded))
-    for hook in hooks.HOOKS:
+    uninstall(guarded)
+    for hook in HOOKS:
         write_hook(guarded / ".git" / "hooks" / hook)
     install(guarded)
     bare = guarded.parent / "remote.git"
@@ -147,8 +154,8 @@ def test_an_earlier_hook_is_restored_with_its_mode(repo: Path) -> None:
     write_hook(place / "pre-push", "never run: not executable\n", 0o644)
     before = files(place)
     install(repo)
-    state = hooks.states(folder(repo))[0]
-    assert state.chained == str(place / "pre-commit.before-queenbee")
+    state = guard(repo, "status").json["hooks"][0]
+    assert state["chained"] == str(place / "pre-commit.before-queenbee")
     uninstall(repo)
     assert files(place) == before
 
@@ -181,8 +188,8 @@ def test_a_second_earlier_hook_is_a_conflict(repo: Path) -> None:
     install(repo)
     write_hook(place / "pre-commit", "#!/bin/sh\n# somebody else's again\n")
     before = files(place)
-    with pytest.raises(Conflict, match="already exists"):
-        install(repo)
+    refused = guard(repo, "install").error
+    assert (refused["code"], "already exists" in refused["message"]) == ("conflict", True)
     assert files(place) == before
 
 
@@ -200,7 +207,10 @@ def test_the_hook_runs_if_queen_is_not_on_the_path(guarded: Path, try_git: Git, 
 def moved_away(tree: Path) -> None:
     """Makes the recorded interpreter one that is not there any more."""
     runner = tree / ".git" / "queenbee" / "guard.sh"
-    runner.write_text(hook_scripts.runner("/no such place/it's python"))
+    text = runner.read_text()
+    assert f"'{sys.executable}'" in text
+    gone = shlex.quote("/no such place/it's python")
+    runner.write_text(text.replace(f"'{sys.executable}'", gone))
 
 
 def test_the_hook_finds_queen_on_the_path_if_its_python_is_gone(
@@ -229,7 +239,7 @@ def test_without_queen_a_commit_passes_with_a_warning(
 def test_a_python_without_queenbee_is_ignored(guarded: Path, try_git: Git, tmp_path: Path) -> None:
     write_hook(tmp_path / "python", "#!/bin/sh\nexit 97\n")
     runner = guarded / ".git" / "queenbee" / "guard.sh"
-    runner.write_text(hook_scripts.runner(str(tmp_path / "python")))
+    runner.write_text(runner.read_text().replace(sys.executable, str(tmp_path / "python")))
     stage(guarded, "a.py")
     done = try_git("commit", "-m", "x", PATH="/usr/bin:/bin")
     assert done.returncode == 0
@@ -242,7 +252,7 @@ def test_a_bug_in_queen_stops_no_commit(
 ) -> None:
     write_hook(tmp_path / "python", f"#!/bin/sh\nexit {status}\n")
     runner = guarded / ".git" / "queenbee" / "guard.sh"
-    runner.write_text(hook_scripts.runner(str(tmp_path / "python")))
+    runner.write_text(runner.read_text().replace(sys.executable, str(tmp_path / "python")))
     stage(guarded, "a.py")
     done = try_git("commit", "-m", "x")
     assert done.returncode == 0
@@ -316,10 +326,10 @@ def test_with_husky_the_guard_is_in_the_files_that_its_users_write(
     if name == "v9":
         # As husky writes it: a shim for each hook, made anew by every `npm install`.
         shim = '#!/usr/bin/env sh\nexec sh -e "$(dirname "$0")/../$(basename "$0")" "$@"\n'
-        for hook in hooks.HOOKS:
+        for hook in HOOKS:
             write_hook(repo / ".husky" / "_" / hook, shim)
     git(repo, "config", "core.hooksPath", config)
-    assert folder(repo).framework == "husky"
+    assert guard(repo, "status").json["framework"] == "husky"
     assert install(repo) == ["installed"] * 4
     once = user.read_text()
     assert install(repo) == ["installed"] * 4
@@ -345,7 +355,7 @@ def test_with_husky_a_push_is_refused_and_its_script_still_reads_the_refs(
 ) -> None:
     write_hook(repo / ".husky" / "pre-push", "cat > ../note\n")
     shim = '#!/usr/bin/env sh\nexec sh -e "$(dirname "$0")/../$(basename "$0")" "$@"\n'
-    for hook in hooks.HOOKS:
+    for hook in HOOKS:
         write_hook(repo / ".husky" / "_" / hook, shim)
     git(repo, "config", "core.hooksPath", ".husky/_")
     install(repo)
@@ -402,8 +412,8 @@ def test_a_guard_that_pre_commit_set_aside_is_still_seen_and_can_be_taken_out(
     # As `pre-commit install` does with a hook that it finds.
     (place / "pre-commit").rename(place / "pre-commit.legacy")
     write_hook(place / "pre-commit", PRE_COMMIT)
-    first, _ = hooks.states(folder(repo))
-    assert (first.state, Path(first.path).name) == ("installed", "pre-commit.legacy")
+    first, _ = guard(repo, "status").json["hooks"]
+    assert (first["state"], Path(first["path"]).name) == ("installed", "pre-commit.legacy")
     uninstall(repo)
     assert files(place)["pre-commit.legacy"] == theirs
     assert files(place)["pre-commit"][0] == PRE_COMMIT.encode()
@@ -435,9 +445,8 @@ def test_the_commands_install_show_and_uninstall(quick: QuickQueen, repo: Path) 
 def test_outside_a_repository_there_is_nothing_to_install_into(
     quick: QuickQueen, tmp_path: Path
 ) -> None:
-    with pytest.raises(NotFound):
-        hooks.HookFolder(str(tmp_path))
-    assert quick("guard", "install", cwd=tmp_path).code == 4
+    ran = quick("guard", "install", "--json", cwd=tmp_path)
+    assert (ran.code, ran.error["code"]) == (4, "not_found")
 
 
 def test_a_hooks_folder_that_cannot_be_written_is_named(repo: Path) -> None:
@@ -448,27 +457,6 @@ def test_a_hooks_folder_that_cannot_be_written_is_named(repo: Path) -> None:
     (repo / ".git" / "hooks").chmod(0o755)
     assert ran.code == 7
     assert "cannot be written" in ran.err
-
-
-# The scripts
-
-
-@pytest.mark.parametrize("hook", hooks.HOOKS)
-def test_the_scripts_are_valid_for_a_plain_shell(hook: str) -> None:
-    for text in (hook_scripts.whole_hook(hook), hook_scripts.runner("/it's here/python")):
-        done = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True)
-        assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize(
-    "text", ["", "#!/bin/sh\n", "#!/bin/bash\nset -e\nx\n", "echo\n", "#!/bin/sh"]
-)
-def test_the_block_can_be_removed_from_a_script_exactly(text: str) -> None:
-    for hook in hooks.HOOKS:
-        changed = hook_scripts.with_block(text, hook)
-        assert hook_scripts.BEGIN in changed
-        assert hook_scripts.with_block(changed, hook) == changed
-        assert hook_scripts.without_block(changed) == text
 
 
 def test_committing_goes_on_after_the_guard_was_installed_by_a_commit_of_hooks(

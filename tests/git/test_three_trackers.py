@@ -10,14 +10,14 @@ from pathlib import Path
 
 import postgres_server
 import pytest
+from acting import answer
 from extent import quick_or
 from hives import QuickQueen, exported
 from sync_worlds import World
+from trackers import NewIssue, Tracker
 
 from queenbee import Hive
 from queenbee.errors import QueenError
-from queenbee.git.remote.syncing import sync
-from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 NAMES = ("ada", "bob", "cyd")
 Change = Callable[[Tracker], object]
@@ -54,7 +54,7 @@ class Machines:
 
     def sync(self, *names: str) -> None:
         for name in names if self.exchanges else ():
-            sync(self.hive(name))
+            answer(self.hive(name), "sync")
 
     def change(self, name: str, change: str) -> None:
         """Makes a change on one of them; what is refused there is not made."""

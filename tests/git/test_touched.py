@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from acting import remember_name
 from hives import Queen, QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.git import touched, unmerged
 from queenbee.git.touched import Touch
-from queenbee.store.droids.identity import remember
-from queenbee.store.layout import discover
 
 Worktree = Callable[..., Path]
 
@@ -31,7 +30,7 @@ def worktree(repo: Path, tmp_path: Path) -> Worktree:
         tree = tmp_path / name
         git(repo, "worktree", "add", "-q", str(tree), "-b", f"topic/{name}")
         if droid is not None:
-            remember(discover(str(tree), {}), droid)
+            remember_name(tree, droid)
         return tree
 
     return made

@@ -12,11 +12,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from acting import install_guard
 from hives import Queen, QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
-from queenbee.git import hooks
 from queenbee.git.ownership import adopt, branch_note
 from queenbee.git.worktrees import worktree_making
 from queenbee.git.worktrees.worktree_care import abandon, places, remove
@@ -85,7 +85,7 @@ def test_from_a_linked_worktree_it_is_made_beside_the_main_one(tree: Path) -> No
 
 def test_the_guard_of_the_main_worktree_holds_there(tree: Path) -> None:
     assert not add(opened(tree), "ui").guarded
-    hooks.install(hooks.HookFolder(str(tree)))
+    install_guard(tree)
     assert add(opened(tree), "api").guarded
 
 

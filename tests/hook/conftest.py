@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from queenbee.hook.main import respond
+from entry_points import run_hook
 
 Ask = Callable[..., dict[str, Any] | None]
 
@@ -33,6 +32,6 @@ def ask(tree: Path) -> Ask:
     """Hands an event to the hook, as the agent's process would, with a clean environment."""
 
     def asked(data: bytes, **env: str) -> dict[str, Any] | None:
-        return respond(data, {"QUEEN_DURABILITY": "buffered", **env}, str(tree))
+        return run_hook(data, {"QUEEN_DURABILITY": "buffered", **env}, str(tree))
 
     return asked

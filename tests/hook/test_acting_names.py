@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from entry_points import run_hook
 from hives import commit_file, git
 
 from queenbee import Hive
-from queenbee.hook.main import respond
-from queenbee.store.git_trees import folds_case, git_tree
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "queen-hook"
 
@@ -32,17 +31,8 @@ def event_of(cwd: Path, name: str) -> bytes:
 
 def refused(cwd: Path, name: str) -> bool:
     env = {"QUEEN_DROID": "mo", "QUEEN_DURABILITY": "buffered"}
-    answer: dict[str, Any] | None = respond(event_of(cwd, name), env, str(cwd))
+    answer: dict[str, Any] | None = run_hook(event_of(cwd, name), env, str(cwd))
     return answer is not None and "reserved by reviewer" in json.dumps(answer)
-
-
-def test_an_empty_git_folder_does_not_hide_the_repository(tree: Path) -> None:
-    hold(tree, "src/**")
-    (tree / "src" / ".git").mkdir()
-    assert refused(tree, "src/app.py")
-    found = git_tree(str(tree / "src"))
-    assert found is not None
-    assert found.tree == str(tree)
 
 
 def test_a_git_file_that_leads_nowhere_does_not_hide_the_repository(tree: Path) -> None:
@@ -55,7 +45,7 @@ def test_a_git_file_that_leads_nowhere_does_not_hide_the_repository(tree: Path) 
 @pytest.mark.parametrize("name", ["new\nline", "\x1b[2J", "latin\udce9", "\x85", 'quo"te\\'])
 def test_a_name_of_any_bytes_is_leased_and_nothing_else_with_it(tree: Path, name: str) -> None:
     env = {"QUEEN_DROID": "reviewer", "QUEEN_DURABILITY": "buffered"}
-    assert respond(event_of(tree, f"src/{name}"), env, str(tree)) is None
+    assert run_hook(event_of(tree, f"src/{name}"), env, str(tree)) is None
     (lease,) = Hive.open(tree).reservations.find()
     assert lease.pattern.isascii() and lease.pattern.isprintable()
     for _ in range(2):  # Also where the file exists by now.
@@ -63,7 +53,7 @@ def test_a_name_of_any_bytes_is_leased_and_nothing_else_with_it(tree: Path, name
         assert not refused(tree, f"src/{name}x")
         with open(os.path.join(tree, "src", name), "w"):
             pass
-    assert respond(event_of(tree, f"src/{name}"), env, str(tree)) is None
+    assert run_hook(event_of(tree, f"src/{name}"), env, str(tree)) is None
     assert len(Hive.open(tree).reservations.find(droid="reviewer")) == 1
 
 
@@ -105,19 +95,6 @@ def test_another_repository_inside_is_its_own(tree: Path) -> None:
     git(tree / "inner", "init", "-q")
     hold(tree, "**")
     assert not refused(tree, "inner/z.py")
-
-
-def test_whether_case_counts_may_be_said_in_an_included_file(tree: Path, tmp_path: Path) -> None:
-    common = str(tree / ".git")
-    git(tree, "config", "--unset-all", "core.ignorecase") if folds_case(common) else None
-    (tmp_path / "inc").write_text("[core]\n\tignorecase = true\n")
-    git(tree, "config", "include.path", "../../outer")
-    (tmp_path / "outer").write_text('[include]\n\tpath = "inc"\n')
-    assert folds_case(common)
-    hold(tree, "src/**")
-    assert refused(tree, "SRC/App.py")
-    (tmp_path / "inc").write_text("[include]\n\tpath = inc\n")
-    assert not folds_case(common)
 
 
 COMPOSED, DECOMPOSED = "src/caf\u00e9.py", "src/cafe\u0301.py"

@@ -17,7 +17,6 @@ from agent_inputs import OTHER_SESSION, SESSION, edit_of, recorded
 from hives import git
 
 from queenbee import Hive, Reservation
-from queenbee.core.leases import stand_against
 
 pytestmark = pytest.mark.slow
 
@@ -149,25 +148,6 @@ def test_an_agent_that_stays_in_one_folder_edits_in_the_tree_of_the_file(tree: P
 
 
 # Two machines
-
-
-def test_a_merge_of_two_clones_takes_no_announcement_from_anybody(tree: Path) -> None:
-    """Both work in their main worktrees: by path and by name, the two trees are alike."""
-    git(tree, "add", ".")
-    git(tree, "commit", "-qm", "the beginning")
-    other = tree.parent / "machine" / "repo"
-    git(tree, "clone", "-q", str(tree), str(other))
-    (other / ".beads").mkdir(exist_ok=True)
-    assert edits(tree, SESSION) == edits(other, OTHER_SESSION) == ""
-    ledger = ".beads/queen_reservations.jsonl"
-    lines = (tree / ledger).read_bytes(), (other / ledger).read_bytes()
-    for each in (tree, other):
-        (each / ledger).write_bytes(b"".join(lines))
-        hive = Hive.open(each, env={})
-        assert hive.reservations.conflicts() == []
-        assert [lease.superseded_by for lease in hive.reservations.find()] == [None, None]
-        assert not stand_against(*hive.reservations.find())
-    assert edits(tree, SESSION) == edits(other, OTHER_SESSION) == ""
 
 
 def test_a_copy_of_a_repository_counts_as_the_same_tree(tree: Path) -> None:

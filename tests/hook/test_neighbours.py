@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acting import remember_name
 from agent_inputs import NAME, SESSION
 from hives import commit_file, git
 
 from queenbee import Hive
 from queenbee.hook import neighbours
-from queenbee.store.droids.identity import remember
-from queenbee.store.layout import discover
 
 Ask = Callable[..., dict[str, Any] | None]
 
@@ -31,7 +30,7 @@ def added(repo: Path, name: str, droid: str | None = None) -> Path:
     tree = repo.parent / name
     git(repo, "worktree", "add", "-q", str(tree), "-b", name)
     if droid is not None:
-        remember(discover(str(tree), {}), droid)
+        remember_name(tree, droid)
     return tree
 
 

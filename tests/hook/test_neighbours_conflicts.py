@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acting import remember_name
+from entry_points import run_hook
 from hives import commit_file, git
 from start_up import HOOK, edit_event, loaded
 
@@ -17,10 +19,7 @@ from queenbee import Hive
 from queenbee.git import run, touched
 from queenbee.hook import neighbours
 from queenbee.hook.events import Event
-from queenbee.hook.main import respond
 from queenbee.services.leases.reservations import PathStatus
-from queenbee.store.droids.identity import remember
-from queenbee.store.layout import discover
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))
 PATH = "src/app.py"
@@ -55,7 +54,7 @@ def _time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 def ui(api: Path) -> Path:
     """The worktree of another agent, which has announced the file."""
     ui = api.parent / "ui"
-    remember(discover(str(ui), {}), "ui-droid")
+    remember_name(ui, "ui-droid")
     hive_in(ui, "ui-droid").reservations.reserve([PATH], exclusive=False, session="other")
     return ui
 
@@ -149,7 +148,7 @@ def test_one_edit_brings_one_warning_and_each_is_told_once(api: Path, ui: Path, 
     event = edit_event(api, PATH, hook_event_name="PostToolUse", session_id="s").encode()
 
     def said() -> str:
-        return str(respond(event, {"QUEEN_DROID": "api-droid"}, str(api)))
+        return str(run_hook(event, {"QUEEN_DROID": "api-droid"}, str(api)))
 
     first = said()
     assert "would conflict" in first and "third" not in first
@@ -295,7 +294,7 @@ def test_two_agents_that_edit_one_file_in_two_worktrees(api: Path, tmp_path: Pat
 
     def edited(tree: Path, line: int, droid: str) -> object:
         before, after = (
-            respond(
+            run_hook(
                 edit_event(tree, PATH, hook_event_name=name, session_id=droid).encode(),
                 {"QUEEN_DROID": droid, "QUEEN_DURABILITY": "buffered"},
                 str(tree),

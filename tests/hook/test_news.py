@@ -10,20 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_inputs import NAME, OTHER_SESSION, recorded, shaped
-from hives import commit_file, git, write_lines
+from agent_inputs import OTHER_SESSION, recorded, shaped
+from hives import write_lines
 from tokens import tokens
+from waiters import waits
 
 from queenbee import Hive
-from queenbee.core.names import part_of
-from queenbee.core.queue import Want
-from queenbee.core.timestamps import format_ms
-from queenbee.errors import Busy
-from queenbee.hook import news as hook_news
-from queenbee.services.messages import LANDED, stage
-from queenbee.services.telling import news
-from queenbee.services.work import Wanted, wait
-from queenbee.store.droids import told as store_told
 
 Ask = Callable[..., dict[str, Any] | None]
 
@@ -93,15 +85,6 @@ def test_outside_a_hive_nothing_is_said(ask: Ask, tree: Path, tmp_path: Path) ->
     outside.mkdir()
     for name in (*OPPORTUNITIES, "claude/stop"):
         assert ask(recorded(name, tree, cwd=str(outside))) is None
-
-
-def test_where_nothing_changed_no_ledger_is_read(
-    hear: Hear, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send(tree, "Wait")
-    hear()
-    monkeypatch.setattr(news, "take", None)
-    assert hear() == []
 
 
 # Each kind
@@ -249,26 +232,9 @@ def test_what_was_done_before_one_began_is_no_news(hear: Hear, tree: Path) -> No
     assert hear() == []
 
 
-def test_an_issue_that_was_waited_for_in_vain_is_told_when_it_is_done(
-    hear: Hear, tree: Path
-) -> None:
-    issues(tree, {"id": "qb-1", "title": "The model"})
-    hive = hive_of(tree, "tester")
-    for _ in range(2):
-        with pytest.raises(Busy):
-            wait(hive, Wanted(issues=["qb-1"]), timeout_s=0)
-        assert hear() == []
-        hive_of(tree, "reviewer").assignments.claim("qb-1")
-        hive_of(tree, "reviewer").assignments.complete("qb-1")
-        assert hear() == ["- qb-1 “The model” is done, by reviewer"]
-        assert hear() == []
-        reopened = format_ms(hive.now_ms() + 1)
-        issues(tree, {"id": "qb-1", "title": "The model", "updated_at": reopened})
-
-
 def test_somebody_who_waits_for_a_file_is_told_with_what_ends_it(hear: Hear, tree: Path) -> None:
     hive_of(tree, "tester").reservations.reserve(["src/**"])
-    with hive_of(tree, "reviewer").queue.register(Want(["src/app.py"]), 60):
+    with waits(hive_of(tree, "reviewer"), "src/app.py"):
         assert hear() == [
             "- reviewer waits for src/app.py; if you are done: queen reserve release 'src/**'"
         ]
@@ -280,7 +246,7 @@ def test_somebody_who_waits_for_a_file_is_told_with_what_ends_it(hear: Hear, tre
 
 def test_what_a_command_told_is_not_told_again(hear: Hear, tree: Path) -> None:
     hive_of(tree, "tester").reservations.reserve(["src/**"])
-    with hive_of(tree, "reviewer").queue.register(Want(["src/app.py"]), 60):
+    with waits(hive_of(tree, "reviewer"), "src/app.py"):
         assert len(hive_of(tree, "tester").notes()) == 1
         assert hear() == []
 
@@ -352,51 +318,7 @@ def test_parallel_tools_tell_a_thing_once(tree: Path) -> None:
     assert sum(b"About the parser" in each for each in told) == 1
 
 
-def test_while_another_process_tells_the_droid_nobody_else_does(hear: Hear, tree: Path) -> None:
-    send(tree, "About the parser")
-    with store_told.Told(hive_of(tree, "tester").layout, "tester") as mine:
-        assert mine
-        assert hear() == []
-    assert len(hear()) == 2
-
-
-def test_what_was_told_is_not_told_again_with_the_next(
-    hear: Hear, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hook_news, "Told", store_told.Told)
-    send(tree, "first")
-    hear()
-    send(tree, "second")
-    assert not any("first" in line for line in hear())
-
-
-def test_what_is_written_while_a_droid_is_told_is_told_next(
-    hear: Hear, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    items = news._items
-
-    def and_then(hive: Hive, *rest: Any) -> Any:
-        yield from list(items(hive, *rest))
-        send(tree, "in between")
-
-    monkeypatch.setattr(news, "_items", and_then)
-    send(tree, "first")
-    hear()
-    monkeypatch.setattr(news, "_items", items)
-    assert any("in between" in line for line in hear())
-
-
 # Where nothing can be remembered
-
-
-def test_what_cannot_be_remembered_is_told_with_a_prompt_and_not_after_each_tool(
-    hear: Hear, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    send(tree, "About the parser")
-    monkeypatch.setattr(store_told.Told, "add", lambda *_: False)
-    monkeypatch.setattr(store_told.Told, "saw", lambda *_: None)
-    assert hear("claude/post-bash") == []
-    assert len(hear("claude/prompt")) == len(hear("claude/prompt")) == 2
 
 
 def test_a_damaged_memory_is_begun_anew(hear: Hear, tree: Path) -> None:
@@ -410,15 +332,6 @@ def test_a_damaged_memory_is_begun_anew(hear: Hear, tree: Path) -> None:
     assert len(hear()) == 2
 
 
-def test_the_memory_stays_small(tree: Path) -> None:
-    told = store_told.Told(hive_of(tree, "tester").layout, "tester")
-    with told:
-        for number in range(40):
-            assert told.add(f"qm-{number}-{each:022}" for each in range(100))
-    assert (tree / ".git" / "queenbee" / "told" / "tester").stat().st_size < 100_000
-    assert told.known()[-1] == f"qm-39-{99:022}"
-
-
 # The start of a session
 
 
@@ -427,7 +340,7 @@ def test_a_session_begins_with_the_mail_and_does_not_hear_of_it_again(
 ) -> None:
     send(tree, "About the parser")
     hive_of(tree, "tester").reservations.reserve(["src/**"])
-    with hive_of(tree, "reviewer").queue.register(Want(["src/app.py"]), 60):
+    with waits(hive_of(tree, "reviewer"), "src/app.py"):
         answer = ask(recorded("claude/session-start", tree), QUEEN_DROID="tester")
         assert answer is not None
         text = answer["hookSpecificOutput"]["additionalContext"]
@@ -519,36 +432,11 @@ def test_a_hive_can_let_agents_stop(ask: Ask, tree: Path) -> None:
     assert stop(ask, tree) == ""
 
 
-def test_without_a_session_or_a_memory_nobody_is_kept(
-    ask: Ask, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hive_of(tree, "tester").assignments.claim("qb-1")
-    assert stop(ask, tree, session_id="") == ""
-    with monkeypatch.context() as patch:
-        patch.setattr(store_told.Told, "add", lambda *_: False)
-        assert stop(ask, tree) == ""
-    assert stop(ask, tree) != ""
-
-
 def test_a_message_that_holds_is_named_once(ask: Ask, tree: Path) -> None:
     hive_of(tree, "reviewer").messages.send("tester", "b", subject="Is it done?", ack_within_s=60)
     hive_of(tree, "reviewer").messages.send("tester", "b", subject="Something else")
     text = stop(ask, tree)
     assert text.count("Is it done?") == text.count("Something else") == 1
-
-
-def test_only_where_its_shell_lacks_its_name_a_session_is_told_to_pass_it(
-    ask: Ask, tree: Path
-) -> None:
-    name = f"cursor-{part_of(json.loads(shaped('cursor/stop', tree))['conversation_id'])}"
-    for droid, issue in ((NAME, "qb-1"), (name, "qb-2")):
-        hive_of(tree, droid).assignments.claim(issue)
-    answer = ask(recorded("claude/stop", tree))
-    assert answer is not None
-    assert "When it is done: queen complete qb-1. " in answer["reason"]
-    answer = ask(shaped("cursor/stop", tree))
-    assert answer is not None
-    assert f"queen complete qb-2 --as {name}" in answer["followup_message"]
 
 
 def test_an_issue_with_a_strange_id_is_in_no_suggested_command(ask: Ask, tree: Path) -> None:
@@ -573,20 +461,3 @@ def test_what_a_hook_says_is_one_json_document(tree: Path) -> None:
         capture_output=True,
     )
     assert "schöne Grüße 🐝" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
-
-
-def test_what_was_landed_is_no_news_once_it_was_merged_by_hand(
-    hear: Callable[..., list[str]], tree: Path
-) -> None:
-    for count in (1, 2):
-        commit_file(tree, f"{count}.txt", "x\n")
-        commit = git(tree, "rev-parse", "HEAD").strip()
-        git(tree, "reset", "-q", "--keep", "HEAD^")
-        hive = hive_of(tree, "reviewer")
-        with hive.transaction() as tx:
-            fields = {"subject": "main has changed", "body": "b", "importance": "normal"}
-            stage(tx, "reviewer", ["tester"], {**fields, LANDED: commit})
-        if count == 1:
-            git(tree, "merge", "-q", "--ff-only", commit)
-            assert hear() == []
-    assert "main has changed" in hear()[0]

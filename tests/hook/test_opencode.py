@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hives import QuickQueen, git
 
 from queenbee import Hive
-from queenbee.agents import opencode
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="the plugin needs node")
 
@@ -107,11 +107,23 @@ def path_with_hook(tmp_path: Path) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
+def plugin(project: Path, agent: str) -> str:
+    """Returns the plugin that `queen setup` writes for an agent."""
+    made = project / f".{agent}" / "plugins" / "queenbee.js"
+    if not made.exists():
+        project.mkdir(exist_ok=True)
+        git(project, "init", "-q")
+        quick = QuickQueen(project)
+        quick("init")
+        quick("setup", agent, env={"HOME": str(project.parent)})
+    return made.read_text()
+
+
 def run(tree: Path, version: str, steps: str, path: str, agent: str = "opencode") -> Any:
     """Runs steps in node after one of the versions, and returns what they print last."""
     place = tree.parent / "plugin"
     place.mkdir(exist_ok=True)
-    (place / "queenbee.mjs").write_text(opencode.plugin(agent))
+    (place / "queenbee.mjs").write_text(plugin(tree.parent / "project", agent))
     (place / "run.mjs").write_text(f"{version}\n{steps}\nprocess.exit(0)\n")
     clean = {key: value for key, value in os.environ.items() if not key.startswith("QUEEN_")}
     done = subprocess.run(

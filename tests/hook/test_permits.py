@@ -11,18 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acting import remember_name
 from agent_inputs import NAME, OTHER_SESSION, SESSION, edit_of, recorded
+from entry_points import run_hook
 from hives import commit_file, git, snapshot, write_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from stamps import format_ms
 
 from queenbee import Hive
-from queenbee.core.timestamps import format_ms
 from queenbee.errors import QueenError
 from queenbee.hook import editing, events, permits, permitting
-from queenbee.hook.main import respond
-from queenbee.store.droids.identity import remember
-from queenbee.store.layout import discover
 
 pytestmark = pytest.mark.linux
 
@@ -50,7 +49,7 @@ def edit(tree: Path, path: str = "src/app.py", **changes: object) -> bytes:
 
 
 def ask(tree: Path, data: bytes, **env: str) -> Any:
-    return respond(data, {**ENV, **env}, str(tree))
+    return run_hook(data, {**ENV, **env}, str(tree))
 
 
 def passes(tree: Path, data: bytes, **env: str) -> bool:
@@ -110,7 +109,7 @@ def test_what_the_full_way_notes_of_a_session_is_noted(tree: Path, clock: Clock)
     permitted(tree, edit(tree))
     clock.ahead_s = 60
     assert passes(tree, edit(tree))
-    state = Path(discover(str(tree), {}).state_dir)
+    state = Path(Hive.open(tree, env={}).layout.state_dir)
     for path in (state / "droids" / NAME, *(state / "sessions").rglob(SESSION)):
         assert abs(path.stat().st_mtime - time.time_ns() / 1e9) < 30
 
@@ -187,7 +186,7 @@ def test_another_name_another_session_or_a_subagent_is_asked(tree: Path, clock: 
     assert not passes(tree, edit(tree, agent_id="a1"))
     assert not passes(tree, edit(tree), QUEEN_DROID="reviewer")
     assert not passes(tree, edit(tree, agent="codex"))
-    remember(discover(str(tree), {}), "ui")
+    remember_name(tree, "ui")
     assert not passes(tree, edit(tree))
 
 
@@ -319,7 +318,7 @@ def _take(step: tuple[Any, ...], tree: Path, clock: Clock) -> None:
         case ("settings", reserve):
             (tree / ".beads/queen.toml").write_text(f'[hook]\nreserve = "{reserve}"\n')
         case ("name", name):
-            remember(discover(str(tree), {}), name)
+            remember_name(tree, name)
         case ("link", True):
             (tree / PATHS[0]).unlink(missing_ok=True)
             (tree / PATHS[0]).symlink_to("b.py")

@@ -16,7 +16,6 @@ from agent_inputs import recorded
 from hives import commit_file, git, write_lines
 
 from queenbee import Hive
-from queenbee.git.ownership import adopt
 
 
 @pytest.fixture
@@ -103,14 +102,6 @@ def test_one_that_a_person_made_is_left_alone(repo: Path, tmp_path: Path) -> Non
     assert (status, out) == (1, "") and f"QueenBee did not make {own}" in err
     assert (own / "typed").read_text() == "x"
     assert git(repo, "branch", "--format=%(refname:short)") == "main\nown\n"
-
-
-def test_one_that_a_person_handed_over_is_left_alone(repo: Path, tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    git(repo, "worktree", "add", "-q", str(own), "-b", "own")
-    adopt(Hive.open(repo, droid="lead", env={}).layout, "own")
-    assert removed(repo, own)[0] == 1
-    assert own.exists()
 
 
 def test_a_repository_in_it_that_git_ignores_is_not_removed(repo: Path, made: Path) -> None:

@@ -9,8 +9,6 @@ import pytest
 from hives import QuickQueen, git
 from mcp_clients import called, error_of, inside, result_of, roots_at
 
-from queenbee.mcp.workspace import Workspace
-
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
@@ -116,21 +114,3 @@ def test_settings_that_change_count_at_once(repo: Path) -> None:
         assert error_of(answer)["code"] == "not_found"
 
     inside(repo, act, env={"QUEEN_DROID": "ui"})
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "",
-        "file://host/etc",
-        "https://example.com/",
-        "file:///no/such/folder",
-        "file:///etc/passwd",
-        "file:///%00",
-        "file://[",
-        "x" * 100_000,
-    ],
-)
-def test_an_odd_root_is_left_out(repo: Path, uri: str) -> None:
-    assert Workspace({}, str(repo)).roots([uri]) == [str(repo)]
-    assert Workspace({}, "/").roots([uri, repo.as_uri()]) == [str(repo)]

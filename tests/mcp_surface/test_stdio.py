@@ -18,9 +18,12 @@ from hives import COMMAND, QuickQueen, write_lines
 from mcp_clients import ERAS, error_of, over_stdio, result_of
 
 from queenbee import Hive
-from queenbee.mcp.calls import MOST_LONG_CALLS
-from queenbee.mcp.server import STATEFUL
-from queenbee.mcp.wire import MOST_LINE_BYTES
+
+STATEFUL = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""The versions of the protocol that begin with `initialize`."""
+MOST_LINE_BYTES = 16 * 1024 * 1024
+MOST_LONG_CALLS = 16
+"""How many calls of one client wait at once."""
 
 pytestmark = pytest.mark.slow
 

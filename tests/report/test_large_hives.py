@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from hives import START_MS, QuickQueen
 from report_worlds import Seen
-
-from queenbee.core.timestamps import format_ms
+from stamps import format_ms
 
 pytestmark = pytest.mark.slow
 

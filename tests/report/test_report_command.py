@@ -9,8 +9,8 @@ import subprocess
 import pytest
 from hives import COMMAND, commit_file, snapshot, write_lines
 from report_worlds import HOSTILE, Seen
+from stamps import format_ms
 
-from queenbee.core.timestamps import format_ms
 from queenbee.report.gathering import gather
 
 

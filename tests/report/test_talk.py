@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hives import START_MS
+from stamps import format_ms
 
 from queenbee.core.records import Message
-from queenbee.core.timestamps import format_ms
 from queenbee.report import limits
 from queenbee.report.gathering import checks, threads
 

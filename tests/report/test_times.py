@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hives import START_MS, write_lines
+from stamps import format_ms
 
 from queenbee.core.records import Assignment, Reservation
-from queenbee.core.timestamps import format_ms
 from queenbee.report.drawing import lanes, tick_marks, time_span, timeline_drawing
 from queenbee.report.gathering import gather
 from queenbee.report.times import bars, conflicts, handovers

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from hives import Clock, environment
+from stamps import format_ms
+from trackers import NewIssue, Tracker
 
 from queenbee import Hive
-from queenbee.core.timestamps import format_ms
 from queenbee.services.issues import Issues
 from queenbee.store.tracker import tracker_memory
-from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 KINDS = ("blocks", "blocks", "parent-child", "waits-for", "conditional-blocks", "related")
 STATUSES = ("open", "open", "open", "in_progress", "blocked", "deferred", "pinned", "closed")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -13,7 +12,6 @@ import pytest
 from hives import Clock, QuickQueen, records, snapshot, write_lines
 
 from queenbee import Hive, Message
-from queenbee.core import fold
 from queenbee.errors import NotYours
 
 pytestmark = pytest.mark.both_engines(thorough=True)
@@ -70,20 +68,16 @@ def marked(droid: str, rev: int, **more: object) -> dict[str, object]:
     return {"id": "qm-1", "from": "api", "to": "@all", "rev": rev, f"{droid}:read_at": at, **more}
 
 
-def check_marks_survive_any_merge() -> None:
-    table = fold.Table  # type: ignore[attr-defined]
+def test_marks_made_in_two_clones_both_survive_whatever_the_order(tmp_path: Path) -> None:
     first = {"id": "qm-1", "from": "api", "to": "@all", "body": "x", "read": False, "rev": 1}
     ours = [marked("ui", 2), marked("db", 3, **{"ui:read_at": "2024-12-14T12:00:00.000Z"})]
     theirs = [marked("qa", 2)]
-    for order in itertools.permutations([first, *ours, *theirs]):
-        state = table()
-        for fields in order:
-            state.add(json.dumps(fields).encode(), fields)
-        assert Message(state.get("qm-1")).readers == ["db", "qa", "ui"]
-
-
-def test_marks_made_in_two_clones_both_survive_whatever_the_order() -> None:
-    check_marks_survive_any_merge()
+    for number, order in enumerate(itertools.permutations([first, *ours, *theirs])):
+        beads = tmp_path / str(number) / ".beads"
+        beads.mkdir(parents=True)
+        write_lines(beads / "queen_messages.jsonl", *order)
+        hive = Hive.open(beads.parent, droid="api", env={})
+        assert hive.messages.get("qm-1").readers == ["db", "qa", "ui"]
 
 
 @pytest.mark.only_files  # Two clones share the database.

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from acting import answer
 from hives import Clock, QuickQueen, snapshot, write_lines
+from waiters import waits
 
 from queenbee import Hive
-from queenbee.core.queue import Want
 from queenbee.errors import Busy, IssueClosed, NotReady, Taken
 
 pytestmark = pytest.mark.both_engines
@@ -85,7 +86,7 @@ class TestInLine:
         self, open_as: Opener, hive: Hive, reviewer: Hive, tracker: Path
     ) -> None:
         hive.assignments.claim("qb-1")
-        with reviewer.queue.register(Want(issue_id="qb-1"), 60):
+        with waits(reviewer, issue_id="qb-1"):
             hive.assignments.release("qb-1")
             with pytest.raises(Taken, match="nobody has qb-1, but reviewer has waited for it"):
                 open_as("docs").assignments.claim("qb-1")
@@ -94,23 +95,19 @@ class TestInLine:
     def test_next_leaves_an_issue_to_whoever_waits_for_it(
         self, open_as: Opener, hive: Hive, reviewer: Hive, tracker: Path
     ) -> None:
-        from queenbee.services.work import Begin, take_next
-
         hive.assignments.claim("qb-1")
-        with reviewer.queue.register(Want(issue_id="qb-1"), 60):
+        with waits(reviewer, issue_id="qb-1"):
             hive.assignments.release("qb-1")
-            assert not isinstance(take_next(open_as("docs")), Begin)
+            assert answer(open_as("docs"), "next")["state"] != "yours"
 
     def test_next_leaves_the_first_issue_to_whoever_waits_longer(
         self, open_as: Opener, reviewer: Hive, tracker: Path
     ) -> None:
-        from queenbee.services.work import Begin, take_next
-
         write_lines(tracker, {"id": "qb-8", "status": "open"})
-        with reviewer.queue.register(Want(any_issue=True), 60):
-            taken = take_next(open_as("docs"))
-            assert isinstance(taken, Begin) and taken.assignment.issue_id == "qb-8"
-            assert not isinstance(take_next(open_as("tester")), Begin)
+        with waits(reviewer, any_issue=True):
+            taken = answer(open_as("docs"), "next")
+            assert (taken["state"], taken["assignment"]["issue_id"]) == ("yours", "qb-8")
+            assert answer(open_as("tester"), "next")["state"] != "yours"
 
     def test_waiting_ends_when_the_holder_lets_go(
         self, open_as: Opener, hive: Hive, tracker: Path
@@ -170,7 +167,7 @@ def test_droids_do_not_wait_for_one_another(
     write_lines(tracker, {"id": "qb-8", "status": "open"})
     hive.assignments.claim("qb-1")
     reviewer.assignments.claim("qb-8")
-    with reviewer.queue.register(Want(issue_id="qb-1"), 60):
+    with waits(reviewer, issue_id="qb-1"):
         with pytest.raises(Taken, match="waiting for qb-8 would never end") as refused:
             hive.assignments.claim("qb-8", wait_s=30)
         assert refused.value.details["circle"] == ["ui-engineer", "reviewer"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from hives import START_MS, Clock, write_lines
+from stamps import format_ms
 
 from queenbee import Hive
-from queenbee.core.timestamps import format_ms
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from acting import answer
 from extent import examples
 from hives import Clock, git, write_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from stamps import format_ms
 
 from queenbee import Hive
-from queenbee.core.timestamps import format_ms
 from queenbee.errors import IssueClosed
-from queenbee.services.work.overview import overview
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -42,7 +42,7 @@ def test_what_waited_for_a_completed_issue_is_ready(hive: Hive, tracked: Path) -
     assert [each.id for each in hive.issues.ready(actor="reviewer")] == ["qb-1"]
     work_off(hive)
     assert [each.id for each in hive.issues.ready(actor="reviewer")] == ["qb-2"]
-    assert overview(hive, "qb-2").blockers == []
+    assert answer(hive, "show", "qb-2")["blocked_by"] == []
     assert hive.issues.get("qb-1").done
 
 

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from entry_points import run_hook
 from hives import QuickQueen, add_submodule, commit_file, environment, git
 
 from queenbee import Hive
-from queenbee.hook.main import respond
-from queenbee.services import governing
-from queenbee.store.layout import hives_above
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -38,7 +36,7 @@ def edited(tree: Path, *files: str, **env: str) -> dict[str, Any] | None:
     arguments = {"file_path": files[0], "files": list(files[1:])}
     event = {**EVENT, "tool_input": arguments, "cwd": str(tree)}
     told = {"QUEEN_DROID": "mo", **environment(), **env}
-    return respond(json.dumps(event).encode(), told, str(tree))
+    return run_hook(json.dumps(event).encode(), told, str(tree))
 
 
 def leased(folder: Path) -> list[str]:
@@ -118,27 +116,6 @@ def test_a_bad_name_does_not_let_a_held_file_pass(nested: Path, bad: str) -> Non
         assert answer is not None, files
 
 
-def test_an_edit_that_cannot_have_all_of_its_files_has_none(
-    nested: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from queenbee.errors import Busy
-    from queenbee.services.leases import edits
-
-    keep, calls = edits.keep, 0
-
-    def second_is_busy(*arguments: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise Busy("locked")
-        return keep(*arguments)
-
-    monkeypatch.setattr(edits, "keep", second_is_busy)
-    assert edited(nested, "docs/a.md", "src/app.py") is None
-    assert calls == 2
-    assert leased(nested) == leased(nested / "src") == []
-
-
 @pytest.fixture
 def submodule(repo: Path, tmp_path: Path) -> Path:
     """A submodule without a hive, in a repository that has one."""
@@ -198,35 +175,3 @@ def test_the_guard_asks_a_hive_below_if_there_is_none_at_the_top(
     log = next((nested / ".git" / "queenbee").rglob("guard.log")).read_text()
     assert "QUEEN_GUARD=warn: src/app.py (reviewer)" in log
     assert "not checked, QUEEN_GUARD=off" in log
-
-
-def same_hives(tree: Path) -> bool:
-    """Returns whether each folder of a tree has the hives that it has when it is asked alone."""
-    above = governing._Above(str(tree), {})
-    folders = [str(each) for each in [tree, *tree.rglob("*")] if each.is_dir()]
-    return all(
-        [each.beads_dir for each in above.hives(folder)]
-        == [each.beads_dir for each in hives_above(folder, {})]
-        for folder in folders
-        if ".git" not in Path(folder).parts
-    )
-
-
-@pytest.fixture
-def tangled(nested: Path) -> Path:
-    """A tree with a hive below, a repository below, and a link to a folder with a hive."""
-    for name in ("docs/deep/er", "src/core", "inner/lib", "elsewhere"):
-        (nested / name).mkdir(parents=True)
-    git(nested / "inner", "init", "-q")
-    (nested / "docs" / "link").symlink_to(nested / "src" / "core")
-    return nested
-
-
-def test_folders_asked_together_have_the_hives_that_each_has_alone(
-    tangled: Path, tmp_path: Path
-) -> None:
-    assert same_hives(tangled)
-    git(tangled, "add", "docs/a.md", "src/app.py")
-    linked = tmp_path / "linked"
-    git(tangled, "worktree", "add", "-q", str(linked))
-    assert same_hives(linked)

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import Clock, QuickQueen, git, records
+from hives import Clock, QuickQueen, git, records, write_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trackers import NewIssue, Tracker, export_issues
 
 from queenbee import Hive
-from queenbee.services.care.exporting import export_issues
-from queenbee.store.files import Appender
-from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 Row = dict[str, Any]
 
@@ -294,7 +292,7 @@ class TestARow:
         assert records(tracker)[0]["serial"] == 2**80 + 1
 
 
-FIELDS = ("title", "notes", "design")
+FIELDS = ("title", "acceptance_criteria", "description")
 """Each clone edits one of them."""
 STEPS = st.lists(
     st.one_of(
@@ -348,9 +346,7 @@ class Clones:
         known = set(Path(target).read_bytes().splitlines()) if Path(target).exists() else set()
         lines = [each for each in source.read_bytes().splitlines() if each not in known]
         with self.hives[number].transaction() as tx:
-            file = Appender(target)
-            file.append(b"".join(each + b"\n" for each in lines))
-            file.close()
+            write_lines(Path(target), *lines)
             tx.touch("issues")
 
     def write(self, number: int, _: int) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from diagnoses import examine
 from hives import Clock, write_lines
 
 from queenbee import Hive
 from queenbee.errors import NotYours
-from queenbee.services.care.doctor import examine
 
 pytestmark = pytest.mark.both_engines
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from hives import Clock, QuickQueen, environment, write_lines
+from waiters import waits
 
 from queenbee import Hive
-from queenbee.core.queue import Want
 
 pytestmark = pytest.mark.both_engines
 
@@ -175,19 +175,19 @@ def test_a_holder_is_told_once_that_somebody_waits(hive: Hive, reviewer: Hive) -
     hive.reservations.reserve(["src/a.py", "docs/**"])
     hive.assignments.claim("qb-1")
     with (
-        reviewer.queue.register(Want(["src/**"]), 60),
-        reviewer.queue.register(Want(issue_id="qb-1"), 60),
+        waits(reviewer, "src/**"),
+        waits(reviewer, issue_id="qb-1"),
     ):
         assert hive.notes() == [
             "reviewer waits for src/**; if you are done: queen reserve release src/a.py",
             "reviewer waits for qb-1, which you have",
         ]
         assert reviewer.notes() == []
-    with reviewer.queue.register(Want(["src/a.py"]), 60):  # It tries again.
+    with waits(reviewer, "src/a.py"):  # It tries again.
         assert hive.notes() == []
 
 
 def test_a_holder_is_not_told_of_those_who_want_something_else(hive: Hive, reviewer: Hive) -> None:
     hive.reservations.reserve(["src/a.py"])
-    with reviewer.queue.register(Want(["docs/**"]), 60):
+    with waits(reviewer, "docs/**"):
         assert hive.notes() == []

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 from hives import Clock, records, write_settings
+from waiters import waits
 
 from queenbee import Hive
-from queenbee.core.queue import Want
 from queenbee.errors import Busy, Conflict, Held, InvalidInput, NotFound
-from queenbee.services.leases import refusals
-from queenbee.store.droids import presence
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -58,7 +56,7 @@ def test_a_droid_of_another_machine_is_seen_by_its_lines(
 
 
 def test_a_droid_that_waits_is_not_quiet(stalled: Hive, reviewer: Hive, clock: Clock) -> None:
-    with stalled.queue.register(Want(["c.py"]), 9999):
+    with waits(stalled, "c.py", wait_s=9999):
         assert not reviewer.droids.is_quiet("ui-engineer")
     assert reviewer.droids.is_quiet("ui-engineer")
 
@@ -66,13 +64,6 @@ def test_a_droid_that_waits_is_not_quiet(stalled: Hive, reviewer: Hive, clock: C
 def test_losing_a_lease_is_no_sign_of_life(stalled: Hive, reviewer: Hive) -> None:
     reviewer.reservations.reserve(["a.py"], force=True, reason="production is down")
     assert reviewer.droids.is_quiet("ui-engineer")
-
-
-def test_a_sign_from_the_future_is_one_of_now(hive: Hive, clock: Clock) -> None:
-    presence.note(hive.layout, "birch", clock.now_ms + 10**9)
-    hive.reservations.reserve(["a.py"])
-    presence.note(hive.layout, "birch", clock.now_ms + 10**9)
-    assert hive.droids.seen_ms("birch") == clock.now_ms
 
 
 def test_a_presence_is_noted_in_no_folder_that_a_link_leads_to(
@@ -201,23 +192,6 @@ def test_the_others_in_the_way_keep_theirs(
     assert [lease.droid for lease in oak.reservations.find(droid="oak")] == ["oak"]
 
 
-def test_one_that_comes_in_between_keeps_its_lease(
-    stalled: Hive, reviewer: Hive, clock: Clock, open_as: Opener, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reviewer.nudges.nudge("ui-engineer")
-    clock.advance(60)
-    relieved = refusals.relieved
-
-    def relieved_in_between(*arguments: object) -> dict[str, str]:
-        found = relieved(*arguments)
-        open_as("oak").reservations.reserve(["c.py"])
-        return found
-
-    monkeypatch.setattr(refusals, "relieved", relieved_in_between)
-    with pytest.raises(Held):
-        reviewer.reservations.reserve(["*.py"], force=True)
-
-
 def test_force_without_a_reason_where_nothing_is_in_the_way_is_refused(reviewer: Hive) -> None:
     with pytest.raises(InvalidInput, match="a takeover needs a reason"):
         reviewer.reservations.reserve(["a.py"], force=True)
@@ -247,10 +221,10 @@ def test_whoever_has_an_issue_is_quiet_sooner_while_somebody_waits_for_one(
     hive.assignments.claim("qb-1")
     clock.advance(3 * 60)
     assert not reviewer.droids.is_quiet("ui-engineer")
-    with reviewer.queue.register(Want(any_issue=True), 9999):
+    with waits(reviewer, any_issue=True, wait_s=9999):
         assert reviewer.droids.is_quiet("ui-engineer")
         assert reviewer.droids.waiting_for("ui-engineer") == ["reviewer"]
-    with reviewer.queue.register(Want(["a.py"]), 9999):
+    with waits(reviewer, "a.py", wait_s=9999):
         assert not reviewer.droids.is_quiet("ui-engineer")
 
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 from hives import COMMAND, Clock, git, records
+from stamps import parse_ms
+from trackers import NewIssue, Tracker, export_issues
 
 from queenbee import Hive
-from queenbee.services.care.exporting import export_issues
-from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
-FIELDS = ("title", "description", "notes", "status")
+FIELDS = ("title", "description", "acceptance_criteria", "status")
 STATUSES = ("open", "in_progress", "blocked", "deferred")
 FILE = ".beads/issues.jsonl"
 Row = dict[str, Any]
@@ -248,7 +248,7 @@ class World:
         """A command is killed at any moment: it counts as a whole, or not at all."""
         if not clone.lines:
             return "none"
-        issue_id, value = self.chance.choice([*clone.lines]), self.value("notes")
+        issue_id, value = self.chance.choice([*clone.lines]), self.value("acceptance_criteria")
         what = ["issue", "edit", issue_id, f"--title={value}"]
         if self.chance.random() < 0.5:
             what = ["issue", "export"]
@@ -285,15 +285,13 @@ def _copy(news: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _time(now_ms: int) -> str:
-    from queenbee.core.timestamps import format_ms
+    from stamps import format_ms
 
     return format_ms(now_ms)
 
 
 def _ms(text: str) -> int:
-    from queenbee.core.timestamps import instant_ms
-
-    return instant_ms(text) or 0
+    return parse_ms(text)
 
 
 @pytest.mark.parametrize("seed", range(12))

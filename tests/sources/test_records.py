@@ -7,13 +7,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import acting
 import pytest
 from hives import Clock, QuickQueen, git, records, write_lines
 
 from queenbee import Hive
-from queenbee.core.glob.pattern import overlap
 from queenbee.errors import Conflict, Held, InvalidInput, NotFound, NotYours, Taken
-from queenbee.services.care.deleting import delete
 
 ULID = "[0-9A-HJKMNP-TV-Z]{26}"
 SECOND_LINE = {"id": "qm-01HZ1A", "read": True, "read_at": "2024-12-14T10:36:00Z"}
@@ -200,16 +199,17 @@ class TestPatternMatching:
             ("*.md", "docs/a.md", False),
         ],
     )
-    def test_its_patterns(self, pattern: str, path: str, covered: bool) -> None:
-        assert (overlap(pattern, path) is not None) is covered
+    def test_its_patterns(self, quick: QuickQueen, pattern: str, path: str, covered: bool) -> None:
+        assert quick("reserve", "overlap", pattern, path, "--json").json["overlap"] is covered
 
     @pytest.mark.differs(
         "two patterns conflict if one matches the other as a text",
         "they conflict exactly if a path could match both",
         "`src/*/a.py` and `src/b/*` have `src/b/a.py` in common",
     )
-    def test_two_patterns_that_match_a_path_in_common_conflict(self) -> None:
-        assert overlap("src/*/a.py", "src/b/*") == "src/b/a.py"
+    def test_two_patterns_that_match_a_path_in_common_conflict(self, quick: QuickQueen) -> None:
+        told = quick("reserve", "overlap", "src/*/a.py", "src/b/*", "--json").json
+        assert told["witness"] == "src/b/a.py"
 
 
 class TestExampleReservations:
@@ -286,14 +286,15 @@ class TestAppendOnlySemantics:
     def test_what_is_active_is_not_deleted(self, hive: Hive, reviewer: Hive, clock: Clock) -> None:
         assignment, (lease,) = hive.assignments.claim("qb-1"), hive.reservations.reserve(["a"])
         for identifier in (assignment.id, lease.id):
-            with pytest.raises(Conflict, match="is active"):
-                delete(hive, identifier)
+            refused = acting.command(hive, "hive", "delete", identifier, "--json").error
+            assert refused["code"] == Conflict.code and "is active" in refused["message"]
         hive.assignments.release("qb-1")
         clock.advance(3 * 3600)
         for identifier in (assignment.id, lease.id):
-            with pytest.raises(NotYours):
-                delete(reviewer, identifier)
-            assert delete(hive, identifier).deleted
+            refused = acting.command(reviewer, "hive", "delete", identifier, "--json").error
+            assert refused["code"] == NotYours.code
+            (deleted,) = acting.command(hive, "hive", "delete", identifier, "--json").json
+            assert deleted["deleted"] is True
 
 
 class TestReadingLatestState:

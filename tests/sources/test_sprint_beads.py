@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from bead_files import ATTEMPT, FIXTURES, JUDGEMENT, sprint_row
 from hives import QuickQueen, exported, write_lines
+from stamps import parse_ms
 
-from queenbee.core.timestamps import parse_ms
 from queenbee.documents.findings import errors_in
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_graph import plan_dependencies

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from queenbee.core.timestamps import parse_ms
+from stamps import parse_ms
+
 from queenbee.store import logbook
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from glob_reference import share_a_path
 from hives import QuickQueen
+from stamps import format_ms, parse_ms
 
 from queenbee import Hive
-from queenbee.core.timestamps import format_ms, parse_ms
 from queenbee.errors import QueenError, StoreError
 from tests.torture.places import errors_of, git, make_repository, must, require
 

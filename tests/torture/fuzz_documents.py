@@ -20,6 +20,7 @@ from collections import Counter
 from contextlib import redirect_stderr, suppress
 
 from agent_inputs import FIXTURES, SHAPES
+from entry_points import run_hook
 
 from queenbee.documents.gates.gate import (
     add_results,
@@ -45,7 +46,6 @@ from queenbee.documents.sessions.skeleton import session_skeleton
 from queenbee.documents.sessions.task_graph import render_pipeline
 from queenbee.errors import QueenError
 from queenbee.hook import events
-from queenbee.hook.main import respond
 from queenbee.store import settings
 from queenbee.store.codec import encode
 from tests.torture.fuzz import TOKENS, with_changes
@@ -202,7 +202,7 @@ def require_held(rng: random.Random, tree: str) -> None:
 def _answer(data: bytes, tree: str):
     """Answers an event. An error of QueenBee's own, which `respond` only reports, is a failure."""
     with redirect_stderr(io.StringIO()) as told:
-        answer = respond(data, {"QUEEN_DURABILITY": "buffered"}, tree)
+        answer = run_hook(data, {"QUEEN_DURABILITY": "buffered"}, tree)
     errors = [line for line in told.getvalue().splitlines() if INTERNAL.search(line)]
     require(not errors, f"{errors}: {data!r}")
     if isinstance(answer, tuple):  # To an event about a worktree, which is read as text.

@@ -10,16 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acting import answer, command
 from bead_files import ATTEMPT, JUDGEMENT, PLAN, put_bead, ralph_bead, sprint_row
 from hives import Clock, QuickQueen, exported, git, records, snapshot, write_lines
 
 import queenbee
 from queenbee import Hive
 from queenbee.errors import Conflict, InvalidInput, NotFound, NotYours, Unreadable
-from queenbee.workflows import completing as completion
-from queenbee.workflows import loop
-from queenbee.workflows.completing import complete
-from queenbee.workflows.running import verify
 
 
 @pytest.fixture
@@ -33,8 +30,24 @@ def bead(repo: Path) -> Path:
     return put_bead(repo, ralph_bead("gt-1", "test -e made"))
 
 
-def finish(hive: Hive, issue_id: str = "gt-1", **more: Any) -> completion.Completion:
-    return complete(hive, issue_id, env=os.environ, **more)
+def finish(
+    hive: Hive, issue_id: str = "gt-1", *, unverified: bool = False, reason: str | None = None
+) -> dict[str, Any]:
+    """Completes an issue by command, and returns what that prints; a refusal is raised."""
+    options = ["--no-verify"] if unverified else []
+    options += [f"--reason={reason}"] if reason is not None else []
+    done: dict[str, Any] = answer(hive, "complete", issue_id, *options)
+    return done
+
+
+def is_completed(done: dict[str, Any]) -> bool:
+    assert done["status"] in ("active", "completed")
+    return bool(done["status"] == "completed")
+
+
+def verify(hive: Hive, issue_id: str) -> dict[str, Any]:
+    run: dict[str, Any] = answer(hive, "bead", "verify", issue_id)
+    return run
 
 
 def runs(beads: Path) -> list[dict[str, Any]]:
@@ -54,8 +67,8 @@ class TestARalphBead:
         hive.assignments.claim("gt-1")
         hive.reservations.reserve(["src/**"], issue_id="gt-1")
         done = finish(hive)
-        assert not done.completed
-        assert done.verification is not None and done.verification["verdict"] == "failed"
+        assert not is_completed(done)
+        assert done["verification"]["verdict"] == "failed"
         assert bead.exists()
         assert [each.status for each in hive.assignments.find(status="all")] == ["active"]
         assert [each.pattern for each in hive.reservations.find()] == ["src/**"]
@@ -69,8 +82,8 @@ class TestARalphBead:
         hive.reservations.reserve(["docs/**"])
         (repo / "made").touch()
         done = finish(hive)
-        assert done.completed
-        assert done.assignment.reason == "verified: 1 check passed"
+        assert is_completed(done)
+        assert done["reason"] == "verified: 1 check passed"
         assert not bead.exists()
         moved = json.loads((beads / "completed" / "gt-1.json").read_text())
         assert moved["status"] == "completed"
@@ -103,7 +116,7 @@ class TestARalphBead:
         hive.assignments.claim("gt-1")
         with pytest.raises(InvalidInput, match="cannot be verified"):
             finish(hive)
-        assert finish(hive, unverified=True, reason="by eye").completed
+        assert is_completed(finish(hive, unverified=True, reason="by eye"))
 
     def test_that_an_interrupted_completion_left_completed_can_be_ended(
         self, hive: Hive, bead: Path, repo: Path, beads: Path, monkeypatch: pytest.MonkeyPatch
@@ -114,11 +127,11 @@ class TestARalphBead:
         def killed(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(hive.assignments, "complete", killed)
-            finish(hive)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(hive.assignments), "complete", killed)
+            assert command(hive, "complete", "gt-1").code == 130
         assert hive.assignments.active("gt-1") is not None
-        assert finish(hive).completed
+        assert is_completed(finish(hive))
         assert len(runs(beads)) == 1
 
     def test_that_cannot_be_read_is_not_passed_over(
@@ -127,7 +140,7 @@ class TestARalphBead:
         write_lines(tracker, {"id": "gt-1", "title": "x", "status": "open"})
         hive.assignments.claim("gt-1")
         bead.write_text("{torn")
-        for act in (finish, lambda hive: verify(hive, "gt-1", env=os.environ)):
+        for act in (finish, lambda hive: verify(hive, "gt-1")):
             with pytest.raises(Unreadable, match=r"gt-1\.json is not JSON"):
                 act(hive)
         assert hive.assignments.active("gt-1") is not None
@@ -136,12 +149,12 @@ class TestARalphBead:
         self, hive: Hive, bead: Path, repo: Path, beads: Path, clock: Clock
     ) -> None:
         (repo / "made").touch()
-        verify(hive, "gt-1", env=os.environ)
+        verify(hive, "gt-1")
         (repo / "made").unlink()
         clock.advance(1)
         hive.assignments.claim("gt-1")
         bead.write_text(json.dumps({**json.loads(bead.read_text()), "status": "completed"}))
-        assert not finish(hive).completed
+        assert not is_completed(finish(hive))
         assert json.loads(bead.read_text())["status"] == "in_progress"
         assert [run["verdict"] for run in runs(beads)] == ["passed", "failed"]
 
@@ -155,7 +168,7 @@ class TestARalphBead:
         with pytest.raises(Conflict, match="requires evidence"):
             finish(hive, unverified=True, reason="in a hurry")
         assert not (beads / "queen_verifications.jsonl").exists()
-        assert finish(hive).completed
+        assert is_completed(finish(hive))
 
 
 class TestARowOfTheTracker:
@@ -174,12 +187,12 @@ class TestARowOfTheTracker:
         self, hive: Hive, row: dict[str, Any], repo: Path, beads: Path, tracker: Path
     ) -> None:
         hive.assignments.claim("qb-1")
-        assert verify(hive, "qb-1", env=os.environ)["verdict"] == "failed"
+        assert verify(hive, "qb-1")["verdict"] == "failed"
         done = finish(hive, "qb-1")
-        assert not done.completed and hive.assignments.active("qb-1") is not None
+        assert not is_completed(done) and hive.assignments.active("qb-1") is not None
         assert json.loads(tracker.read_text())["status"] == "open"
         (repo / "made").touch()
-        assert finish(hive, "qb-1").completed
+        assert is_completed(finish(hive, "qb-1"))
         (closed,) = exported(tracker)
         assert {**closed, "status": "open"}.items() >= row.items() and closed["status"] == "closed"
         assert [run["verdict"] for run in runs(beads)] == ["failed", "failed", "passed"]
@@ -223,11 +236,11 @@ class TestARowOfTheTracker:
         with pytest.raises(Conflict, match="two Definitions of Done"):
             finish(hive, "qb-1")
         write_lines(tracker, {**row, "dod": ralph_bead("qb-1", "true")["dod"]})
-        assert finish(hive, "qb-1").completed
+        assert is_completed(finish(hive, "qb-1"))
 
     def test_is_what_a_loop_can_run_over(self, hive: Hive, row: dict[str, Any], repo: Path) -> None:
-        outcome = loop.run(hive, "qb-1", "touch made", env=os.environ)
-        assert (outcome.status, outcome.attempts) == ("completed", 1)
+        outcome = answer(hive, "bead", "run", "qb-1", "--agent-cmd", "touch made")
+        assert (outcome["status"], outcome["attempts"]) == ("completed", 1)
         assert hive.issues.get("qb-1").done
 
 
@@ -247,12 +260,12 @@ class TestWithoutItsChecks:
     ) -> None:
         reviewer.assignments.assign("gt-1", "ui-engineer")
         done = finish(hive, unverified=True, reason="the server is down")
-        assert done.completed
+        assert is_completed(done)
         (kept,) = runs(beads)
         assert (kept["verdict"], kept["reason"], kept["results"], kept["droid"]) == (
             "not_verified", "the server is down", [], "ui-engineer",
         )  # fmt: skip
-        assert done.assignment.reason == "not verified: the server is down"
+        assert done["reason"] == "not verified: the server is down"
         assert "not verified: the server is down" in reviewer.messages.inbox()[0].body
         assert not bead.exists()
 
@@ -277,7 +290,7 @@ class TestWithoutItsChecks:
         write_lines(tracker, {"id": "qb-1", "title": "x", "status": "open"})
         hive.assignments.claim("qb-1")
         done = finish(hive, "qb-1", reason="done")
-        assert (done.completed, done.verification, done.assignment.reason) == (True, None, "done")
+        assert (is_completed(done), "verification" in done, done["reason"]) == (True, False, "done")
         row = exported(tracker)[-1]
         assert (row["status"], row["close_reason"]) == ("closed", "done")
         assert not (beads / "queen_verifications.jsonl").exists()

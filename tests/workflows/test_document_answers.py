@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acting import answer
 from bead_files import PLAN, ids_by_sprint, put_bead, ralph_bead, sprint_row
+from diagnoses import examine, repair
 from hives import Queen, QuickQueen, git, snapshot, write_lines
 from session_folders import build
 
 from queenbee import Hive
-from queenbee.services.care.doctor import examine, repair
-from queenbee.store import creating
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_a_repository_without_documents_imports_nothing_of_them(repo: Path) -> N
 class TestTheDoctor:
     @pytest.fixture(autouse=True)
     def _initialised(self, hive: Hive) -> None:
-        creating.init(hive.layout)
+        answer(hive, "init")
 
     @pytest.fixture
     def found(self, hive: Hive) -> Callable[[], list[tuple[str, str]]]:
@@ -370,6 +370,7 @@ class TestTheDoctor:
         assert json.loads((beads / "completed" / "gt-1.json").read_text())["status"] == "completed"
 
     def test_changes_nothing_by_looking(self, hive: Hive, repo: Path, quick: QuickQueen) -> None:
+        examine(hive)  # The first command notes who is there, and which settings were good.
         put_bead(repo, ralph_bead("gt-1", "true", status="in_progress"))
         put_bead(repo, ralph_bead("gt-1", "true", status="completed"), ".beads/completed")
         before = snapshot(repo)

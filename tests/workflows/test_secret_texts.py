@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hives import QuickQueen, snapshot, write_lines
+from trackers import NewIssue, Tracker
 
 from queenbee import Hive
 from queenbee.services.writing import secrets
@@ -14,7 +15,6 @@ from queenbee.services.writing.secrets import LooksLikeSecret
 from queenbee.store.lock import KernelLock
 from queenbee.workflows.completing import complete
 from queenbee.workflows.gating import gates
-from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 

@@ -6,8 +6,8 @@ import pytest
 from extent import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from stamps import parse_ms
 
-from queenbee.core.timestamps import parse_ms
 from queenbee.documents.plans.marks import read_marks, read_status
 from queenbee.documents.plans.plan import Plan, parse_plan
 from queenbee.documents.plans.plan_check import check_plan

@@ -9,8 +9,8 @@ import pytest
 from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stamps import parse_ms
 
-from queenbee.core.timestamps import parse_ms
 from queenbee.documents.issue_rows import RowImport, blocked_by, close_row
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import check_plan

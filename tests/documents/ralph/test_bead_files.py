@@ -7,7 +7,7 @@ import json
 import os
 
 import pytest
-from bead_files import bead_folders
+from bead_folders import bead_folders
 
 from queenbee.documents.ralph import bead_files as ralph_store
 from queenbee.documents.ralph.bead_files import (

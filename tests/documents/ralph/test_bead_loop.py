@@ -10,11 +10,11 @@ import sys
 import textwrap
 
 import pytest
-from bead_files import bead_folders
+from bead_folders import bead_folders
 from live_processes import is_alive
+from stamps import format_ms
 
 from queenbee.checks import CheckRunner, Consent
-from queenbee.core.timestamps import format_ms
 from queenbee.documents.ralph.bead_files import find_bead, list_beads
 from queenbee.documents.ralph.bead_loop import run_bead
 from queenbee.documents.ralph.ralph_bead import unmet_dependencies

@@ -12,10 +12,10 @@ from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_folders import example_session, in_analysis, in_session, task_analysis
+from stamps import parse_ms
 
 from queenbee.core.beads import read_rows
 from queenbee.core.readiness import standings, startable
-from queenbee.core.timestamps import parse_ms
 from queenbee.documents.issue_rows import RowImport, blocked_by
 from queenbee.documents.sessions.folder import read_session_folder, write_session_folder
 from queenbee.documents.sessions.roles import read_front_matter

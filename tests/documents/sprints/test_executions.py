@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stamps import parse_ms
 
-from queenbee.core.timestamps import parse_ms
 from queenbee.documents.sprints.executions import (
     InvalidRecord,
     NoAttemptLeft,

@@ -6,10 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from diagnoses import examine
 from hives import Queen
 
 from queenbee import Hive
-from queenbee.services.care.doctor import examine
 
 
 def ignored(hive: Hive) -> list[tuple[str, str]]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from hives import Clock, environment, records, write_lines
+from waiters import waits
 
 from queenbee import Hive
-from queenbee.core.queue import Want
 from queenbee.errors import BadPattern, Held, InvalidInput
 
 pytestmark = pytest.mark.both_engines(thorough=True)
@@ -274,7 +274,7 @@ def test_an_exclusive_request_waits_for_what_others_announced(
     """And those who would announce it meanwhile come after it."""
     reviewer, tester = open_beside("reviewer").reservations, open_beside("tester").reservations
     reviewer.reserve(["a.py"], exclusive=False)
-    with hive.queue.register(Want(["a.py"]), 60):
+    with waits(hive, "a.py"):
         with pytest.raises(Held):
             tester.reserve(["a.py"], exclusive=False)
         assert reviewer.reserve(["a.py"], exclusive=False)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from hives import Clock, snapshot
+from waiters import waits
 
 from queenbee import Hive
 from queenbee.core.queue import Want
@@ -29,7 +30,7 @@ def test_a_newcomer_is_refused_what_somebody_waits_for(hive: Hive, reviewer: Hiv
 
 
 def test_two_readers_do_not_hold_each_other_up(hive: Hive, reviewer: Hive) -> None:
-    with reviewer.queue.register(Want(["src/**"], exclusive=False), 60):
+    with waits(reviewer, "src/**", exclusive=False):
         assert hive.reservations.reserve(["src/a.py"], exclusive=False)
         with pytest.raises(Held):
             hive.reservations.reserve(["src/b.py"])
@@ -74,8 +75,8 @@ def test_the_place_counts_those_who_want_the_same(hive: Hive, open_as: Opener) -
     hive.reservations.reserve(["src/a.py"])
     with (
         open_as("birch").queue.register(SRC, 60),
-        open_as("oak").queue.register(Want(["docs/**"]), 60),
-        open_as("fir").queue.register(Want(["src/a.py"]), 60),
+        waits(open_as("oak"), "docs/**"),
+        waits(open_as("fir"), "src/a.py"),
         pytest.raises(Held) as refusal,
     ):
         open_as("elm").reservations.reserve(["src/a.py"])
@@ -87,7 +88,7 @@ def test_the_place_counts_those_who_want_the_same(hive: Hive, open_as: Opener) -
 def test_waiting_for_each_other_is_refused(hive: Hive, reviewer: Hive) -> None:
     hive.reservations.reserve(["a.py"])
     reviewer.reservations.reserve(["b.py"])
-    with reviewer.queue.register(Want(["a.py"]), 60):
+    with waits(reviewer, "a.py"):
         with pytest.raises(Held) as refusal:
             hive.reservations.reserve(["b.py"], wait_s=60)
         assert len(hive.queue.everything()) == 1
@@ -102,7 +103,7 @@ def test_waiting_for_each_other_is_refused(hive: Hive, reviewer: Hive) -> None:
 def test_an_issue_that_somebody_has_can_close_a_circle(hive: Hive, reviewer: Hive) -> None:
     hive.assignments.claim("qb-1")
     reviewer.reservations.reserve(["a.py"])
-    with reviewer.queue.register(Want(issue_id="qb-1"), 60), pytest.raises(Held) as refusal:
+    with waits(reviewer, issue_id="qb-1"), pytest.raises(Held) as refusal:
         hive.reservations.reserve(["a.py"], wait_s=60)
     assert refusal.value.details["circle"] == ["ui-engineer", "reviewer"]
 

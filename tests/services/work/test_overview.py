@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from acting import answer
 from hives import Clock, write_lines
 
 from queenbee import Hive
 from queenbee.errors import NotFound
-from queenbee.services.work.overview import overview
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -34,20 +34,20 @@ def test_an_overview_has_all_that_is_known(hive: Hive, reviewer: Hive, clock: Cl
     hive.reservations.reserve(["docs/**"], issue_id="qb-40")
     clock.advance(2)
     hive.messages.send("reviewer", "done soon", issue_id="qb-42")
-    view = overview(hive, "qb-42")
-    assert view.issue is not None and view.issue.title == "Button"
-    assert view.blockers == ["qb-40"]
-    assert [(a.droid, a.status) for a in view.assignments] == [
+    view = answer(hive, "show", "qb-42")
+    assert view["issue"]["title"] == "Button"
+    assert view["blocked_by"] == ["qb-40"]
+    assert [(a["droid"], a["status"]) for a in view["assignments"]] == [
         ("reviewer", "reassigned"),
         ("ui-engineer", "active"),
     ]
-    assert [r.pattern for r in view.reservations] == ["src/**"]
-    assert [m.body for m in view.messages][-1] == "done soon"
+    assert [r["pattern"] for r in view["reservations"]] == ["src/**"]
+    assert [m["body"] for m in view["messages"]][-1] == "done soon"
 
 
 def test_an_issue_of_which_nothing_is_known_but_the_issue_is_shown(hive: Hive) -> None:
-    view = overview(hive, "qb-40")
-    assert (view.assignments, view.reservations, view.messages) == ([], [], [])
+    view = answer(hive, "show", "qb-40")
+    assert (view["assignments"], view["reservations"], view["messages"]) == ([], [], [])
 
 
 def test_records_speak_of_an_issue_that_the_tracker_does_not_have(hive: Hive) -> None:
@@ -56,20 +56,20 @@ def test_records_speak_of_an_issue_that_the_tracker_does_not_have(hive: Hive) ->
     write_lines(tracker, {"id": "gone-1", "title": "soon gone", "status": "open"})
     hive.reservations.reserve(["a.py"], issue_id="gone-1")
     tracker.write_bytes(rows)
-    view = overview(hive, "gone-1")
-    assert view.issue is None
-    assert [r.pattern for r in view.reservations] == ["a.py"]
+    view = answer(hive, "show", "gone-1")
+    assert view["issue"] is None
+    assert [r["pattern"] for r in view["reservations"]] == ["a.py"]
 
 
 def test_an_issue_of_which_nothing_is_known_at_all_is_not_found(hive: Hive) -> None:
     with pytest.raises(NotFound, match="'qb-24'") as refusal:
-        overview(hive, "qb-24")
+        answer(hive, "show", "qb-24")
     assert "did you mean" in str(refusal.value.hint)
 
 
 def test_its_plain_values_are_the_records_themselves(hive: Hive) -> None:
     hive.assignments.claim("qb-40")
-    plain = overview(hive, "qb-40").to_dict()
+    plain = answer(hive, "show", "qb-40")
     assert set(plain) == {
         "issue_id",
         "issue",
@@ -85,4 +85,5 @@ def test_its_plain_values_are_the_records_themselves(hive: Hive) -> None:
 def test_a_message_that_only_names_the_issue_is_shown_too(hive: Hive, reviewer: Hive) -> None:
     reviewer.messages.send("ui-engineer", "who has qb-40 now?", new=True)
     reviewer.messages.send("ui-engineer", "and qb-401, and qb?")
-    assert [each.body for each in overview(hive, "qb-40").messages] == ["who has qb-40 now?"]
+    told = answer(hive, "show", "qb-40")["messages"]
+    assert [each["body"] for each in told] == ["who has qb-40 now?"]

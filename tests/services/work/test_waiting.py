@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from hives import Clock, QuickQueen, write_lines
+from waiters import waits
 
 from queenbee import Hive
 from queenbee.cli import progress
-from queenbee.core.queue import Want
 from queenbee.errors import Busy, InvalidInput, NotFound
 from queenbee.services.work import Wanted, take_next, wait
 
@@ -99,8 +99,8 @@ def test_the_status_shows_who_waits_for_what(
     reviewer: Hive, quick: QuickQueen, frozen: Clock
 ) -> None:
     with (
-        reviewer.queue.register(Want(["src/**"]), 60),
-        reviewer.queue.register(Want(any_issue=True), 60),
+        waits(reviewer, "src/**"),
+        waits(reviewer, any_issue=True),
     ):
         shown = quick("status", as_="ui").out
         assert "reviewer waits for src/**" in shown

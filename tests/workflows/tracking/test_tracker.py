@@ -7,15 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from acting import answer
 from hives import Clock, QuickQueen, exported, git, records, snapshot, write_lines
+from stamps import format_ms
+from trackers import NewIssue, Tracker
 
 from queenbee import Hive
-from queenbee.core.beads import read_rows
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken, Unreadable
-from queenbee.git import landed
-from queenbee.workflows.completing import complete
-from queenbee.workflows.imports import import_issues
-from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 FOREIGN = {
     "id": "qb-1",
@@ -37,7 +35,7 @@ def file(beads: Path) -> Path:
 
 
 def current(file: Path, issue_id: str) -> dict[str, object]:
-    return dict(read_rows(exported(file))[issue_id].fields)
+    return {row["id"]: row for row in exported(file)}[issue_id]
 
 
 class TestWithoutAnOwner:
@@ -213,7 +211,7 @@ class TestWithoutAnOwner:
 
     def test_completing_closes_the_row(self, hive: Hive, file: Path) -> None:
         hive.assignments.claim("qb-1")
-        complete(hive, "qb-1", env={}, reason="merged")
+        answer(hive, "complete", "qb-1", "--reason", "merged")
         row = current(file, "qb-1")
         assert (row["status"], row["close_reason"]) == ("closed", "merged")
 
@@ -224,7 +222,7 @@ class TestWithoutAnOwner:
         hive = Hive.open(repo, droid="ui", env={})
         hive.assignments.claim("qb-1")
         before = file.read_bytes()
-        complete(hive, "qb-1", env={})
+        answer(hive, "complete", "qb-1")
         assert file.read_bytes() == before
         assert hive.issues.get("qb-1").done
 
@@ -307,14 +305,14 @@ class TestWithAnOwner:
     ) -> None:
         (beads / "beads.db").touch()
         before = file.read_bytes()
-        listed = b'[{"number": 9, "title": "Known"}, {"number": 10, "title": "Ten"}]'
-        found = import_issues(hive, listed)
-        assert [each.kind for each in found.changes] == ["update", "add"]
+        listed = '[{"number": 9, "title": "Known"}, {"number": 10, "title": "Ten"}]'
+        found = answer(hive, "issue", "import", "-", stdin=listed)
+        assert [each["action"] for each in found["changes"]] == ["update", "add"]
         assert file.read_bytes() == before
         known, ten = records(Path(f"{calls}.rows"))
         assert (known["id"], known["title"], known["big"]) == ("qb-1", "Known", FOREIGN["big"])
         assert (ten["title"], ten["external_ref"]) == ("Ten", "gh-10")
-        assert known["updated_at"] > found.changes[0].row["updated_at"]
+        assert known["updated_at"] > format_ms(hive.now_ms())
         assert known["updated_at"].endswith(".000Z")
         name = json.loads(calls.read_text())
         assert name[:4] == ["bd", "--actor=ui-engineer", "import", "-i"]
@@ -326,7 +324,7 @@ class TestWithAnOwner:
         (beads / "beads.db").touch()
         monkeypatch.setenv("FAILS", "1")
         with pytest.raises(ExternalFailure, match="the database is locked") as no:
-            import_issues(hive, b'[{"number": 10, "title": "Ten"}]')
+            answer(hive, "issue", "import", "-", stdin='[{"number": 10, "title": "Ten"}]')
         assert no.value.hint is not None
         (row,) = records(Path(no.value.hint.split()[-1]))
         assert row["title"] == "Ten"
@@ -338,7 +336,7 @@ class TestWithAnOwner:
         (calls.parent / "bin" / "bd").unlink()
         before = file.read_bytes()
         with pytest.raises(InvalidInput, match="belongs to br, which keeps no metadata") as no:
-            import_issues(hive, b'[{"number": 10, "title": "Ten"}]')
+            answer(hive, "issue", "import", "-", stdin='[{"number": 10, "title": "Ten"}]')
         assert no.value.hint == "add the issues by hand: br create -- Ten"
         assert file.read_bytes() == before
         assert not calls.exists()
@@ -363,13 +361,13 @@ class TestWithAnOwner:
     ) -> None:
         (beads / "beads.db").touch()
         hive.assignments.claim("qb-1")
-        assert complete(hive, "qb-1", env={}, reason="merged").notes == []
+        assert "notes" not in answer(hive, "complete", "qb-1", "--reason", "merged")
         assert json.loads(calls.read_text())[2] == "close"
         monkeypatch.setenv("FAILS", "1")
         hive.assignments.claim("qb-2")
-        done = complete(hive, "qb-2", env={})
-        assert done.completed
-        (note,) = done.notes
+        done = answer(hive, "complete", "qb-2")
+        assert done["status"] == "completed"
+        (note,) = done["notes"]
         assert "qb-2 is completed, but still open in the tracker" in note
         assert "the database is locked" in note
         assert hive.issues.get("qb-2").done
@@ -417,21 +415,6 @@ class TestTheCommand:
         waited = quick("next", "--wait", "5s").out
         assert waited == "Everything is done: 1 of 1 issues. You can stop.\n"
         assert git(repo, "status", "--porcelain", "--", ".beads") == ""
-
-    def test_that_ends_while_another_commits_the_records_asks_nobody(
-        self, quick: QuickQueen, repo: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        quick.env["QUEEN_DROID"] = "ui"
-        issue = quick("issue", "new", "Only").out.strip()
-        quick("next")
-        real = landed.commit_records
-
-        def second(hive: Hive, *, is_end: bool) -> bool:
-            real(hive, is_end=is_end)
-            return real(hive, is_end=is_end)
-
-        monkeypatch.setattr(landed, "commit_records", second)
-        assert "not committed" not in quick("complete", issue, "--next").out
 
     def test_ends_with_the_way_to_commit_the_records_where_that_is_for_people(
         self, quick: QuickQueen, repo: Path
