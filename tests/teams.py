@@ -151,6 +151,7 @@ class Sprints:
 
     def beads(self) -> list[dict[str, Any]]:
         """Returns the rows of the tracker, in the order of the plan."""
+        self.team.queen("issue", "export")
         lines = (self.team.repo / ".beads" / "issues.jsonl").read_text().splitlines()
         rows = {row["id"]: row for row in map(json.loads, lines)}
         found = [each for each in rows.values() if "sprint" in each.get("metadata", {})]

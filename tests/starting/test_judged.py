@@ -363,7 +363,7 @@ class TestASprintBead:
         """Returns what a team says whose agent changes the row of its bead."""
         rows = sprints.team.repo / ".beads" / "issues.jsonl"
         edit = shlex.join([sys.executable, "-c", ROWS, str(rows), change])
-        develops = f"echo evil > evil.txt; {edit}"
+        develops = f"echo evil > evil.txt; queen issue export; {edit}"
         judges = f"echo '{FAILS}'"
         ran = sprints.start(ONE, "--size", "1", develops=develops, judges=judges)
         assert "evil.txt" not in self.landed(sprints)
@@ -392,6 +392,7 @@ class TestASprintBead:
         assert team.queen("plan", "import", "plan.md", as_="lead").code == 0
         team.issues(1)
         rows = str(team.repo / ".beads" / "issues.jsonl")
+        assert team.queen("issue", "export").code == 0
         edit = shlex.join([sys.executable, "-c", ROWS, rows, 'row.pop("metadata", 0)'])
         agent = sprints.agent(f"{edit}; exit 1", 'echo x > "$QUEEN_ISSUE.txt"')
         ran = team.start("--agent", agent, "--size", "2")

@@ -264,7 +264,8 @@ class TestAnAttempt:
         script = team.program("forge.py", "")
         (team.bin / "forge.py").write_text(FORGES_ROW)
         rows = team.repo / ".beads" / "issues.jsonl"
-        forges = f'echo x > "$QUEEN_ISSUE.txt"; {sys.executable} {script} {rows} "$QUEEN_ISSUE"'
+        forges = 'echo x > "$QUEEN_ISSUE.txt"; queen issue export; '
+        forges += f'{sys.executable} {script} {rows} "$QUEEN_ISSUE"'
         ran = sprints.start(ONE, develops=forges, judges=judges)
         assert ran.code == 1, ran
         (row,) = sprints.beads()

@@ -114,7 +114,8 @@ def note_released(hive: Hive, held: Assignment) -> None:
     if place is None or not place.linked:
         return
     commit = commit_of_all(place, place.droid or "queen", "released")
-    blobs = _blobs(layout, place.path, [commit]) - _of_main(layout, [commit])
+    made, before = Reflog.of(place).between(instant_ms(held.created_at) or 0, None)
+    blobs = _blobs(layout, place.path, [commit, *made], before) - _of_main(layout, [commit])
     note = {
         **_notes(place.git_dir),
         held.issue_id: sorted(blobs)[:_MOST_FILES],

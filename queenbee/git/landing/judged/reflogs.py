@@ -56,12 +56,13 @@ class Reflog:
 
     def between(self, began_ms: int, ended_ms: int | None) -> tuple[list[str], list[str]]:
         """Returns the commits at which it was while somebody had an issue there, until now without
-        an end, and the one at which it was before; its branch may have left them since.
+        an end, and the one at which it was before; its branch may have left them since. Git notes
+        whole seconds: those of the last one are left to what was noted at the release.
         """
         made = [
             commit
             for at_ms, commit in self._moves
-            if began_ms - 1000 < at_ms and (ended_ms is None or at_ms <= ended_ms)
+            if began_ms - 1000 < at_ms and (ended_ms is None or at_ms + 1000 <= ended_ms)
         ]
         before = [commit for at_ms, commit in self._moves if at_ms <= began_ms - 1000]
         return made, before[-1:]
