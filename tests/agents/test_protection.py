@@ -9,9 +9,9 @@ import pytest
 from acting import install_guard
 from hives import QuickQueen, commit_file, git
 
-from queenbee.agents.setup import AGENTS, Setup
+Configure = Callable[..., object]
 
-Configure = Callable[..., Setup]
+AGENTS = ("claude", "codex", "gemini", "cursor", "opencode", "copilot", "qwen", "kilo")
 
 
 @pytest.fixture

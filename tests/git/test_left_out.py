@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from hives import Queen, QuickQueen, git
 
-from queenbee import Hive
-from queenbee.git.left_out import left_out
-
 SEGMENT = ".beads/archive/queen_messages.1.jsonl"
 
 
@@ -26,8 +23,8 @@ def rotated(repo: Path, quick: QuickQueen) -> Path:
 
 
 def found(repo: Path) -> list[tuple[str, str | None]]:
-    with Hive.open(repo) as hive:
-        return [(each.file, each.hint) for each in left_out(hive)]
+    told = QuickQueen(repo)("doctor", "--json").json
+    return [(each["file"], each["hint"]) for each in told if each["code"] == "left_out"]
 
 
 def test_before_the_commit_nothing_is_wrong(rotated: Path) -> None:

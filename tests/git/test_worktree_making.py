@@ -10,17 +10,14 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from acting import install_guard
+from acting import answer, install_guard
 from hives import Queen, QuickQueen, commit_file, git, write_lines
 
-from queenbee import Hive
+from queenbee import Assignment, Hive
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
-from queenbee.git.ownership import adopt, branch_note
-from queenbee.git.worktrees import worktree_making
-from queenbee.git.worktrees.worktree_care import abandon, places, remove
-from queenbee.git.worktrees.worktree_making import add
 
 
 @pytest.fixture
@@ -40,6 +37,28 @@ def tree(repo: Path) -> Path:
 
 def opened(tree: Path, droid: str | None = "lead") -> Hive:
     return Hive.open(tree, droid=droid, env={})
+
+
+def add(
+    hive: Hive, name: str, *, issue_id: str | None = None, branch: str | None = None
+) -> SimpleNamespace:
+    """Returns what `queen worktree add` made."""
+    options = [f"--branch={branch}"] if branch else []
+    words = [name, issue_id] if issue_id else [name]
+    made = answer(hive, "worktree", "add", *options, "--", *words)
+    assignment = Assignment(made["assignment"]) if made["assignment"] else None
+    return SimpleNamespace(**{**made, "assignment": assignment})
+
+
+def remove(hive: Hive, name: str, *, force: bool = False) -> SimpleNamespace:
+    """Returns what `queen worktree remove` removed."""
+    options = ["--force"] if force else []
+    return SimpleNamespace(**answer(hive, "worktree", "remove", *options, "--", name))
+
+
+def places(hive: Hive) -> list[SimpleNamespace]:
+    """Returns what `queen worktree list` lists."""
+    return [SimpleNamespace(**each) for each in answer(hive, "worktree", "list")]
 
 
 def trees(repo: Path) -> list[str]:
@@ -133,19 +152,6 @@ def test_it_is_made_again_on_its_branch_after_its_folder_was_deleted(tree: Path)
     assert (assert_whole(tree, "ui") / "new.txt").exists()
 
 
-def test_a_worktree_with_the_name_of_a_droid_is_no_proof(tree: Path) -> None:
-    path = tree.parent / "repo-ui"
-    git(tree, "worktree", "add", "-q", "-b", "ui", str(path))
-    (tree / ".git" / "worktrees" / "repo-ui" / "queenbee-droid").write_text("ui\n")
-    commit_file(path, "mine.txt", "x\n")
-    with pytest.raises(Conflict, match="did not make; it has one commit") as refusal:
-        add(opened(tree), "ui")
-    assert refusal.value.details["worktree"] == str(path)
-    assert str(refusal.value.hint).endswith("queen worktree add ui --adopt ui")
-    adopt(opened(tree).layout, "ui")
-    assert add(opened(tree), "ui").path == str(path)
-
-
 def test_the_note_of_a_branch_goes_with_it(tree: Path) -> None:
     add(opened(tree), "ui")
     git(tree, "worktree", "remove", str(tree.parent / "repo-ui"))
@@ -153,19 +159,6 @@ def test_the_note_of_a_branch_goes_with_it(tree: Path) -> None:
     git(tree, "branch", "ui")
     with pytest.raises(Conflict, match="did not make"):
         add(opened(tree), "ui")
-
-
-def test_a_branch_that_is_named_by_hand_is_worked_on_but_not_taken_over(tree: Path) -> None:
-    git(tree, "branch", "mine")
-    add(opened(tree), "ui", branch="mine")
-    assert branch_note(opened(tree).layout, "mine") is None
-
-
-def test_a_branch_is_not_taken_over_from_the_main_worktree(tree: Path) -> None:
-    with pytest.raises(Conflict, match="where work lands"):
-        adopt(opened(tree).layout, "main")
-    with pytest.raises(NotFound, match="no branch gone"):
-        adopt(opened(tree).layout, "gone")
 
 
 def test_a_branch_that_exists_is_adopted_with_its_commits(tree: Path) -> None:
@@ -232,33 +225,6 @@ def test_killed_at_any_step_the_same_call_goes_on(tree: Path) -> None:
         remove(opened(tree), "ui")
         assert (trees(tree), branches(tree)) == (["repo"], ["main"])
     assert step == 15  # Seven steps were stopped, before and after each.
-
-
-@pytest.mark.parametrize("how", ["branch", "folder", "pointer", "files", "locked"])
-def test_a_git_that_was_killed_is_cleared_away(
-    tree: Path, how: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worktree_making, "_PATIENCE_S", 0)
-    path, base = tree.parent / "repo-ui", git(tree, "rev-parse", "main").strip()
-    note = tree / ".git" / "queenbee" / "making" / "ui.json"
-    note.parent.mkdir(parents=True)
-    note.write_text(json.dumps({"path": str(path), "base": base}))
-    git(tree, "branch", "ui")
-    git_dir = tree / ".git" / "worktrees" / "repo-ui"
-    if how != "branch":
-        git(tree, "worktree", "add", "-q", str(path), "ui")
-        (git_dir / "locked").write_text("initializing\n")
-    if how in ("folder", "pointer", "files"):
-        (git_dir / "index").unlink()
-        for file in path.glob("file[12]*.txt"):
-            file.unlink()
-    if how in ("folder", "pointer"):
-        for file in path.glob("[!.]*"):
-            file.unlink()
-    if how == "folder":
-        (path / ".git").unlink()
-    add(opened(tree), "ui")
-    assert_whole(tree, "ui")
 
 
 def test_a_note_of_a_killed_call_deletes_nobodys_branch(tree: Path) -> None:
@@ -372,20 +338,6 @@ def test_it_refuses_a_repository_in_it_with_commits_of_its_own(tree: Path) -> No
     assert not path.exists()
 
 
-def test_it_refuses_a_repository_in_it_with_what_is_not_committed(tree: Path) -> None:
-    commit_file(tree, ".gitignore", "vendor/\n")
-    path = Path(add(opened(tree), "ui").path)
-    own = path / "vendor" / "x"
-    git(tree, "clone", "-q", str(tree), str(own))
-    (own / "typed.txt").write_text("typed\n")
-    for leave in (lambda: remove(opened(tree), "ui"), lambda: abandon(opened(tree), str(path))):
-        with pytest.raises(Conflict, match=r"what is not committed: .*vendor/x"):
-            leave()
-    (own / "typed.txt").unlink()
-    remove(opened(tree), "ui")
-    assert not path.exists()
-
-
 def test_it_refuses_a_bare_repository_with_commits_of_its_own(tree: Path) -> None:
     commit_file(tree, ".gitignore", "vendor/\n")
     path = Path(add(opened(tree), "ui").path)
@@ -393,19 +345,6 @@ def test_it_refuses_a_bare_repository_with_commits_of_its_own(tree: Path) -> Non
     git(tree, "push", "-q", str(path / "vendor" / "x.git"), "main")
     with pytest.raises(Conflict, match=r"commits that no remote has: .*vendor/x\.git"):
         remove(opened(tree), "ui")
-
-
-@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
-def test_it_refuses_changes_that_git_was_told_not_to_see(tree: Path, flag: str) -> None:
-    commit_file(tree, "local.cfg", "theirs\n")
-    path = Path(add(opened(tree), "ui").path)
-    git(path, "update-index", flag, "local.cfg")
-    (path / "local.cfg").write_text("mine\n")
-    with pytest.raises(Conflict, match=r"told not to look at changes in .*local\.cfg") as refusal:
-        remove(opened(tree), "ui")
-    assert "update-index --no-skip-worktree local.cfg" in str(refusal.value.hint)
-    assert abandon(opened(tree), str(path)).kept == "unfinished/repo-ui"
-    assert git(tree, "show", "unfinished/repo-ui:local.cfg") == "mine\n"
 
 
 def test_it_names_what_git_ignored_there(quick: QuickQueen, tree: Path) -> None:
@@ -423,14 +362,6 @@ def test_it_refuses_a_git_command_that_is_under_way(tree: Path) -> None:
     git(path, "bisect", "start")
     with pytest.raises(Conflict, match="git bisect is under way"):
         remove(opened(tree), "ui")
-
-
-def test_one_that_its_agent_leaves_keeps_what_is_not_committed(tree: Path) -> None:
-    path = Path(add(opened(tree), "ui").path)
-    (path / "typed.txt").write_text("typed\n")
-    assert abandon(opened(tree), str(path)).kept == "unfinished/repo-ui"
-    assert not path.exists()
-    assert git(tree, "show", "unfinished/repo-ui:typed.txt") == "typed\n"
 
 
 def test_what_landed_squashed_may_go_but_the_branch_stays(tree: Path) -> None:

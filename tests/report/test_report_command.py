@@ -7,11 +7,10 @@ import pty
 import subprocess
 
 import pytest
+from acting import command
 from hives import COMMAND, commit_file, snapshot, write_lines
 from report_worlds import HOSTILE, Seen
 from stamps import format_ms
-
-from queenbee.report.gathering import gather
 
 
 @pytest.fixture
@@ -123,8 +122,8 @@ def test_worktrees_that_would_conflict_are_foreseen(hive, repo, open_beside):
     (repo / "a.txt").write_text("two\n")
     with open(os.path.join(other, "a.txt"), "w") as file:
         file.write("three\n")
-    (pair,) = gather(hive).foreseen
-    assert pair.files == ["a.txt"]
+    (pair,) = command(hive, "report", "--json").json["foreseen"]
+    assert pair["files"] == ["a.txt"]
 
 
 def test_worktrees_that_cannot_be_compared_are_told_and_no_failure(quick, tmp_path):

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from acting import answer
 from hives import Clock, Queen, environment, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Busy, Held
-from queenbee.services.work import Begin, Nothing, take_next
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -34,22 +35,22 @@ def tracker(beads: Path) -> Path:
     return beads / "issues.jsonl"
 
 
-def begun(hive: Hive, **more: object) -> Begin:
-    taken = take_next(hive, **more)  # type: ignore[arg-type]
-    assert isinstance(taken, Begin)
+def begun(hive: Hive, *options: str) -> dict[str, Any]:
+    taken: dict[str, Any] = answer(hive, "next", *options)
+    assert taken["state"] == "yours"
     return taken
 
 
-def nothing(hive: Hive) -> Nothing:
-    taken = take_next(hive)
-    assert isinstance(taken, Nothing)
+def nothing(hive: Hive, *options: str) -> dict[str, Any]:
+    taken: dict[str, Any] = answer(hive, "next", *options)
+    assert taken["state"] != "yours"
     return taken
 
 
 def test_two_droids_never_get_the_same_issue(hive: Hive, reviewer: Hive, tracker: Path) -> None:
     write_lines(tracker, row("qb-1"), row("qb-2"))
-    assert begun(hive).assignment.issue_id == "qb-1"
-    assert begun(reviewer).assignment.issue_id == "qb-2"
+    assert begun(hive)["issue_id"] == "qb-1"
+    assert begun(reviewer)["issue_id"] == "qb-2"
 
 
 @pytest.mark.parametrize("why", ["it builds on my last issue", "it is about my file"])
@@ -61,23 +62,23 @@ def test_of_two_alike_the_one_that_the_droid_knows_comes_first(
     other = row("qb-2")
     known = row("qb-3", "qb-1") if "builds" in why else row("qb-3", title="more of tax.py")
     write_lines(tracker, mine, other, known)
-    assert begun(hive).assignment.issue_id == "qb-1"
+    assert begun(hive)["issue_id"] == "qb-1"
     hive.assignments.complete("qb-1")
-    assert begun(hive).assignment.issue_id == "qb-3"
+    assert begun(hive)["issue_id"] == "qb-3"
 
 
 def test_an_issue_that_one_has_already_comes_again(hive: Hive, tracker: Path) -> None:
     write_lines(tracker, row("qb-1"), row("qb-2"))
-    assert not begun(hive).again
+    assert not begun(hive)["again"]
     again = begun(hive)
-    assert (again.assignment.issue_id, again.again) == ("qb-1", True)
+    assert (again["issue_id"], again["again"]) == ("qb-1", True)
 
 
 def test_one_that_was_closed_meanwhile_does_not_come_again(hive: Hive, tracker: Path) -> None:
     write_lines(tracker, row("qb-1"), row("qb-2"))
     begun(hive)
     write_lines(tracker, row("qb-1", status="closed", updated_at="2024-12-15T00:00:00Z"))
-    assert begun(hive).assignment.issue_id == "qb-2"
+    assert begun(hive)["issue_id"] == "qb-2"
 
 
 def test_all_that_is_needed_to_begin_is_there(
@@ -94,17 +95,13 @@ def test_all_that_is_needed_to_begin_is_there(
     reviewer.messages.send("ui-engineer", "mind the tests")
     begun(reviewer)
     taken = begun(hive)
-    assert taken.issue is not None and taken.issue.id == "qb-3"
-    assert taken.shared_files == {"reviewer": ["README.md"]}
-    assert taken.mail == []
-    taken.take_mail(hive)
-    assert [each.body for each in taken.mail] == ["mind the tests"]
+    assert taken["issue"]["id"] == "qb-3"
+    assert [each["body"] for each in taken["messages"]] == ["mind the tests"]
     assert hive.messages.inbox(unread=True) == []
-    assert [each.droid for each in taken.others] == ["reviewer"]
-    built = begun(reviewer).builds_on
-    assert [(each.id, each.completion and each.completion.reason) for each in built] == [
-        ("qb-1", "merged in 3f2a1bc")
-    ]
+    (other,) = taken["others"]
+    assert (other["droid"], other["shared_files"]) == ("reviewer", ["README.md"])
+    (built,) = begun(reviewer)["builds_on"]
+    assert (built["id"], built["close_reason"]) == ("qb-1", "merged in 3f2a1bc")
 
 
 def test_patterns_are_reserved_with_the_issue_or_neither(
@@ -114,17 +111,19 @@ def test_patterns_are_reserved_with_the_issue_or_neither(
     reviewer.reservations.reserve(["src/**"])
     before = snapshot(beads)
     with pytest.raises(Held):
-        take_next(hive, patterns=["src/a.py"])
+        begun(hive, "--reserve", "src/a.py")
     assert snapshot(beads) == before
-    taken = begun(hive, patterns=["docs/**"])
-    assert [(each.pattern, each.issue_id) for each in taken.leases] == [("docs/**", "qb-1")]
+    taken = begun(hive, "--reserve", "docs/**")
+    assert [(each["pattern"], each["issue_id"]) for each in taken["reservations"]] == [
+        ("docs/**", "qb-1")
+    ]
 
 
 class TestNothing:
     def test_is_left_when_everything_is_done(self, hive: Hive, tracker: Path) -> None:
-        assert nothing(hive).state == "done"
+        assert nothing(hive)["state"] == "done"
         write_lines(tracker, row("qb-1", status="closed"))
-        assert nothing(hive).state == "done"
+        assert nothing(hive)["state"] == "done"
 
     def test_is_there_while_others_work_on_it(
         self, hive: Hive, reviewer: Hive, tracker: Path
@@ -132,8 +131,8 @@ class TestNothing:
         write_lines(tracker, row("qb-1"), row("qb-2", "qb-1"))
         begun(reviewer)
         left = nothing(hive)
-        assert left.state == "under_way"
-        assert [(each.issue.id, each.holder, each.waits_for) for each in left.open] == [
+        assert left["state"] == "under_way"
+        assert [(each["issue_id"], each["holder"], each["waits_for"]) for each in left["open"]] == [
             ("qb-1", "reviewer", []),
             ("qb-2", None, ["qb-1"]),
         ]
@@ -142,7 +141,7 @@ class TestNothing:
         self, hive: Hive, tracker: Path
     ) -> None:
         write_lines(tracker, row("qb-1", "qb-2"), row("qb-2", status="deferred"))
-        assert nothing(hive).state == "blocked"
+        assert nothing(hive)["state"] == "blocked"
 
     def test_is_written(self, hive: Hive, beads: Path) -> None:
         before = snapshot(beads)
@@ -158,7 +157,7 @@ class TestWaiting:
         begun(reviewer)
         later = threading.Timer(0.2, lambda: open_as("reviewer").assignments.complete("qb-1"))
         later.start()
-        assert begun(open_as("ui"), wait_s=30).assignment.issue_id == "qb-2"
+        assert begun(open_as("ui"), "--wait", "30s")["issue_id"] == "qb-2"
         later.join()
 
     def test_ends_when_everything_is_done(
@@ -168,8 +167,7 @@ class TestWaiting:
         begun(reviewer)
         later = threading.Timer(0.2, lambda: open_as("reviewer").assignments.complete("qb-1"))
         later.start()
-        taken = take_next(open_as("ui"), wait_s=30)
-        assert isinstance(taken, Nothing) and taken.state == "done"
+        assert nothing(open_as("ui"), "--wait", "30s")["state"] == "done"
         later.join()
 
     def test_ends_with_urgent_mail_to_all(
@@ -181,17 +179,15 @@ class TestWaiting:
         send = partial(reviewer.messages.send, "@all", "stop", importance="urgent")
         later = threading.Timer(0.2, send)
         later.start()
-        taken = take_next(open_as("ui"), wait_s=30)
+        taken = nothing(open_as("ui"), "--wait", "30s")
         later.join()
-        taken.take_mail(open_as("ui"))
-        assert isinstance(taken, Nothing)
-        assert [each.body for each in taken.mail] == ["good morning", "stop"]
+        assert [each["body"] for each in taken["messages"]] == ["good morning", "stop"]
 
     def test_ends_at_the_timeout(self, hive: Hive, reviewer: Hive, tracker: Path) -> None:
         write_lines(tracker, row("qb-1"))
         begun(reviewer)
         with pytest.raises(Busy, match="no issue is ready for you") as refusal:
-            take_next(hive, wait_s=0.1)
+            answer(hive, "next", "--wait", "1s")
         assert refusal.value.details["state"] == "under_way"
 
 
