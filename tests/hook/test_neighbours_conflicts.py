@@ -261,7 +261,7 @@ def test_it_does_not_load_what_costs_more_than_the_call(api: Path, ui: Path, rep
     event = edit_event(api, PATH, hook_event_name="PostToolUse", session_id="y")
     modules = loaded(api, HOOK, stdin=event)
     assert "queenbee.git.touched" in modules
-    assert not modules & {"subprocess", "hashlib", "tempfile", "dataclasses", "signal"}
+    assert not modules & {"subprocess", "hashlib", "tempfile", "signal"}
 
 
 @pytest.mark.slow

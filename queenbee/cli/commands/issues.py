@@ -83,7 +83,8 @@ def _show_ready(issues: Sequence[Issue]) -> None:
 def ready(hive: Hive, limit: int | None) -> list[Issue]:
     """List the issues that you could start now, most urgent first"""
     actor = hive.actor_or_none
-    found = hive.issues.ready(actor=actor, limit=limit)
+    # One more tells whether any is left out.
+    found = hive.issues.ready(actor=actor, limit=limit and limit + 1)
     return first(found, limit or len(found), lambda: hive.issues.startable_count(actor))
 
 
