@@ -131,10 +131,12 @@ def test_untrusted_until_a_person_has_seen_the_new_check(unseen: Team) -> None:
 def test_untrusted_checks_of_one_issue_wait_while_others_land(unseen: Team) -> None:
     team = unseen
     team.issues(2)
+    assert team.queen("issue", "export").code == 0
     tracker = team.repo / ".beads" / "issues.jsonl"
     rows = [json.loads(line) for line in tracker.read_text().splitlines()]
     rows[0]["dod"] = {"verifiers": [{"name": "ok", "command": "test -e x-1.txt"}]}
     tracker.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    git(team.repo, "add", ".beads/issues.jsonl")
     git(team.repo, "commit", "-qam", "checks")
     assert team.queen("config", "trust", "--yes").code == 0
     changes = f"sed -i 's/test -e x-1/test -s x-1/' {tracker}\n"

@@ -40,6 +40,7 @@ def plant(eve: Queen, team: Team, command: str) -> None:
     """Has an issue arrive by sync whose checks run a command."""
     made = eve("issue", "new", "Add a search field", "--id", "x-1", as_="eve")
     assert made.code == 0, made
+    assert eve("issue", "export").code == 0
     path = eve.cwd / ".beads" / "issues.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     rows[0]["dod"] = {"verifiers": [{"name": "ok", "command": command}]}

@@ -168,6 +168,9 @@ def torture(folder: str, seconds: float, *, seed: int) -> dict[str, object]:
                 if operation[0] == "commit":
                     git(main, "add", "-A")
                 operations[operation[0]] += git(main, *operation).returncode == 0
+                if not os.path.isdir(os.path.dirname(path)):
+                    # Without a hive nobody could write any more: somebody brings it back.
+                    git(main, "reset", "-q", "--hard", "side")
             if chance.random() < 0.3:
                 writers.kill_one(chance)
             if chance.random() < 0.3:
