@@ -30,7 +30,7 @@ def at_work(world: World, found: Findings) -> None:
         if me:
             mail = ("msg", "send", me, "Lunch is at noon", "--importance", "urgent")
             world.queen(*mail, droid="other")
-        request = yield client.shell("queen whoami")
+        request = yield client.shell("queen hive whoami")
         names["shell"] = me if me and me in request.last else request.last
         request = yield from change(world, request, "b", "2")
         refused = text_of(world, "b") == "b = 1" and "reserved by other" in request.last
@@ -157,7 +157,7 @@ def with_a_subagent(world: World, found: Findings) -> None:
         told["refusal"] = "" if text_of(world, "a") == "a = 3" else request.last
         request = yield from change(world, request, "e", "2")
         told["part"] = world.leases().get("src/e.py", "no lease")
-        request = yield client.shell("queen whoami")
+        request = yield client.shell("queen hive whoami")
         told["shell"] = request.last
         done.set()
         yield "My part is done."
