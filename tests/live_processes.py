@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 def is_alive(pid: int) -> bool:
@@ -16,3 +20,31 @@ def is_alive(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@contextmanager
+def child(act: Callable[[], object]) -> Iterator[int]:
+    """A forked child, which acts and then waits to be killed. It has acted when this begins, and
+    it fails the test if that takes ten seconds or raises.
+    """
+    done, said = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.alarm(10)
+            act()
+            os.write(said, b"ok")
+            signal.alarm(0)
+            signal.pause()
+        except BaseException as error:
+            os.write(said, repr(error).encode())
+        finally:
+            os._exit(0)
+    os.close(said)
+    try:
+        assert os.read(done, 4096) == b"ok"
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(done)

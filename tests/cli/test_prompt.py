@@ -13,38 +13,13 @@ from pathlib import Path
 
 import pytest
 from hives import QuickQueen, write_lines
+from prompts import HOSTILE, SCRIPT, installed, line
 from waiters import waits
 
 from queenbee import Hive
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "queen"
 SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
 NOW = {"created_at": "2024-12-14T10:00:00.123456Z", "updated_at": "2024-12-14T10:00:00.123456Z"}
-HOSTILE = (
-    "$(touch ran)",
-    "`touch ran`",
-    "#(touch ran)",
-    "#[fg=red]#{pid}#I",
-    "%{a%}%n%D{%Y}",
-    "${HOME}\\$(touch ran)\\u",
-    "!!\x1b[31m\n\x07",
-    "\u202egnp\u2066",
-)
-
-
-def installed(
-    cwd: Path, *arguments: str, stdin: str = "", **env: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs the installed command."""
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), "prompt", *arguments],
-        cwd=cwd,
-        env={**os.environ, **env},
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
 
 
 def has(beads: Path, *issues: str, droid: str = "amber") -> None:
@@ -56,12 +31,6 @@ def has(beads: Path, *issues: str, droid: str = "amber") -> None:
             for n, issue in enumerate(issues)
         ),
     )
-
-
-def line(quick: QuickQueen, *arguments: str, as_: str | None = "amber") -> str:
-    ran = quick("prompt", *arguments, as_=as_)
-    assert (ran.code, ran.err) == (0, "")
-    return ran.out
 
 
 # What it says

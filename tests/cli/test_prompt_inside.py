@@ -4,51 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hives import QuickQueen, snapshot
 from hypothesis import given
 from hypothesis import strategies as st
+from prompts import HOSTILE, installed, line
 
 from queenbee import Hive
 from queenbee.core.prompt_line import MOST_UNREAD, TARGETS, Glance, inert, line_of
 from queenbee.store.droids.told import Told
-
-SCRIPT = Path(__file__).parents[2] / "scripts" / "queen"
-
-HOSTILE = (
-    "$(touch ran)",
-    "`touch ran`",
-    "#(touch ran)",
-    "#[fg=red]#{pid}#I",
-    "%{a%}%n%D{%Y}",
-    "${HOME}\\$(touch ran)\\u",
-    "!!\x1b[31m\n\x07",
-    "\u202egnp\u2066",
-)
-
-
-def installed(
-    cwd: Path, *arguments: str, stdin: str = "", **env: str
-) -> subprocess.CompletedProcess[str]:
-    """Runs the installed command."""
-    return subprocess.run(
-        [sys.executable, str(SCRIPT), "prompt", *arguments],
-        cwd=cwd,
-        env={**os.environ, **env},
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
-def line(quick: QuickQueen, *arguments: str, as_: str | None = "amber") -> str:
-    ran = quick("prompt", *arguments, as_=as_)
-    assert (ran.code, ran.err) == (0, "")
-    return ran.out
 
 
 def test_several_issues_and_much_mail_stay_short() -> None:

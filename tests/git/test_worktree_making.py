@@ -15,8 +15,9 @@ from types import SimpleNamespace
 import pytest
 from acting import answer, install_guard
 from hives import Queen, QuickQueen, commit_file, git, write_lines
+from made_worktrees import add, assert_whole, opened, remove
 
-from queenbee import Assignment, Hive
+from queenbee import Hive
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
 
 
@@ -35,27 +36,6 @@ def tree(repo: Path) -> Path:
     return repo
 
 
-def opened(tree: Path, droid: str | None = "lead") -> Hive:
-    return Hive.open(tree, droid=droid, env={})
-
-
-def add(
-    hive: Hive, name: str, *, issue_id: str | None = None, branch: str | None = None
-) -> SimpleNamespace:
-    """Returns what `queen worktree add` made."""
-    options = [f"--branch={branch}"] if branch else []
-    words = [name, issue_id] if issue_id else [name]
-    made = answer(hive, "worktree", "add", *options, "--", *words)
-    assignment = Assignment(made["assignment"]) if made["assignment"] else None
-    return SimpleNamespace(**{**made, "assignment": assignment})
-
-
-def remove(hive: Hive, name: str, *, force: bool = False) -> SimpleNamespace:
-    """Returns what `queen worktree remove` removed."""
-    options = ["--force"] if force else []
-    return SimpleNamespace(**answer(hive, "worktree", "remove", *options, "--", name))
-
-
 def places(hive: Hive) -> list[SimpleNamespace]:
     """Returns what `queen worktree list` lists."""
     return [SimpleNamespace(**each) for each in answer(hive, "worktree", "list")]
@@ -68,17 +48,6 @@ def trees(repo: Path) -> list[str]:
 
 def branches(repo: Path) -> list[str]:
     return git(repo, "branch", "--format=%(refname:short)").split()
-
-
-def assert_whole(repo: Path, name: str) -> Path:
-    path = repo.parent / f"repo-{name}"
-    assert git(path, "status", "--porcelain") == ""
-    assert git(path, "branch", "--show-current").strip() == name
-    assert (path / "file29.txt").read_text() == (repo / "file29.txt").read_text()
-    assert Hive.open(path, env={}).actor == name
-    assert not list((repo / ".git" / "queenbee" / "making").glob("*.json"))
-    assert "locked" not in git(repo, "worktree", "list", "--porcelain")
-    return path
 
 
 def test_it_has_a_branch_a_name_and_an_issue(tree: Path) -> None:

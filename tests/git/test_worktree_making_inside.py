@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from acting import answer
 from hives import commit_file, git, write_lines
+from made_worktrees import add, assert_whole, opened, remove
 
-from queenbee import Assignment, Hive
 from queenbee.errors import Conflict, NotFound
 from queenbee.git.ownership import adopt, branch_note
 from queenbee.git.worktrees import worktree_making
@@ -30,38 +28,6 @@ def tree(repo: Path) -> Path:
     git(repo, "add", "--all", "--", ":!.beads")
     git(repo, "commit", "-qm", "files")
     return repo
-
-
-def opened(tree: Path, droid: str | None = "lead") -> Hive:
-    return Hive.open(tree, droid=droid, env={})
-
-
-def add(
-    hive: Hive, name: str, *, issue_id: str | None = None, branch: str | None = None
-) -> SimpleNamespace:
-    """Returns what `queen worktree add` made."""
-    options = [f"--branch={branch}"] if branch else []
-    words = [name, issue_id] if issue_id else [name]
-    made = answer(hive, "worktree", "add", *options, "--", *words)
-    assignment = Assignment(made["assignment"]) if made["assignment"] else None
-    return SimpleNamespace(**{**made, "assignment": assignment})
-
-
-def remove(hive: Hive, name: str, *, force: bool = False) -> SimpleNamespace:
-    """Returns what `queen worktree remove` removed."""
-    options = ["--force"] if force else []
-    return SimpleNamespace(**answer(hive, "worktree", "remove", *options, "--", name))
-
-
-def assert_whole(repo: Path, name: str) -> Path:
-    path = repo.parent / f"repo-{name}"
-    assert git(path, "status", "--porcelain") == ""
-    assert git(path, "branch", "--show-current").strip() == name
-    assert (path / "file29.txt").read_text() == (repo / "file29.txt").read_text()
-    assert Hive.open(path, env={}).actor == name
-    assert not list((repo / ".git" / "queenbee" / "making").glob("*.json"))
-    assert "locked" not in git(repo, "worktree", "list", "--porcelain")
-    return path
 
 
 def test_a_worktree_with_the_name_of_a_droid_is_no_proof(tree: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_inputs import recorded
 from entry_points import run_hook
-
-Ask = Callable[..., dict[str, Any] | None]
+from news_events import OPPORTUNITIES, Ask, Hear
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +34,22 @@ def ask(tree: Path) -> Ask:
         return run_hook(data, {"QUEEN_DURABILITY": "buffered", **env}, str(tree))
 
     return asked
+
+
+@pytest.fixture
+def hear(ask: Ask, tree: Path) -> Hear:
+    """Returns the lines that `tester` is told at an opportunity, without the first one."""
+
+    def heard(name: str = "claude/post-bash", *, droid: str = "tester") -> list[str]:
+        answer = ask(recorded(name, tree), QUEEN_DROID=droid)
+        if answer is None:
+            return []
+        output = answer["hookSpecificOutput"]
+        assert output["hookEventName"] == OPPORTUNITIES.get(name, output["hookEventName"])
+        text = output["additionalContext"]
+        assert len(text) <= 600
+        first, *lines = text.splitlines()
+        assert first.startswith(f"News for {droid}. Words in “ ” are others'")
+        return list(lines)
+
+    return heard

@@ -4,51 +4,18 @@ of their own all do, and a merge of two clones takes nothing from anybody.
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 
 import pytest
 from agent_inputs import OTHER_SESSION, SESSION, edit_of, recorded
+from edit_processes import denied, edits, start
 from hives import git
 
 from queenbee import Hive, Reservation
 
 pytestmark = pytest.mark.slow
-
-
-def start(data: bytes, cwd: Path, **env: str) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "queenbee.hook.main"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=cwd,
-        env={**os.environ, **env},
-    )
-    assert process.stdin is not None
-    process.stdin.write(data)
-    process.stdin.close()
-    process.stdin = None
-    return process
-
-
-def denied(process: subprocess.Popen[bytes]) -> str:
-    """Returns the reason of a denial, or "" if the edit may go on."""
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, b"")
-    if not out or "additionalContext" in (said := json.loads(out)["hookSpecificOutput"]):
-        return ""  # It is told who else has unmerged work in the file.
-    assert said["permissionDecision"] == "deny"
-    return str(said["permissionDecisionReason"])
-
-
-def edits(tree: Path, session: str = SESSION, name: str = "src/app.py", **env: str) -> str:
-    return denied(start(edit_of(tree / name, tree, session_id=session), tree, **env))
 
 
 def live(tree: Path) -> list[Reservation]:

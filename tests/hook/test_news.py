@@ -12,49 +12,11 @@ from typing import Any
 import pytest
 from agent_inputs import OTHER_SESSION, recorded, shaped
 from hives import write_lines
+from news_events import OPPORTUNITIES, Ask, Hear, hive_of, issues, send, stop
 from tokens import tokens
 from waiters import waits
 
 from queenbee import Hive
-
-Ask = Callable[..., dict[str, Any] | None]
-
-OPPORTUNITIES = {"claude/prompt": "UserPromptSubmit", "claude/post-bash": "PostToolUse"}
-
-
-def hive_of(tree: Path, droid: str, **more: Any) -> Hive:
-    return Hive.open(tree, droid=droid, env={"QUEEN_DURABILITY": "buffered"}, **more)
-
-
-def send(tree: Path, subject: str, *, to: str = "tester", by: str = "reviewer", **more: Any) -> str:
-    return hive_of(tree, by).messages.send(to, "The body.", subject=subject, **more)[0].id
-
-
-def issues(tree: Path, *rows: dict[str, Any]) -> None:
-    begun = {"status": "open", "created_at": "2024-12-14T10:00:00Z"}
-    write_lines(tree / ".beads" / "issues.jsonl", *({**begun, **row} for row in rows))
-
-
-@pytest.fixture
-def hear(ask: Ask, tree: Path) -> Callable[..., list[str]]:
-    """Returns the lines that `tester` is told at an opportunity, without the first one."""
-
-    def heard(name: str = "claude/post-bash", *, droid: str = "tester") -> list[str]:
-        answer = ask(recorded(name, tree), QUEEN_DROID=droid)
-        if answer is None:
-            return []
-        output = answer["hookSpecificOutput"]
-        assert output["hookEventName"] == OPPORTUNITIES.get(name, output["hookEventName"])
-        text = output["additionalContext"]
-        assert len(text) <= 600
-        first, *lines = text.splitlines()
-        assert first.startswith(f"News for {droid}. Words in “ ” are others'")
-        return list(lines)
-
-    return heard
-
-
-Hear = Callable[..., list[str]]
 
 READ = "To read your mail: queen msg read"
 
@@ -350,14 +312,6 @@ def test_a_session_begins_with_the_mail_and_does_not_hear_of_it_again(
 
 
 # The stop
-
-
-def stop(ask: Ask, tree: Path, *, droid: str = "tester", **changes: Any) -> str:
-    answer = ask(recorded("claude/stop", tree, **changes), QUEEN_DROID=droid)
-    if answer is None:
-        return ""
-    assert answer["decision"] == "block"
-    return str(answer["reason"])
 
 
 def test_an_agent_that_owes_nothing_may_stop(ask: Ask, tree: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from agent_inputs import NAME, recorded, shaped
-from hives import commit_file, git, write_lines
+from hives import commit_file, git
+from news_events import Ask, Hear, hive_of, issues, send, stop
 from stamps import format_ms
 
 from queenbee import Hive
@@ -20,45 +21,6 @@ from queenbee.services.messages import LANDED, stage
 from queenbee.services.telling import news
 from queenbee.services.work import Wanted, wait
 from queenbee.store.droids import told as store_told
-
-Ask = Callable[..., dict[str, Any] | None]
-
-OPPORTUNITIES = {"claude/prompt": "UserPromptSubmit", "claude/post-bash": "PostToolUse"}
-
-
-def hive_of(tree: Path, droid: str, **more: Any) -> Hive:
-    return Hive.open(tree, droid=droid, env={"QUEEN_DURABILITY": "buffered"}, **more)
-
-
-def send(tree: Path, subject: str, *, to: str = "tester", by: str = "reviewer", **more: Any) -> str:
-    return hive_of(tree, by).messages.send(to, "The body.", subject=subject, **more)[0].id
-
-
-def issues(tree: Path, *rows: dict[str, Any]) -> None:
-    begun = {"status": "open", "created_at": "2024-12-14T10:00:00Z"}
-    write_lines(tree / ".beads" / "issues.jsonl", *({**begun, **row} for row in rows))
-
-
-@pytest.fixture
-def hear(ask: Ask, tree: Path) -> Callable[..., list[str]]:
-    """Returns the lines that `tester` is told at an opportunity, without the first one."""
-
-    def heard(name: str = "claude/post-bash", *, droid: str = "tester") -> list[str]:
-        answer = ask(recorded(name, tree), QUEEN_DROID=droid)
-        if answer is None:
-            return []
-        output = answer["hookSpecificOutput"]
-        assert output["hookEventName"] == OPPORTUNITIES.get(name, output["hookEventName"])
-        text = output["additionalContext"]
-        assert len(text) <= 600
-        first, *lines = text.splitlines()
-        assert first.startswith(f"News for {droid}. Words in “ ” are others'")
-        return list(lines)
-
-    return heard
-
-
-Hear = Callable[..., list[str]]
 
 
 def test_where_nothing_changed_no_ledger_is_read(
@@ -138,14 +100,6 @@ def test_the_memory_stays_small(tree: Path) -> None:
             assert told.add(f"qm-{number}-{each:022}" for each in range(100))
     assert (tree / ".git" / "queenbee" / "told" / "tester").stat().st_size < 100_000
     assert told.known()[-1] == f"qm-39-{99:022}"
-
-
-def stop(ask: Ask, tree: Path, *, droid: str = "tester", **changes: Any) -> str:
-    answer = ask(recorded("claude/stop", tree, **changes), QUEEN_DROID=droid)
-    if answer is None:
-        return ""
-    assert answer["decision"] == "block"
-    return str(answer["reason"])
 
 
 def test_without_a_session_or_a_memory_nobody_is_kept(

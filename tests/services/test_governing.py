@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from entry_points import run_hook
+from governed_edits import edited, leased
 from hives import QuickQueen, add_submodule, commit_file, environment, git
 
 from queenbee import Hive
 
 pytestmark = pytest.mark.both_engines(thorough=True)
-
-EVENT = {"hook_event_name": "PreToolUse", "session_id": "s-1234567", "tool_name": "Edit"}
 
 
 @pytest.fixture
@@ -29,20 +26,6 @@ def nested(repo: Path) -> Path:
 def hold(folder: Path, pattern: str) -> None:
     env = environment()
     Hive.open(folder, droid="reviewer", env=env).reservations.reserve([str(folder / pattern)])
-
-
-def edited(tree: Path, *files: str, **env: str) -> dict[str, Any] | None:
-    """Returns the hook's answer to an edit of these files."""
-    arguments = {"file_path": files[0], "files": list(files[1:])}
-    event = {**EVENT, "tool_input": arguments, "cwd": str(tree)}
-    told = {"QUEEN_DROID": "mo", **environment(), **env}
-    return run_hook(json.dumps(event).encode(), told, str(tree))
-
-
-def leased(folder: Path) -> list[str]:
-    return [
-        each.pattern for each in Hive.open(folder, env=environment()).reservations.find(droid="mo")
-    ]
 
 
 @pytest.mark.parametrize("holder", ["", "src"])

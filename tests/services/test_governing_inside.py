@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from entry_points import run_hook
-from hives import commit_file, environment, git
+from governed_edits import edited, leased
+from hives import commit_file, git
 
-from queenbee import Hive
 from queenbee.services import governing
 from queenbee.store.layout import hives_above
 
 pytestmark = pytest.mark.both_engines(thorough=True)
-
-EVENT = {"hook_event_name": "PreToolUse", "session_id": "s-1234567", "tool_name": "Edit"}
 
 
 @pytest.fixture
@@ -26,20 +22,6 @@ def nested(repo: Path) -> Path:
     commit_file(repo, "docs/a.md", "a\n")
     (repo / "src" / ".beads").mkdir()
     return repo
-
-
-def edited(tree: Path, *files: str, **env: str) -> dict[str, Any] | None:
-    """Returns the hook's answer to an edit of these files."""
-    arguments = {"file_path": files[0], "files": list(files[1:])}
-    event = {**EVENT, "tool_input": arguments, "cwd": str(tree)}
-    told = {"QUEEN_DROID": "mo", **environment(), **env}
-    return run_hook(json.dumps(event).encode(), told, str(tree))
-
-
-def leased(folder: Path) -> list[str]:
-    return [
-        each.pattern for each in Hive.open(folder, env=environment()).reservations.find(droid="mo")
-    ]
 
 
 def test_an_edit_that_cannot_have_all_of_its_files_has_none(

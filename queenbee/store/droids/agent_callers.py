@@ -44,6 +44,7 @@ class Agent:
     """An agent of a team, or somebody who may be one."""
 
     def __init__(self, entry: roster.Entry, *, is_here: bool, is_known: bool = True) -> None:
+        self._entry = entry
         self.name = entry.name
         """If it is not known which, that of one that is at work."""
         self.path = entry.path
@@ -53,8 +54,7 @@ class Agent:
 
     def is_at(self, tree: str) -> bool:
         """Returns whether this is the worktree that it was given."""
-        own = self.is_known and bool(self.path)
-        return own and os.path.realpath(self.path) == os.path.realpath(tree)
+        return self.is_known and self._entry.is_at(tree)
 
     def has_inside(self, path: str | None) -> bool:
         """Returns whether this is in the worktree that it was given, as what its tests make."""

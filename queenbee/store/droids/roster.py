@@ -64,6 +64,10 @@ class Entry:
                 if type(said.get(each)) is kind:
                     setattr(self, each, said[each])
 
+    def is_at(self, tree: str) -> bool:
+        """Returns whether this is the worktree that it was given."""
+        return bool(self.path) and os.path.realpath(self.path) == os.path.realpath(tree)
+
     def may_take(self, issue: Issue) -> bool:
         """Returns whether it may take an issue. A sprint bead is given to it by `queen start`."""
         team = issue.team
@@ -186,9 +190,7 @@ def of_tree(layout: Layout) -> Entry | None:
 def at(layout: Layout, tree: str) -> Entry | None:
     """Returns the agent that is looked after and works in a worktree, or None."""
     found = everybody(layout) if os.path.isdir(folder(layout)) else []
-    tree = os.path.realpath(tree)
-    here = (each for each in found if each.is_looked_after and each.path)
-    return next((each for each in here if os.path.realpath(each.path) == tree), None)
+    return next((each for each in found if each.is_looked_after and each.is_at(tree)), None)
 
 
 def folder(layout: Layout) -> str:

@@ -4,42 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from live_processes import child
 
 from queenbee.errors import Busy
 from queenbee.store.lock import KernelLock
-
-
-@contextmanager
-def child(act: Callable[[], object]) -> Iterator[int]:
-    """A forked child, which acts and then waits to be killed. It has acted when this begins, and
-    it fails the test if that takes ten seconds or raises.
-    """
-    done, said = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            signal.alarm(10)
-            act()
-            os.write(said, b"ok")
-            signal.alarm(0)
-            signal.pause()
-        except BaseException as error:
-            os.write(said, repr(error).encode())
-        finally:
-            os._exit(0)
-    os.close(said)
-    try:
-        assert os.read(done, 4096) == b"ok"
-        yield pid
-    finally:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(done)
 
 
 def nothing() -> None:

@@ -39,6 +39,14 @@ def makefiles_read(tree: str, makefiles: Sequence[str], tracked: Collection[str]
     return (path for path, how in _read(tree, makefiles, tracked) if how is None)
 
 
+def text_of(path: str) -> str:
+    """Returns a Makefile with its continued lines joined; "" if it cannot be read."""
+    try:
+        return os.fsdecode(safe_open.read(path, _MOST_BYTES)).replace("\\\n", " ")
+    except OSError:
+        return ""
+
+
 def _read(
     tree: str, makefiles: Sequence[str], tracked: Collection[str]
 ) -> Iterator[tuple[str, str | None]]:
@@ -62,11 +70,7 @@ def _read(
 
 def _lines(path: str) -> Iterator[tuple[str, str]]:
     """Yields how each file is included, and the word that names it."""
-    try:
-        text = os.fsdecode(safe_open.read(path, _MOST_BYTES))
-    except OSError:
-        return
-    for how, words in _INCLUDES.findall(text.replace("\\\n", " ")):
+    for how, words in _INCLUDES.findall(text_of(path)):
         for word in _WILDCARD.sub(r"\1", words).split():
             if "$" not in word:
                 yield how, word

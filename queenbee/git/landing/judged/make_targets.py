@@ -13,8 +13,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from queenbee.git.landing.judged.included import makefiles_read
-from queenbee.store import safe_open
+from queenbee.git.landing.judged.included import makefiles_read, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -33,7 +32,6 @@ _RULE = re.compile(
     r"^([^\s#:=$%.][^#:=$%\n]*):{1,2}(?![:=])([^\n]*(?:\n(?:\t[^\n]*|[ ]*)(?=\n|$))*)", re.M
 )
 _PHONY = re.compile(r"^\.PHONY[ ]*:([^#\n]*)", re.M)
-_MOST_BYTES = 2**20
 
 
 def taken_for_made(commands: Sequence[str], tree: str, tracked: Collection[str]) -> set[str]:
@@ -59,7 +57,7 @@ class _Rules:
     """The rules of some Makefiles, as far as their lines name the targets."""
 
     def __init__(self, tree: str, paths: Iterator[str]) -> None:
-        text = "\n".join(_text(os.path.join(tree, each)) for each in paths)
+        text = "\n".join(text_of(os.path.join(tree, each)) for each in paths)
         self._phony = {word for line in _PHONY.findall(text) for word in line.split()}
         self._rules = {
             word: rule for words, rule in reversed(_RULE.findall(text)) for word in words.split()
@@ -79,13 +77,6 @@ class _Rules:
             return False
         own = rf"\$@|(-o|>|touch|mkdir|-p|venv)[ ]*{re.escape(target)}(?![\w.-])"
         return re.search(own, rule) is None
-
-
-def _text(path: str) -> str:
-    try:
-        return os.fsdecode(safe_open.read(path, _MOST_BYTES)).replace("\\\n", " ")
-    except OSError:
-        return ""
 
 
 def _runs(command: str) -> Iterator[tuple[str, list[str], list[str]]]:

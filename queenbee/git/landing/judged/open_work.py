@@ -97,10 +97,11 @@ def blobs_of(layout: Layout, work: OpenWork, tree: str) -> set[str]:
     has them nor had them where the work began, and others do not have them from a worktree.
     """
     found, tips = {*work.files}, sorted({tip for each in work.commits for tip in each.tips})
+    elsewhere = [each for each in work.commits if each.worktree not in (None, tree)]
+    not_its = Reflog.first_in(layout, tree) if elsewhere else ()
     for each in work.commits:
-        is_there = each.worktree in (None, tree)
-        not_its = () if is_there else Reflog.first_in(layout, tree)
-        found |= _blobs(layout, layout.tree, each.tips, each.before, not_its)
+        but = not_its if each in elsewhere else ()
+        found |= _blobs(layout, layout.tree, each.tips, each.before, but)
     return found - _of_main(layout, tips) if found else found
 
 
@@ -110,7 +111,7 @@ def note_released(hive: Hive, held: Assignment) -> None:
     Raises `ExternalFailure` and `OSError`.
     """
     layout, agent = hive.layout, roster.looked_after(hive.layout, held.droid)
-    place = next((each for each in worktrees(layout) if agent and _is_at(each, agent)), None)
+    place = next((each for each in worktrees(layout) if agent and agent.is_at(each.path)), None)
     if place is None or not place.linked:
         return
     commit = commit_of_all(place, place.droid or "queen", "released")
@@ -122,10 +123,6 @@ def note_released(hive: Hive, held: Assignment) -> None:
     }
     open_ = {each: said for each, said in note.items() if hive.issues.completion(each) is None}
     keep(os.path.join(place.git_dir, _RELEASED), open_)
-
-
-def _is_at(place: Worktree, agent: roster.Entry) -> bool:
-    return os.path.realpath(place.path) == os.path.realpath(agent.path)
 
 
 def _not_committed(place: Worktree) -> Iterator[str]:

@@ -1,0 +1,43 @@
+"""Worktrees that `queen worktree` makes and removes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+from acting import answer
+from hives import git
+
+from queenbee import Assignment, Hive
+
+
+def opened(tree: Path, droid: str | None = "lead") -> Hive:
+    return Hive.open(tree, droid=droid, env={})
+
+
+def add(
+    hive: Hive, name: str, *, issue_id: str | None = None, branch: str | None = None
+) -> SimpleNamespace:
+    """Returns what `queen worktree add` made."""
+    options = [f"--branch={branch}"] if branch else []
+    words = [name, issue_id] if issue_id else [name]
+    made = answer(hive, "worktree", "add", *options, "--", *words)
+    assignment = Assignment(made["assignment"]) if made["assignment"] else None
+    return SimpleNamespace(**{**made, "assignment": assignment})
+
+
+def remove(hive: Hive, name: str, *, force: bool = False) -> SimpleNamespace:
+    """Returns what `queen worktree remove` removed."""
+    options = ["--force"] if force else []
+    return SimpleNamespace(**answer(hive, "worktree", "remove", *options, "--", name))
+
+
+def assert_whole(repo: Path, name: str) -> Path:
+    path = repo.parent / f"repo-{name}"
+    assert git(path, "status", "--porcelain") == ""
+    assert git(path, "branch", "--show-current").strip() == name
+    assert (path / "file29.txt").read_text() == (repo / "file29.txt").read_text()
+    assert Hive.open(path, env={}).actor == name
+    assert not list((repo / ".git" / "queenbee" / "making").glob("*.json"))
+    assert "locked" not in git(repo, "worktree", "list", "--porcelain")
+    return path
