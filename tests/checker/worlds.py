@@ -254,6 +254,7 @@ class Files(World):
         # What was rotated since the last landing is for people to commit.
         self.must_git(self.main, "add", "--", ".beads")
         end = self.listed(self.main)
+        self.must(self.main, "issue", "export")
         with open(os.path.join(self.main, ".beads", "issues.jsonl"), encoding="utf-8") as file:
             end.lists["issues"] = [json.loads(line) for line in file]
         end.doctor = self.processes.run(
