@@ -210,7 +210,7 @@ def take_picture(into: Path) -> None:
     """Has a team work by real commands, and writes what the board shows of it."""
     from queenbee.tui.application import Board
     from queenbee.tui.listing import Listing
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
     async def taken(hive: Hive) -> str:
         board = Board(hive)

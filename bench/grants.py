@@ -88,7 +88,7 @@ def ours(tree: str, name: str, count: int) -> list[float]:
     """Claims so many issues with confirmation; returns how long each took."""
     from queenbee import Hive
     from queenbee.errors import Busy
-    from queenbee.git.remote.confirming import confirmed
+    from queenbee.git.remote.confirmed_grants import confirmed
 
     took = []
     with Hive.open(tree, droid=name, env={}) as hive:

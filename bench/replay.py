@@ -29,7 +29,7 @@ from pathlib import Path
 
 from queenbee.core.conflicts import rules
 from queenbee.core.conflicts.appended import is_change_log
-from queenbee.core.conflicts.marked import MARKER_SIZE, Conflict, parts
+from queenbee.core.conflicts.markers import MARKER_SIZE, Conflict, parts
 
 CODE = ".c .cpp .go .h .java .js .jsx .kt .lua .php .pl .py .pyi .pyx .rb .rs .sh .swift .ts .tsx"
 _MOST_LINES = 20_000

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Reservation as Reservation
     from queenbee.errors import QueenError as QueenError
     from queenbee.version import __version__ as __version__
-    from queenbee.workflows.hive import Hive as Hive
+    from queenbee.workflows.complete_hive import Hive as Hive
 
 __getattr__, __dir__, __all__ = exports(
     __name__,
@@ -31,6 +31,6 @@ __getattr__, __dir__, __all__ = exports(
         "core.records": "Assignment Message Reservation",
         "errors": "QueenError",
         "version": "__version__",
-        "workflows.hive": "Hive",
+        "workflows.complete_hive": "Hive",
     },
 )

@@ -90,7 +90,7 @@ def running() -> Iterator[Server]:
 
 def set_clock(monkeypatch: pytest.MonkeyPatch, now_ms: Callable[[], int]) -> None:
     """Makes this the time of the database, for hives that are opened in this process."""
-    from queenbee.store.carriers.postgres.carrier import PostgresCarrier
+    from queenbee.store.carriers.postgres.postgres_carrier import PostgresCarrier
 
     monkeypatch.setattr(PostgresCarrier, "now_ms", lambda carrier: now_ms())
 

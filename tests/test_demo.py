@@ -99,8 +99,8 @@ def test_the_story_of_the_machines_is_the_one_in_the_documentation(tmp_path: Pat
 
 def test_a_machine_that_asks_nobody_ends_the_story_with_an_error(tmp_path: Path) -> None:
     alone = (
-        "from queenbee.git.remote import confirming\n"
-        "confirming.confirmed = lambda hive, grant, **_: grant()\n"
+        "from queenbee.git.remote import confirmed_grants\n"
+        "confirmed_grants.confirmed = lambda hive, grant, **_: grant()\n"
         "from queenbee.cli.main import main\n"
         "main()"
     )

@@ -9,7 +9,7 @@ import pytest
 from hives import commit_file, git
 
 from bench.replay import Clone, Found, verdict
-from queenbee.core.conflicts.marked import Conflict
+from queenbee.core.conflicts.markers import Conflict
 
 
 def found(people: str, *, elsewhere: str = "") -> Found:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.agents import section
-from queenbee.agents.files.marked import Marked, OwnFile
+from queenbee.agents.files.marked_blocks import Marked, OwnFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

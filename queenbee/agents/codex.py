@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.hook_entries import HookEntries
-from queenbee.agents.files.marked import MarkedToml
+from queenbee.agents.files.marked_blocks import MarkedToml
 from queenbee.agents.files.writable_roots import WritableRoots
 from queenbee.agents.launch import guarded
 

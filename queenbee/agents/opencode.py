@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.json_member import JsonMember
-from queenbee.agents.files.marked import OwnFile
+from queenbee.agents.files.marked_blocks import OwnFile
 
 if TYPE_CHECKING:
     from queenbee.agents.files.file_edits import Part

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Record
     from queenbee.store.layout import Layout
     from queenbee.store.trust import Proposal
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
     T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class Invocation:
     def hive(self) -> Hive:
         """The hive of the working directory, opened when first used."""
         if self._hive is None:
-            from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
+            from queenbee.workflows.complete_hive import Hive  # noqa: PLC0415 - start-up
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
             let_ask(self._hive)

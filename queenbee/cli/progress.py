@@ -91,7 +91,7 @@ def _wait_on_terminal(progress: Waiting | None) -> None:
     begun = f"waiting for {progress.want} ({times}): "
     why = progress.refusal.message
     if progress.ahead:
-        from queenbee.services.leases.refusals import place_in_line  # noqa: PLC0415 - start-up
+        from queenbee.services.leases.lease_refusals import place_in_line  # noqa: PLC0415 - start-up
 
         why = place_in_line(progress.ahead)
     aside(printable(shortened(begun + why, max(20, columns - 1))), end="")

@@ -8,7 +8,7 @@ import click
 
 from queenbee.checks.finding import check_setting, found_checks
 from queenbee.cli.person import sits_here
-from queenbee.store.settings_file.editing import set_value
+from queenbee.store.settings_file.changing_text import set_value
 
 if TYPE_CHECKING:
     from queenbee.cli.app import Invocation

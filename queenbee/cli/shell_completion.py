@@ -18,7 +18,7 @@ from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
 from queenbee.core.text import is_plain, one_line
 from queenbee.errors import QueenError
 from queenbee.store.git_files.worktrees import worktrees
-from queenbee.workflows.hive import Hive
+from queenbee.workflows.complete_hive import Hive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

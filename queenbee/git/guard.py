@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Reservation
     from queenbee.services.diagnosis import Diagnosis
     from queenbee.services.hive import Services
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 VARIABLE = "QUEEN_GUARD"
 ON, WARN, OFF = "on", "warn", "off"

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from queenbee.checks.executing import Progress
     from queenbee.core.records import Reservation
     from queenbee.services.hive import Services
+    from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.completing import Completion
-    from queenbee.workflows.hive import Hive
 
 _TRIES, _AGAIN_S = 10, 0.1
 _NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv")

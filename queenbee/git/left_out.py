@@ -21,7 +21,7 @@ from queenbee.store.memory.archive import Archive
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _IGNORED, _UNTRACKED = "!!", "??"
 

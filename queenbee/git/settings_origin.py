@@ -11,7 +11,7 @@ from queenbee.core.text import printable
 from queenbee.errors import QueenError
 from queenbee.git.run import git
 from queenbee.store.settings import FILE_NAME, by_name
-from queenbee.store.settings_file.editing import text_of
+from queenbee.store.settings_file.changing_text import text_of
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.names import part_of
 from queenbee.hook.events import CLAUDE, CODEX, COPILOT, CURSOR, KILO, OPENCODE, SESSION_START
-from queenbee.store.droids import agent_sessions, clients, identity
+from queenbee.store.droids import agent_processes, agent_sessions, identity
 from queenbee.store.droids.session_names import name_of, of_subagent
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
         part = session.part if session is not None else part_of(event.session)
         first = session is None or session.first
         name, derived = name_of(layout, event.agent, part, first=first)
-    clients.note(layout, name)
+    agent_processes.note(layout, name)
     shares = event.agent == CURSOR or (event.agent == COPILOT and "COPILOT_CLI" not in env)
     mine = of_subagent(layout, name, event.subagent) if name and event.subagent else name
     if mine == name:
@@ -103,7 +103,7 @@ def end(layout: Layout, env: Mapping[str, str], event: Event) -> str | None:
         return None
     if actor.name == identity.remembered(layout):
         return None  # It stands for all sessions here, as no made name is accepted.
-    clients.end(layout, actor.name)
+    agent_processes.end(layout, actor.name)
     return actor.name
 
 

@@ -69,12 +69,12 @@ def at_stop(event: Event, env: Mapping[str, str]) -> Answer | None:
     told, key = Told(layout, actor.name), f"stop:{'_'.join(event.session.split())}"
     if key in told.known():
         return None
-    from queenbee.services.telling import news, unfinished  # noqa: PLC0415 - start-up
+    from queenbee.services.telling import news, open_ends  # noqa: PLC0415 - start-up
 
     hive = _opened(layout, actor)
-    reason = unfinished.leaves(hive, pass_as=actor.pass_as)
+    reason = open_ends.leaves(hive, pass_as=actor.pass_as)
     # Without a memory, it could be kept for ever.
-    if not reason or not told.add([key, *(key_of(each.id) for each in unfinished.mail_of(hive))]):
+    if not reason or not told.add([key, *(key_of(each.id) for each in open_ends.mail_of(hive))]):
         return None
     more = news.take(hive, pass_as=actor.pass_as)
     return answers.hold(event, "\n".join([reason, *([more] if more else [])]))

@@ -19,7 +19,7 @@ from queenbee.hook.permits import Permit, is_plain
 from queenbee.services.leases.edits import kept_until_ms
 from queenbee.services.leases.live import KIND
 from queenbee.store import safe_open
-from queenbee.store.droids import agent_sessions, clients, presence
+from queenbee.store.droids import agent_processes, agent_sessions, presence
 from queenbee.store.git_files.worktrees import are_several
 from queenbee.store.git_trees import git_tree, upward
 from queenbee.store.memory.archive import Archive
@@ -94,8 +94,8 @@ def _git_dir(sight: Sight) -> str:
 
 def _process(hive: Services) -> str:
     """Returns the process of the agent, or "" if it is not certain."""
-    noted = _content(clients.path_of(hive.layout, hive.actor))
-    return noted.removesuffix(clients.SURE) if noted.endswith(clients.SURE) else ""
+    noted = _content(agent_processes.path_of(hive.layout, hive.actor))
+    return noted.removesuffix(agent_processes.SURE) if noted.endswith(agent_processes.SURE) else ""
 
 
 def _places(event: Event, hive: Services) -> dict[str, str]:
@@ -133,7 +133,7 @@ def _rests_on(hive: Services, session: str) -> dict[str, list[str]]:
             layout.identity_path, *layout.tree_id_paths, layout.droids_dir,
             last_good_path(layout.state_dir),
         ],
-        "texts": [*filter(None, [session]), clients.path_of(layout, hive.actor)],
+        "texts": [*filter(None, [session]), agent_processes.path_of(layout, hive.actor)],
     }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from queenbee.errors import NotFound
 from queenbee.services.work.overview import overview
 
 if TYPE_CHECKING:
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 INBOX = "queen://inbox"
 ISSUE = "queen://issues/{id}"

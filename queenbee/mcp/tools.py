@@ -24,7 +24,7 @@ from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text
 from queenbee.services import governing, unasked, work
 from queenbee.services.leases.edits import notes_on_checked
 from queenbee.services.telling import sending
-from queenbee.store.droids import clients
+from queenbee.store.droids import agent_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from queenbee.checks.executing import Progress as Checking
     from queenbee.core.records import Assignment
     from queenbee.services.waiting.attempts import Progress as Waiting
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 WAIT_S = 50
 """How long `wait` waits by default. Several clients give a tool a minute."""
@@ -73,7 +73,7 @@ class Call:
         """Notes that the actor is at work, and which process its agent is."""
         if self.opened is not None:
             self.opened.note_presence()
-            clients.note(self.opened.layout, self.opened.actor_or_none)
+            agent_processes.note(self.opened.layout, self.opened.actor_or_none)
 
     def send(self) -> None:
         """Sends what was written to the remote, if the settings say so."""

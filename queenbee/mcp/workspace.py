@@ -17,7 +17,7 @@ from queenbee.store.droids import agent_sessions, identity, session_names
 from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover
 from queenbee.store.settings import FILE_NAME
-from queenbee.workflows.hive import Hive
+from queenbee.workflows.complete_hive import Hive
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.graphs import sort_by_need
-from queenbee.report import limits
+from queenbee.report import caps
 from queenbee.report.markup import Markup, element, joined
 from queenbee.report.words import STATES, clock, short
 
@@ -113,7 +113,7 @@ def lanes(bars: Iterable[Bar]) -> dict[str, list[list[Bar]]]:
         free = next((row for row in rows if row[-1].end_ms <= each.begin_ms), None)
         if free is not None:
             free.append(each)
-        elif len(rows) < limits.ROWS:
+        elif len(rows) < caps.ROWS:
             rows.append([each])
     return found
 
@@ -144,7 +144,7 @@ def _box(issue: IssueLine, x: int, y: int) -> Markup:
     first = short(f"{issue.issue_id} · {who}", _TITLE)
     return element(
         "g",
-        element("title", short(about, limits.TEXT)),
+        element("title", short(about, caps.TEXT)),
         element("rect", x=x, y=y, width=_BOX_WIDTH, height=_BOX_HEIGHT, rx=5),
         element("text", first, x=x + 8, y=y + 16, class_="id"),
         element("text", short(issue.title, _TITLE), x=x + 8, y=y + 32),
@@ -192,7 +192,7 @@ def _bar(bar: Bar, begin_ms: int, end_ms: int, y: int) -> Markup:
     about = f"{bar.droid}: {bar.what}, {bar.how}, {clock(bar.begin_ms)} to {clock(bar.end_ms)} UTC"
     return element(
         "g",
-        element("title", short(about, limits.TEXT)),
+        element("title", short(about, caps.TEXT)),
         element("rect", x=x, y=y, width=width, height=_BAR, rx=2),
         label,
         class_=f"bar {bar.kind}" + (" lost" if bar.how in ("superseded", "taken over") else ""),

@@ -9,7 +9,7 @@ from queenbee.core.records import Message, Record
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import QueenError
 from queenbee.git.collisions.comparing import compare
-from queenbee.report import limits
+from queenbee.report import caps
 from queenbee.report.plan_section import graph, open_issues, phases, totals
 from queenbee.report.times import bars, conflicts, handovers, median, newest, waits
 from queenbee.report.values import Checked, Foreseen, GateLine, Report, Run, Said, Thread, Waiting
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.core.records import Reservation
     from queenbee.report.values import Bar, Handover
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
     T = TypeVar("T")
 
@@ -57,21 +57,19 @@ def gather(hive: Hive, *, since_ms: int | None = None, with_git: bool = True) ->
         made_ms=hive.now_ms(),
         since_ms=since_ms,
         counts=totals(found.values()),
-        phases=left_out.first(phases(found, gates), limits.PHASES, "phases"),
-        open=left_out.first(open_issues(found), limits.ISSUES, "open issues"),
+        phases=left_out.first(phases(found, gates), caps.PHASES, "phases"),
+        open=left_out.first(open_issues(found), caps.ISSUES, "open issues"),
         graph=shown,
         bars=_newest_bars(bars(held, leases, hive.now_ms()), begin_ms, left_out),
-        waits=left_out.first(waited, limits.WAITS, "waiting times"),
+        waits=left_out.first(waited, caps.WAITS, "waiting times"),
         usual_wait_s=median([each.waited_s for each in waited]),
         waiting=[
             Waiting(one.droid, str(one.want), one.since_ms) for one in hive.queue.everything()
         ],
-        met=left_out.first(met, limits.CONFLICTS, "conflicts that were met"),
+        met=left_out.first(met, caps.CONFLICTS, "conflicts that were met"),
         avoided=_handed_over(hive, leases, begin_ms, left_out),
-        foreseen=left_out.first(
-            foreseen, limits.CONFLICTS, "pairs of worktrees that would conflict"
-        ),
-        gates=left_out.first(gates, limits.SUBJECTS, "gates"),
+        foreseen=left_out.first(foreseen, caps.CONFLICTS, "pairs of worktrees that would conflict"),
+        gates=left_out.first(gates, caps.SUBJECTS, "gates"),
         checks=_checks(hive, since_ms, left_out),
         threads=said,
         messages=messages,
@@ -99,17 +97,17 @@ def _gates(hive: Hive) -> list[GateLine]:
 
 def _checks(hive: Hive, since_ms: int | None, left_out: _LeftOut) -> Sequence[Checked]:
     runs = hive.state("verifications").select(
-        {}, since_ms=since_ms, newest_first=True, limit=limits.RECORDS
+        {}, since_ms=since_ms, newest_first=True, limit=caps.RECORDS
     )
-    return left_out.first(checks(runs), limits.SUBJECTS, "beads and gates with checks")
+    return left_out.first(checks(runs), caps.SUBJECTS, "beads and gates with checks")
 
 
 def _threads(hive: Hive, begin_ms: int, left_out: list[str]) -> tuple[list[Thread], int]:
     """Returns the threads of the newest messages, and how many messages there are."""
     state = hive.state("messages")
-    rows = state.select({}, since_ms=begin_ms or None, newest_first=True, limit=limits.MESSAGES)
+    rows = state.select({}, since_ms=begin_ms or None, newest_first=True, limit=caps.MESSAGES)
     count = len(rows)
-    if count >= limits.MESSAGES:
+    if count >= caps.MESSAGES:
         count = len(state.project(("id",), {"deleted": False}))
         if count > len(rows):
             read = f"{len(rows):,} of {count:,} messages"
@@ -133,7 +131,7 @@ def _handed_over(
 ) -> Sequence[Handover]:
     recent = newest([each for each in leases if each.created_ms >= begin_ms])
     found = handovers(recent, fold_case=hive.reservations.fold_case)
-    return left_out.first(found, limits.TURNS, "files handed over")
+    return left_out.first(found, caps.TURNS, "files handed over")
 
 
 def _newest_bars(every: Sequence[Bar], begin_ms: int, left_out: list[str]) -> list[Bar]:
@@ -142,10 +140,10 @@ def _newest_bars(every: Sequence[Bar], begin_ms: int, left_out: list[str]) -> li
     last_ms: dict[str, int] = {}
     for each in found:
         last_ms[each.droid] = max(last_ms.get(each.droid, 0), each.end_ms)
-    droids = set(sorted(last_ms, key=lambda each: (-last_ms[each], each))[: limits.DROIDS])
+    droids = set(sorted(last_ms, key=lambda each: (-last_ms[each], each))[: caps.DROIDS])
     kept = [each for each in found if each.droid in droids]
     # What is still held comes last, and so is shown before anything else.
-    shown = set(sorted(kept, key=lambda each: each.how == "held")[-limits.BARS :])
+    shown = set(sorted(kept, key=lambda each: each.how == "held")[-caps.BARS :])
     if len(shown) < len(found):
         left_out.append(
             f"The time line has {len(shown):,} of {len(found):,} assignments and leases."
@@ -165,16 +163,16 @@ def threads(messages: Sequence[Message]) -> list[Thread]:
     for each in sorted(messages, key=lambda each: each.age):
         by_thread.setdefault(each.thread, []).append(each)
     newest_first = sorted(by_thread.values(), key=lambda each: each[-1].age, reverse=True)
-    room = limits.BODIES
+    room = caps.BODIES
     found = []
-    for thread in newest_first[: limits.THREADS]:
+    for thread in newest_first[: caps.THREADS]:
         # A message to several is a record for each: it is said once.
         once = list(
             {
                 (each.from_, each.created_ms, each.subject, each.body): each for each in thread
             }.values()
         )
-        said = [_said(each, room) for each in once[-limits.SAID :]]
+        said = [_said(each, room) for each in once[-caps.SAID :]]
         room = max(0, room - sum(len(each.body) for each in said))
         found.append(
             Thread(
@@ -200,13 +198,13 @@ def checks(records: Sequence[Fields]) -> list[Checked]:
     found = []
     for (kind, subject), runs in by_subject.items():
         runs.sort(key=lambda each: each.at_ms)
-        shown = runs[-limits.RUNS :]
+        shown = runs[-caps.RUNS :]
         found.append(Checked(kind, subject, shown, len(runs) - len(shown)))
     return sorted(found, key=lambda each: (-each.runs[-1].at_ms, each.kind, each.subject))
 
 
 def _said(message: Message, room: int) -> Said:
-    most = min(limits.BODY, room)
+    most = min(caps.BODY, room)
     return Said(
         message.created_ms,
         message.from_,

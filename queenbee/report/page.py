@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import some
 from queenbee.core.timestamps import format_duration
-from queenbee.report import limits
+from queenbee.report import caps
 from queenbee.report.drawing import graph_drawing, timeline_drawing
 from queenbee.report.markup import Markup, document, element, joined, style
 from queenbee.report.words import (
@@ -211,7 +211,7 @@ def _time(report: Report) -> Markup:
 
 
 def _started(report: Report) -> Markup:
-    return _lines([short(each, limits.REASON) for each in report.started])
+    return _lines([short(each, caps.REASON) for each in report.started])
 
 
 def _waits(report: Report) -> Markup:
@@ -224,7 +224,7 @@ def _waits(report: Report) -> Markup:
             ("For", lambda each: format_duration((report.made_ms - each.since_ms) / 1000)),
         ]
         caption = "Droids in the queue now, in the order in which they are served"
-        parts.append(_table(caption, report.waiting[: limits.WAITS], columns))
+        parts.append(_table(caption, report.waiting[: caps.WAITS], columns))
     if report.usual_wait_s is not None:
         parts.append(element("p", usual_wait(report.usual_wait_s)))
         parts.append(_table("Issues that waited longest for a droid", report.waits, _WAITS))
@@ -264,7 +264,7 @@ def _subject(checked: Checked) -> Markup:
     runs = many(len(checked.runs) + checked.earlier, "run")
     earlier = f"; {checked.earlier} earlier ones are not shown" if checked.earlier else ""
     # In words that a screen reader can say, oldest first.
-    history = " → ".join(_short(verdict(each)) for each in checked.runs[-limits.WORDS :])
+    history = " → ".join(_short(verdict(each)) for each in checked.runs[-caps.WORDS :])
     return _details(
         joined(
             f"{checked.kind} {_short(checked.subject)}: ",
@@ -359,7 +359,7 @@ def _time_cell(at_ms: int) -> Markup:
     return element("span", clock(at_ms), class_="time")
 
 
-def _lines(texts: Sequence[str], most: int = limits.WORDS) -> Markup:
+def _lines(texts: Sequence[str], most: int = caps.WORDS) -> Markup:
     shown = [element("li", _short(each)) for each in texts[:most]]
     more = len(texts) - len(shown)
     if more > 0:
@@ -368,11 +368,11 @@ def _lines(texts: Sequence[str], most: int = limits.WORDS) -> Markup:
 
 
 def _some(names: Sequence[str]) -> str:
-    return some([_short(each) for each in names], limits.WORDS)
+    return some([_short(each) for each in names], caps.WORDS)
 
 
 def _short(text: str | None) -> str:
-    return short(text or "", limits.TEXT)
+    return short(text or "", caps.TEXT)
 
 
 _EMPTY = '<p class="none"'
@@ -428,6 +428,6 @@ _RUNS: list[_Column[Run]] = [
     ("By", lambda each: _short(each.droid)),
     (
         "Not passed",
-        lambda each: _lines([short(one, limits.REASON) for one in each.failed], limits.FAILED),
+        lambda each: _lines([short(one, caps.REASON) for one in each.failed], caps.FAILED),
     ),
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.readiness import BLOCKING, PARENT, STATES, counts, urgency
 from queenbee.documents.gates.phases import phase_number, plan_workflow, workflows_of
 from queenbee.documents.issue_rows import metadata_of
-from queenbee.report import limits
+from queenbee.report import caps
 from queenbee.report.drawing import Bend, layers
 from queenbee.report.values import GateLine, Graph, IssueLine, Phase
 
@@ -97,7 +97,7 @@ def graph(found: Mapping[str, Standing]) -> Graph:
         needs={key: [each for each in needs[key] if each in shown] for key in kept},
         alone=len(found) - len(linked),
         left_out=len(linked) - len(kept),
-        waiting=waiting[: limits.ISSUES],
+        waiting=waiting[: caps.ISSUES],
     )
 
 
@@ -109,10 +109,10 @@ def totals(found: Iterable[Standing]) -> dict[str, int]:
 
 def _too_large(needs: Mapping[str, Sequence[str]], shown: set[str]) -> bool:
     edges = {key: [each for each in needs[key] if each in shown] for key in needs if key in shown}
-    if len(shown) > limits.NODES or sum(map(len, edges.values())) > limits.EDGES:
+    if len(shown) > caps.NODES or sum(map(len, edges.values())) > caps.EDGES:
         return True
     bends = sum(isinstance(each, Bend) for layer in layers(edges) for each in layer)
-    return bends > limits.BENDS
+    return bends > caps.BENDS
 
 
 def _phase_of(

@@ -12,7 +12,7 @@ from queenbee.core.leases import assignment_end_ms, lease_end_ms
 from queenbee.core.records import Record
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import BadPattern
-from queenbee.report import limits
+from queenbee.report import caps
 from queenbee.report.values import Bar, Conflict, Handover, Wait
 
 if TYPE_CHECKING:
@@ -202,4 +202,4 @@ def _text(record: Record, name: str) -> str | None:
 
 def newest(leases: Sequence[Reservation]) -> Sequence[Reservation]:
     """Returns the newest leases, as many as are compared with each other."""
-    return sorted(leases, key=lambda each: each.age)[-limits.PATTERNS :]
+    return sorted(leases, key=lambda each: each.age)[-caps.PATTERNS :]

@@ -9,7 +9,7 @@ from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, NOBODYS, is_name, neares
 from queenbee.core.records import READ, mark_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import UnknownDroid
-from queenbee.store.droids import clients, identity, presence
+from queenbee.store.droids import agent_processes, identity, presence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,7 +156,7 @@ class Droids:
 
     def has_ended(self, name: str) -> bool:
         """Returns whether the process of a droid's agent is known, and runs no more."""
-        return clients.is_gone(self._store.layout, name)
+        return agent_processes.is_gone(self._store.layout, name)
 
     def waiting_for(self, name: str) -> list[str]:
         """Returns the other droids that wait for an issue of this one, or for any issue while it

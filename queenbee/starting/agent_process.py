@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from queenbee.git.worktrees.worktree_making import Made
     from queenbee.starting.clients import Client
     from queenbee.store.layout import Layout
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _LOOK_AGAIN_S = 1.0
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from queenbee.git.worktrees.worktree_making import Made
     from queenbee.starting.clients import Client
     from queenbee.store.layout import Layout
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _NAMES = ("amber", "birch", "cedar", "dahlia", "elm", "fern", "ginger", "hazel")
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from queenbee.core.fold import Fields
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _LANDED_FOR_YOU = (
     "Others judge it when you end, and it is landed for you: do not run queen next, queen land or "

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from queenbee.starting.bead_worker import BeadWorker
     from queenbee.starting.crew import Wanted
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _TICK_S = 0.2
 _STOP_S = 9.0

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from queenbee.tui.facts import Facts
     from queenbee.tui.listing import Listing
     from queenbee.tui.reading import Page
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _TICK_S = 10.0
 _FAST_TICK_S = 1.0

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from queenbee.core.records import Message
     from queenbee.git.collisions.found import Collisions
     from queenbee.services.work import Member, Status
+    from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.gating.gates import GateView, UnusableGate
-    from queenbee.workflows.hive import Hive
 
 MOST_MAIL = 50
 """The messages that are shown; older ones are in `queen msg inbox` and in their threads."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Message
     from queenbee.services.work.overview import Overview
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _MOST_MESSAGES = 200
 _MOST_CHARS = 20_000

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from queenbee._lazy import exports
 
 if TYPE_CHECKING:
+    from queenbee.workflows.complete_hive import Hive as Hive
     from queenbee.workflows.completing import complete as complete
-    from queenbee.workflows.hive import Hive as Hive
     from queenbee.workflows.loop import run as run
     from queenbee.workflows.running import run_gate as run_gate
     from queenbee.workflows.running import verify as verify
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
+        "complete_hive": "Hive",
         "completing": "complete",
-        "hive": "Hive",
         "loop": "run",
         "running": "run_gate verify",
     },

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from queenbee.core.readiness import blockers_of
 from queenbee.core.text import suggested
 from queenbee.documents.json_documents import parse_json
-from queenbee.documents.sprints.editing import edit_metadata
 from queenbee.documents.sprints.executions import (
     record_dev_execution,
     record_pull_request,
     record_qa_execution,
     record_scrum_result,
 )
+from queenbee.documents.sprints.metadata_edits import edit_metadata
 from queenbee.documents.sprints.sprint_bead import group_by_team, team_of
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.workflows.bead_view import BeadView, kind_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.documents.issue_rows import Row
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
     What = Literal["dev", "qa", "result", "pr"]
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
     from queenbee.documents.ralph.verify import Verification
     from queenbee.services.writing.transaction import Transaction
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 GOOD = ("passed", "not_verified")
 

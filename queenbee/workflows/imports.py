@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from queenbee.documents.issue_rows import Row, RowImport
     from queenbee.documents.plans.plan import Plan
     from queenbee.documents.sessions.session import Session
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
     Make = Callable[[Sequence[Row], int], RowImport]
     from queenbee.store.git_trees import GitTree

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from queenbee.checks.runner import CheckRunner
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.documents.ralph.bead_loop import RunOutcome
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.running import Watcher
 
 

@@ -15,7 +15,7 @@ from queenbee.services.telling.people import Want
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _CHARS = 80
 

@@ -42,7 +42,7 @@ def _of_gates(layout: Layout) -> Iterator[Proposal]:
         return
     from queenbee.documents.gates.gate import validate_gate  # noqa: PLC0415 - start-up
     from queenbee.documents.gates.gate_files import list_gates  # noqa: PLC0415 - start-up
-    from queenbee.documents.gates.rules import rule_check  # noqa: PLC0415 - start-up
+    from queenbee.documents.gates.rule_types import rule_check  # noqa: PLC0415 - start-up
 
     for gate in list_gates(folder)[0]:
         if not errors_in(validate_gate(gate.document)):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from queenbee.documents.gates.gate_run import GateRun
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.documents.ralph.verify import WaitsFor
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
     Watcher = Callable[[Progress], None]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, Literal
 
     from queenbee.errors import QueenError
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
     Kind = Literal["ralph", "sprint"]
 

@@ -11,7 +11,7 @@ import pytest
 from hives import git
 
 from queenbee.agents import codex, setup
-from queenbee.agents.files import file_edits, json_text, marked, writable_roots
+from queenbee.agents.files import file_edits, json_text, marked_blocks, writable_roots
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.errors import Conflict, QueenError
 from queenbee.git import hooks
@@ -74,7 +74,7 @@ def test_a_failed_write_restores_the_others(tmp_path: Path) -> None:
 
 
 def test_a_section_is_taken_out_without_a_trace() -> None:
-    part = marked.Marked("f", "section", "<!-- q: begin (x) -->", "body", "<!-- q: end -->")
+    part = marked_blocks.Marked("f", "section", "<!-- q: begin (x) -->", "body", "<!-- q: end -->")
     for text in ("", "a", "a\n", "a\n\n", "a\r\n", "a\r\nb"):
         added = part.added(text)
         assert "body" in added
@@ -161,7 +161,9 @@ def test_hooks_that_another_program_wrote_again_are_taken_out_whole() -> None:
 
 
 def test_a_table_that_is_written_in_one_line_is_named() -> None:
-    part = marked.MarkedToml("f", "server", "# >>> q >>>", "[servers.q]\nx = 1", "# <<< q <<<")
+    part = marked_blocks.MarkedToml(
+        "f", "server", "# >>> q >>>", "[servers.q]\nx = 1", "# <<< q <<<"
+    )
     with pytest.raises(Conflict, match=r"servers = .* in one line") as inline:
         part.added("servers = { other = { x = 2 } }\n")
     assert "[servers.other]" in str(inline.value.hint)

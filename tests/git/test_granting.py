@@ -20,7 +20,7 @@ from queenbee.core.records import Assignment
 from queenbee.errors import Busy, Held, Taken, Unreachable
 from queenbee.git.remote import alongside
 from queenbee.git.remote.branch import Branch
-from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.confirmed_grants import confirmed
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.git.remote.terms import Terms
 

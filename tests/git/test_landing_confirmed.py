@@ -10,7 +10,7 @@ from hives import COMMAND, QuickQueen, commit_file, git
 from sync_worlds import World
 
 from queenbee import Hive
-from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.confirmed_grants import confirmed
 from queenbee.git.remote.syncing import sync
 
 

@@ -13,7 +13,7 @@ from sync_worlds import BRANCH, World
 from queenbee import Hive
 from queenbee.core.records import Assignment
 from queenbee.git.remote.alongside import send
-from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.confirmed_grants import confirmed
 from queenbee.git.remote.syncing import Synced, sync, take_in
 from queenbee.git.remote.terms import Terms
 from queenbee.services import unasked

@@ -11,7 +11,7 @@ from sync_worlds import BRANCH, World
 
 from queenbee import Hive
 from queenbee.git.remote.branch import Branch
-from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.confirmed_grants import confirmed
 from queenbee.git.remote.syncing import sync
 from queenbee.store.memory.recorded import Recorded
 

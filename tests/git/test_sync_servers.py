@@ -15,7 +15,7 @@ from sync_worlds import BRANCH, HOUR_S, World
 
 from queenbee.errors import ExternalFailure, Taken, Unreachable
 from queenbee.git.remote.branch import Branch
-from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.confirmed_grants import confirmed
 from queenbee.git.remote.syncing import sync
 from tests.torture.network import Proxy, Server
 

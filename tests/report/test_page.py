@@ -10,7 +10,7 @@ import pytest
 from report_worlds import HOSTILE, Seen, report_of
 
 from queenbee.core.text import printable
-from queenbee.report import limits
+from queenbee.report import caps
 from queenbee.report.page import page
 from queenbee.report.values import Graph, IssueLine
 
@@ -35,7 +35,7 @@ def test_no_text_becomes_an_element(hostile):
     assert all(
         attributes["href"].startswith("#") for _, attributes in seen.tags if "href" in attributes
     )
-    assert printable(hostile)[: limits.TEXT - 1].strip() in seen.text
+    assert printable(hostile)[: caps.TEXT - 1].strip() in seen.text
     assert "\x1b" not in seen.text and "\u202e" not in seen.text
 
 

@@ -9,7 +9,7 @@ from hives import write_lines
 
 from queenbee.core.beads import Issue
 from queenbee.core.readiness import standings
-from queenbee.report import limits
+from queenbee.report import caps
 from queenbee.report.gathering import gather
 from queenbee.report.plan_section import graph, open_issues, phases
 from queenbee.report.values import GateLine
@@ -92,13 +92,13 @@ class TestGraph:
         assert (drawn.alone, drawn.left_out) == (1, 0)
 
     def test_if_there_are_too_many_the_finished_ones_go_first(self):
-        many = [row(f"d{n}", f"d{n - 1}", status="closed") for n in range(1, limits.NODES + 9)]
+        many = [row(f"d{n}", f"d{n - 1}", status="closed") for n in range(1, caps.NODES + 9)]
         drawn = graph(found(row("d0", status="closed"), *many, row("last", many[-1]["id"])))
         assert set(drawn.nodes) == {"last", many[-1]["id"]}
         assert drawn.left_out == len(many)
 
     def test_if_there_are_still_too_many_there_is_no_graph(self):
-        many = [row(f"d{n}", f"d{n - 1}") for n in range(1, limits.NODES + 9)]
+        many = [row(f"d{n}", f"d{n - 1}") for n in range(1, caps.NODES + 9)]
         drawn = graph(found(row("d0"), *many))
         assert drawn.nodes == {}
         assert drawn.left_out == len(many) + 1

@@ -6,7 +6,7 @@ from hives import START_MS
 from stamps import format_ms
 
 from queenbee.core.records import Message
-from queenbee.report import limits
+from queenbee.report import caps
 from queenbee.report.gathering import checks, threads
 
 
@@ -55,18 +55,18 @@ class TestThreads:
         assert thread.droids == ["api", "reviewer", "ui"]
 
     def test_a_long_thread_keeps_its_newest_messages(self):
-        told = [message(n, thread_id="qm-0000") for n in range(limits.SAID + 5)]
+        told = [message(n, thread_id="qm-0000") for n in range(caps.SAID + 5)]
         (thread,) = threads(told)
         assert thread.earlier == 5
-        assert thread.messages[-1].body == f"body {limits.SAID + 4}"
+        assert thread.messages[-1].body == f"body {caps.SAID + 4}"
 
     def test_long_bodies_are_cut_and_all_of_them_are_bounded(self):
         told = [message(n, body=str(n % 10) * 90_000) for n in range(1_000)]
         found = threads(told)
         bodies = [each for thread in found for each in thread.messages]
-        assert len(found) == limits.THREADS
+        assert len(found) == caps.THREADS
         assert all(each.cut for each in bodies)
-        assert sum(len(each.body) for each in bodies) <= limits.BODIES
+        assert sum(len(each.body) for each in bodies) <= caps.BODIES
 
 
 class TestChecks:
@@ -83,8 +83,8 @@ class TestChecks:
         ]
 
     def test_only_the_last_runs_are_kept(self):
-        (found,) = checks([run(n, "passed") for n in range(limits.RUNS + 3)])
-        assert (len(found.runs), found.earlier) == (limits.RUNS, 3)
+        (found,) = checks([run(n, "passed") for n in range(caps.RUNS + 3)])
+        assert (len(found.runs), found.earlier) == (caps.RUNS, 3)
 
     def test_odd_records_are_no_trouble(self):
         odd = run(1, "passed", "x", {"status": 5}, results=7, droid=[], started_at="soon")

@@ -9,7 +9,7 @@ from hives import Clock
 
 from queenbee import Hive
 from queenbee.errors import Held
-from queenbee.services.leases import refusals
+from queenbee.services.leases import lease_refusals
 from queenbee.store.droids import presence
 
 pytestmark = pytest.mark.both_engines(thorough=True)
@@ -39,13 +39,13 @@ def test_one_that_comes_in_between_keeps_its_lease(
 ) -> None:
     reviewer.nudges.nudge("ui-engineer")
     clock.advance(60)
-    relieved = refusals.relieved
+    relieved = lease_refusals.relieved
 
     def relieved_in_between(*arguments: object) -> dict[str, str]:
         found = relieved(*arguments)
         open_as("oak").reservations.reserve(["c.py"])
         return found
 
-    monkeypatch.setattr(refusals, "relieved", relieved_in_between)
+    monkeypatch.setattr(lease_refusals, "relieved", relieved_in_between)
     with pytest.raises(Held):
         reviewer.reservations.reserve(["*.py"], force=True)

@@ -24,7 +24,7 @@ from contextlib import suppress
 
 from queenbee import Hive
 from queenbee.errors import Busy, Held, QueenError, Taken
-from queenbee.git.remote import confirming, syncing
+from queenbee.git.remote import confirmed_grants, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.sync_state import Notes
 from tests.torture.kills import killed_at
@@ -122,7 +122,7 @@ def _act(hive: Hive, chance: random.Random, log: int) -> None:
 
     _note(log, do="ask", what=what, droid=hive.actor)
     try:
-        given = confirming.confirmed(hive, grant)[0]  # type: ignore[arg-type]
+        given = confirmed_grants.confirmed(hive, grant)[0]  # type: ignore[arg-type]
         _note(log, do="yes", what=what, id=given.id, token=given.token, droid=hive.actor)
     except (Held, Taken):
         _note(log, do="no", what=what, droid=hive.actor)
@@ -402,7 +402,7 @@ def _opened(world: str, name: str) -> Hive:
 
 def _reserve(world: str, name: str) -> None:
     hive = _opened(world, name)
-    confirming.confirmed(hive, lambda: hive.reservations.reserve(["src/**"], ttl_s=TTL_S))
+    confirmed_grants.confirmed(hive, lambda: hive.reservations.reserve(["src/**"], ttl_s=TTL_S))
 
 
 def _healed(world: str, *, told: bool) -> str:

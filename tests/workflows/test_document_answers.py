@@ -199,7 +199,7 @@ def test_a_repository_without_documents_imports_nothing_of_them(repo: Path) -> N
         [sys.executable, "-c", program], cwd=repo, capture_output=True, text=True, check=True
     )
     assert set(done.stdout.split()) == {
-        "queenbee.workflows.hive", "queenbee.workflows.document_answers",
+        "queenbee.workflows.complete_hive", "queenbee.workflows.document_answers",
         "queenbee.documents.folders",
     }  # fmt: skip
 

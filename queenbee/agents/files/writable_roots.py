@@ -11,7 +11,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING
 
-from queenbee.agents.files.marked import Marked, merged, parsed_toml
+from queenbee.agents.files.marked_blocks import Marked, merged, parsed_toml
 from queenbee.errors import Conflict
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from queenbee.errors import NotFound, QueenError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 
 def show_list(assignments: Sequence[Assignment]) -> None:

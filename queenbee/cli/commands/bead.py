@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from queenbee.workflows.bead_view import BeadView
     from queenbee.workflows.beads import What
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.validation import Kind, Validated
 
 KINDS = ("ralph", "sprint")

@@ -8,7 +8,7 @@ import click
 
 from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import block, entry, paragraph
-from queenbee.core.conflicts.marked import union_setting
+from queenbee.core.conflicts.markers import union_setting
 from queenbee.core.text import mentioned, one_line, printable
 from queenbee.git.lines import shown
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Together,
     )
     from queenbee.git.landing.together.checked import Check
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _SECTION = 40
 _PLACES = 3

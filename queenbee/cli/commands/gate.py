@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from queenbee.documents.gates.judgement import Document
+    from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.gating.gates import GateView, UnusableGate
-    from queenbee.workflows.hive import Hive
 
 BLOCKED = 2
 """Agents read this status as "do not go on", with the reason on standard error. It is the only

@@ -22,7 +22,7 @@ from queenbee.store.whole_files import read_document
 if TYPE_CHECKING:
     from typing import Any
 
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.tracking.tracker import Tracker
 
 

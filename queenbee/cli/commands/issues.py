@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.readiness import Standing
     from queenbee.services.work.overview import Overview
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 
 # What fits on one screen; --json and `queen msg thread ISSUE` show all of it.

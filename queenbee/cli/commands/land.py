@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from queenbee.git.landing import Landing
     from queenbee.git.landing.requests import Request
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _SHOWN = 5
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Message
     from queenbee.services.messages import Hit
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 
 _ACK_WITHIN_S = 3600

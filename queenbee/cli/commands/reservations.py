@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.touched import Checked
-    from queenbee.services.leases.board import Board
-    from queenbee.workflows.hive import Hive
+    from queenbee.services.leases.occupancy import Board
+    from queenbee.workflows.complete_hive import Hive
 
 _ID = re.compile(r"qr-[0-9A-Z]{26}")
 _TOUCHES = 8
@@ -251,7 +251,7 @@ def reserve_list(
     --stale shows the leases whose droid has written nothing for half their TTL. Those who wait are
     served in the order in which they are listed, as far as they want the same files.
     """
-    from queenbee.services.leases.board import board  # noqa: PLC0415 - start-up
+    from queenbee.services.leases.occupancy import board  # noqa: PLC0415 - start-up
 
     found = (
         hive.reservations.stale()

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from queenbee.starting.crew import Crew, Wanted
     from queenbee.starting.ending import Ended
     from queenbee.starting.team import Team
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _SHOW_EVERY_S = 30.0
 _FOLLOW_S = 0.3

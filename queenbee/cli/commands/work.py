@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
     from queenbee.services.work import Begin, Member, Nothing, Status
     from queenbee.services.work.relief import Keeper
+    from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.completing import Completion
-    from queenbee.workflows.hive import Hive
 
 _SHOWN = 8
 _TITLE = 60

@@ -12,12 +12,12 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.conflicts.manifests import is_manifest
-from queenbee.core.conflicts.marked import ended, parts
+from queenbee.core.conflicts.markers import ended, parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from queenbee.core.conflicts.marked import Conflict
+    from queenbee.core.conflicts.markers import Conflict
 
     Lines = list[bytes]
     Rule = Callable[[Conflict], Lines | None]

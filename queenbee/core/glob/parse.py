@@ -17,12 +17,12 @@ from queenbee.core.glob.chars import (
     unwritable,
     with_both_cases,
 )
-from queenbee.core.glob.words import STAR, Words, name_of
+from queenbee.core.glob.word_sets import STAR, Words, name_of
 from queenbee.errors import BadPattern
 
 if TYPE_CHECKING:
     from queenbee.core.glob.chars import Place
-    from queenbee.core.glob.words import Name
+    from queenbee.core.glob.word_sets import Name
 
 MAX_CHARS = 1024
 MAX_DEPTH = 16

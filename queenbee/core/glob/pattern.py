@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.glob.chars import SPECIAL, fold, quoted
 from queenbee.core.glob.parse import NO_NAMES, parse
-from queenbee.core.glob.words import Words, common_name, names_meet
+from queenbee.core.glob.word_sets import Words, common_name, names_meet
 from queenbee.errors import BadPattern
 
 if TYPE_CHECKING:

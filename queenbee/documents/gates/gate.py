@@ -24,7 +24,7 @@ from queenbee.documents.gates.judgement import (
     results_of,
     rules_of,
 )
-from queenbee.documents.gates.rules import bad_patterns, gate_error, rules_findings
+from queenbee.documents.gates.rule_types import bad_patterns, gate_error, rules_findings
 from queenbee.documents.schema import schema_findings
 from queenbee.errors import Conflict, InvalidInput, NotFound
 

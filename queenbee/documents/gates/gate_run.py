@@ -19,7 +19,7 @@ from queenbee.documents.gates.gate import (
 )
 from queenbee.documents.gates.gate_files import find_gate, update_gate
 from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, results_of, rules_of
-from queenbee.documents.gates.rules import gate_result, judged, rule_check
+from queenbee.documents.gates.rule_types import gate_result, judged, rule_check
 from queenbee.errors import Conflict, QueenError
 
 if TYPE_CHECKING:

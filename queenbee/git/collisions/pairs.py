@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.conflicts.marked import Conflict
+from queenbee.core.conflicts.markers import Conflict
 from queenbee.core.conflicts.rules import both_added
 from queenbee.errors import ExternalFailure
 from queenbee.git.collisions.found import ConflictingFile

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
-from queenbee.core.conflicts.marked import MARKER_SIZE, both_only_added
+from queenbee.core.conflicts.markers import MARKER_SIZE, both_only_added
 from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, in_file, join
 from queenbee.core.text import mentioned, one_line
 from queenbee.errors import InvalidInput, QueenError

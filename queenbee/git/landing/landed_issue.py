@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment, Message
     from queenbee.git.landing.requests import Request
     from queenbee.git.landing.work import Landing, Offer
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _SHORT = 10
 """So many characters of a commit are in the reason of a completion."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.conflicts.marked import union_setting
+from queenbee.core.conflicts.markers import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable

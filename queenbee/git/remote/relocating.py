@@ -16,7 +16,7 @@ from queenbee.git.remote.syncing import Synced, sync
 from queenbee.git.run import git, without_programs
 from queenbee.store import safe_open
 from queenbee.store.settings import FILE_NAME
-from queenbee.store.settings_file.editing import with_values
+from queenbee.store.settings_file.changing_text import with_values
 from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ class Terms:
         left_s = _left(wait_s)
         if not self.confirm:
             return grant(left_s())
-        from queenbee.git.remote.confirming import confirmed  # noqa: PLC0415 - start-up
+        from queenbee.git.remote.confirmed_grants import confirmed  # noqa: PLC0415 - start-up
 
         return confirmed(
             self.hive,

@@ -41,7 +41,7 @@ from queenbee.store.lock import excludes, no_lock
 from queenbee.store.memory.archive import Archive
 from queenbee.store.safe_open import names_in
 from queenbee.store.settings import last_good_path, load
-from queenbee.store.settings_file.editing import changed_under_lock
+from queenbee.store.settings_file.changing_text import changed_under_lock
 from queenbee.store.whole_files import read_own
 
 if TYPE_CHECKING:

@@ -357,7 +357,7 @@ class _Grant:
 
     def _refused(self, ahead: list[Waiter]) -> Held:
         """Returns the refusal, after taking a place in the queue if the request can wait."""
-        from queenbee.services.leases.refusals import Holder, Refusal  # noqa: PLC0415 - start-up
+        from queenbee.services.leases.lease_refusals import Holder, Refusal  # noqa: PLC0415 - start-up
 
         place, holders = self.place, [Holder(*each) for each in self.conflicts]
         circle: list[Waiter] = []

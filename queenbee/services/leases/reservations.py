@@ -386,7 +386,7 @@ class Reservations:
         """Grants a request, in its turn. Raises `Held`, `Busy`."""
         asked = next(iter(request.patterns.values()))
         if request.force and not (request.reason and request.reason.strip()):
-            from queenbee.services.leases.refusals import relieved  # noqa: PLC0415 - start-up
+            from queenbee.services.leases.lease_refusals import relieved  # noqa: PLC0415 - start-up
 
             holders = self.holders_against(request.want, request.droid)
             request.relieved = relieved(asked, holders, self._nudges())
@@ -402,7 +402,7 @@ class Reservations:
                 on_progress=on_progress,
             )
         except (Held, Busy) as refusal:
-            from queenbee.services.leases.refusals import add_signs_of_life  # noqa: PLC0415 - start-up
+            from queenbee.services.leases.lease_refusals import add_signs_of_life  # noqa: PLC0415 - start-up
 
             now_ms = self.store.now_ms()
             add_signs_of_life(refusal, asked, self._droids(), self._nudges(), now_ms)

@@ -13,7 +13,7 @@ from queenbee.git.unfinished import WorktreeKeeper
 from queenbee.store.droids import presence, roster
 
 if TYPE_CHECKING:
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 
 class Silence:

@@ -1,6 +1,7 @@
 """A carrier: a place that gives the lines after those that are known, and takes lines.
 
-There are two. PostgreSQL (`postgres/carrier.py`) decides every write: all clones share its turns.
+There are two. PostgreSQL (`postgres/postgres_carrier.py`) decides every write: all clones share
+its turns.
 The branch of a git remote (`git/remote/branch_carrier.py`) gets what each clone has written in a
 turn of its own, and decides only about grants that it is asked to confirm. ADR 0029, 0030.
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from queenbee.store.carriers.carrier import Fault
     from queenbee.store.carriers.postgres.carried_memory import CarriedMemory
-    from queenbee.store.carriers.postgres.carrier import PostgresCarrier
+    from queenbee.store.carriers.postgres.postgres_carrier import PostgresCarrier
     from queenbee.store.carriers.write import Write
     from queenbee.store.layout import Layout
 

@@ -10,7 +10,7 @@ import tomlkit
 from queenbee.errors import QueenError
 from queenbee.store.codec import CONFLICT_MARKERS
 from queenbee.store.settings import FILE_NAME, by_name, is_readable
-from queenbee.store.settings_file.editing import with_values
+from queenbee.store.settings_file.changing_text import with_values
 
 _TABLE = re.compile(r"\s*\[\s*([\w-]+)\s*\]\s*(#.*)?$")
 _MARKS = tuple(each.decode() for each in CONFLICT_MARKERS)

@@ -17,7 +17,7 @@ from queenbee.workflows.locks import gate_is_running
 
 if TYPE_CHECKING:
     from queenbee.documents.gates.judgement import Document, Verdict
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 
 @dataclass(frozen=True, slots=True)

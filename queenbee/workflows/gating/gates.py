@@ -27,7 +27,7 @@ from queenbee.documents.gates.judgement import (
     rules_of,
 )
 from queenbee.documents.gates.phases import phase_number
-from queenbee.documents.gates.rules import rule_check
+from queenbee.documents.gates.rule_types import rule_check
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.source_text import read_markdown
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from queenbee.documents.findings import Finding
     from queenbee.documents.gates.judgement import Document
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
 _SLUG_LENGTH = 40

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.documents.issue_rows import Row
     from queenbee.errors import QueenError
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _STATUSES = ("open", "in_progress", "blocked", "deferred")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from queenbee.core.conflicts.appended import everybody_appends_to, is_change_log
 from queenbee.core.conflicts.manifests import is_manifest
-from queenbee.core.conflicts.marked import MARKER_SIZE, Conflict
+from queenbee.core.conflicts.markers import MARKER_SIZE, Conflict
 from queenbee.core.conflicts.rules import (
     ALL,
     APPENDED,

@@ -16,7 +16,7 @@ from queenbee.services.leases import reservations
 from queenbee.services.waiting import attempts
 from queenbee.store import files
 from queenbee.store.carriers import engine as where_lines_are
-from queenbee.store.carriers.postgres.carrier import PostgresCarrier
+from queenbee.store.carriers.postgres.postgres_carrier import PostgresCarrier
 
 pytestmark = pytest.mark.both_engines
 

@@ -28,7 +28,7 @@ from queenbee.errors import (
     Unwritable,
 )
 from queenbee.hook.main import respond
-from queenbee.store.carriers.postgres import carrier, carrying, connection
+from queenbee.store.carriers.postgres import carrying, connection, postgres_carrier
 from queenbee.store.carriers.postgres.ddl import chained
 
 Open = Callable[..., Hive]
@@ -108,7 +108,7 @@ class TestAConnectionThatIsLost:
     ) -> None:
         ui = open_for("ui")
         ui.layout.settings.lock_timeout_s = 0.5
-        monkeypatch.setattr(carrier, "_LEAST_SEARCH_S", 0.5)
+        monkeypatch.setattr(postgres_carrier, "_LEAST_SEARCH_S", 0.5)
         lose_commit(monkeypatch, server, arrived=True, and_then=server.stop)
         try:
             with pytest.raises(OutcomeUnknown, match="whether it is recorded"):

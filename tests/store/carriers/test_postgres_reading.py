@@ -15,8 +15,8 @@ from hives import QuickQueen
 from queenbee import Hive
 from queenbee.errors import Busy, Unreachable
 from queenbee.store.carriers.postgres.carried_memory import CarriedMemory
-from queenbee.store.carriers.postgres.carrier import PostgresCarrier
 from queenbee.store.carriers.postgres.connection import Connection
+from queenbee.store.carriers.postgres.postgres_carrier import PostgresCarrier
 
 Open = Callable[[str], Hive]
 

@@ -20,14 +20,14 @@ from queenbee.git.run import without_programs
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
 from queenbee.store.settings import FILE_NAME, JUDGING, SETTINGS, Setting, last_good_path
-from queenbee.store.settings_file import editing
+from queenbee.store.settings_file import changing_text
 from queenbee.store.trust import Trust
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.store.layout import Layout
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _NAME = click.argument("name", metavar="NAME")
 
@@ -52,10 +52,10 @@ def _rows(layout: Layout) -> list[dict[str, object]]:
     path = _path(layout)
     if layout.settings.problem is not None:
         path = last_good_path(layout.state_dir)
-    files = {path: editing.values_in(path)}
+    files = {path: changing_text.values_in(path)}
     with suppress(QueenError):
         own = branch_file(layout, "land.check")
-        files |= {own: editing.values_in(own)} if own is not None else {}
+        files |= {own: changing_text.values_in(own)} if own is not None else {}
     counts = counting(layout, files[path])
     return [_row(each, counts, files) for each in SETTINGS]
 
@@ -113,7 +113,7 @@ def _show_value(row: dict[str, Any]) -> None:
 @_NAME
 def get(call: Invocation, name: str) -> dict[str, object]:
     """Show the value of a setting"""
-    editing.setting_named(name)
+    changing_text.setting_named(name)
     return next(each for each in _rows(_layout(call)) if each["name"] == name)
 
 
@@ -136,20 +136,20 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     from queenbee.git.landing.judged.judging import branch_file  # noqa: PLC0415 - start-up
 
     layout = _layout(call)
-    setting = editing.setting_named(name)
+    setting = changing_text.setting_named(name)
     own = branch_file(layout, name)
     path = own or _path(layout)
     holder = call.actor or "queen config"
-    changed = editing.set_value(layout, name, value, holder=holder, add=add, path=own)
+    changed = changing_text.set_value(layout, name, value, holder=holder, add=add, path=own)
     by = ""
     if not changed and value is not None:
         from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up
 
-        line = line_of(editing.text_of(path), name)
+        line = line_of(changing_text.text_of(path), name)
         by = who(layout, line, os.path.dirname(path)) if line is not None else ""
     to_commit = _to_commit(layout) if changed and own is None else ""
     to_land = "queen land -m settings" if changed and own is not None else ""
-    row = _row(setting, editing.values_in(path), {})
+    row = _row(setting, changing_text.values_in(path), {})
     return {**row, "changed": changed, "by": by, "to_commit": to_commit, "to_land": to_land}
 
 
@@ -184,10 +184,10 @@ def set_(call: Invocation, name: str, values: tuple[str, ...], add: bool) -> dic
     clones; the worktrees of this one have it at once. But the check, and what queen land joins,
     count once the main branch has them. In a worktree of your own, land.* changes your branch.
     """
-    setting = editing.setting_named(name)
+    setting = changing_text.setting_named(name)
     if not values:
         raise InvalidInput(f"{name} needs a value", hint=f"queen config set {name} VALUE")
-    return _change(call, name, editing.parsed(setting, list(values)), add=add)
+    return _change(call, name, changing_text.parsed(setting, list(values)), add=add)
 
 
 @command("unset", show=_show_changed, example="queen config unset land.union", opens_hive=False)

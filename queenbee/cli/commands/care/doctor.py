@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.services.diagnosis import Diagnosis
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 
 def _show(findings: Sequence[Diagnosis]) -> None:

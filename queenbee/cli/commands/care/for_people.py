@@ -22,7 +22,7 @@ from queenbee.hook.acting_names import known_name
 from queenbee.services.hive import Services
 from queenbee.services.telling.glance import glance
 from queenbee.store.layout import discover, working_directory
-from queenbee.workflows.hive import Hive
+from queenbee.workflows.complete_hive import Hive
 
 if TYPE_CHECKING:
     from queenbee.services.telling.people import Want

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Record
     from queenbee.services.history import Revision
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 
 def _show(revisions: Sequence[Revision]) -> None:

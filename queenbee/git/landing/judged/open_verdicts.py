@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from queenbee.core.records import Assignment
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 
 def refuse_unjudged(hive: Hive, issues: Sequence[str | None]) -> None:

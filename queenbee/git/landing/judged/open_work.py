@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
-    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.complete_hive import Hive
 
 _RELEASED = "queenbee-released"
 _MOST_BYTES = 2**22

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from queenbee.core.kinds import KINDS
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.carriers.postgres.carrier import PostgresCarrier
 from queenbee.store.carriers.postgres.connection import AT_ONCE, End, followed
 from queenbee.store.carriers.postgres.health import address
+from queenbee.store.carriers.postgres.postgres_carrier import PostgresCarrier
 from queenbee.store.creating import make_state_dir
 from queenbee.store.files import split_lines
 from queenbee.store.memory import sqlite

@@ -25,7 +25,7 @@ from queenbee.store.files import split_lines
 from queenbee.store.layout import note_engine, noted_hive
 from queenbee.store.lock import KernelLock
 from queenbee.store.memory.files_memory import FilesMemory
-from queenbee.store.settings_file.editing import replace, with_values
+from queenbee.store.settings_file.changing_text import replace, with_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from queenbee.git.remote.deciding import ASSIGNMENTS, RESERVATIONS, found, is_li
 from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services.assignments import taken
-from queenbee.services.leases.refusals import Holder, Refusal
+from queenbee.services.leases.lease_refusals import Holder, Refusal
 from queenbee.services.waiting.attempts import Watch
 
 if TYPE_CHECKING:

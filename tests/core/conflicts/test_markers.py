@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 
-from queenbee.core.conflicts.marked import MARKER_SIZE, both_only_added, parts, union_setting
+from queenbee.core.conflicts.markers import MARKER_SIZE, both_only_added, parts, union_setting
 
 
 def merged(folder: Path, first: bytes, base: bytes, second: bytes) -> tuple[int, bytes]:

@@ -14,9 +14,9 @@ from sync_worlds import BRANCH, HOUR_S, World
 
 from queenbee.core.records import Assignment, Reservation
 from queenbee.errors import Held, Taken, Unreachable
-from queenbee.git.remote import branch, confirming, syncing
+from queenbee.git.remote import branch, confirmed_grants, syncing
 from queenbee.git.remote.branch import Branch
-from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.confirmed_grants import confirmed
 from queenbee.git.remote.deciding import Decisions
 from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync, take_in
@@ -211,8 +211,8 @@ class TestAClaim:
         def die(*_: object, **__: object) -> None:
             raise SystemError
 
-        monkeypatch.setattr(confirming, "sync", die)
-        monkeypatch.setattr(confirming, "_take_back", die)
+        monkeypatch.setattr(confirmed_grants, "sync", die)
+        monkeypatch.setattr(confirmed_grants, "_take_back", die)
         with pytest.raises(SystemError):
             claim(two, "ada")
         monkeypatch.undo()
@@ -296,7 +296,7 @@ class TestManyOfOneMachine:
     def test_are_confirmed_by_one_push(self, two: World, monkeypatch: pytest.MonkeyPatch) -> None:
         push, ask, asked = Branch.push, Notes.add_pending, threading.Semaphore(0)
         first, tokens = threading.Lock(), []
-        look, together = confirming.take_in, threading.Barrier(8)
+        look, together = confirmed_grants.take_in, threading.Barrier(8)
 
         def taken_in(hive: Services, branch: Branch) -> None:
             look(hive, branch)
@@ -318,7 +318,7 @@ class TestManyOfOneMachine:
             (given,) = confirmed(hive, lambda: [hive.assignments.claim(f"shop-{number}")])
             tokens.append(given.token)
 
-        monkeypatch.setattr(confirming, "take_in", taken_in)
+        monkeypatch.setattr(confirmed_grants, "take_in", taken_in)
         monkeypatch.setattr(Notes, "add_pending", noted)
         monkeypatch.setattr(Branch, "push", slow)
         threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
@@ -528,8 +528,8 @@ class TestATakeover:
             raise SystemError
 
         with monkeypatch.context() as patch:
-            patch.setattr(confirming, "sync", die)
-            patch.setattr(confirming, "_take_back", die)
+            patch.setattr(confirmed_grants, "sync", die)
+            patch.setattr(confirmed_grants, "_take_back", die)
             with pytest.raises(SystemError):
                 self.force(held, "bob")
         assert self.holders(held) == ["bob src/a.py"]
@@ -545,8 +545,8 @@ class TestATakeover:
             raise SystemError
 
         with monkeypatch.context() as patch:
-            patch.setattr(confirming, "sync", die)
-            patch.setattr(confirming, "_take_back", die)
+            patch.setattr(confirmed_grants, "sync", die)
+            patch.setattr(confirmed_grants, "_take_back", die)
             with pytest.raises(SystemError):
                 self.force(two, "ada")
         reserve(
@@ -575,8 +575,8 @@ class TestATakeover:
             raise SystemError
 
         with monkeypatch.context() as patch:
-            patch.setattr(confirming, "sync", die)
-            patch.setattr(confirming, "_take_back", die)
+            patch.setattr(confirmed_grants, "sync", die)
+            patch.setattr(confirmed_grants, "_take_back", die)
             with pytest.raises(SystemError):
                 reserve(two, "ada", "src/a.py")
         amy = two.hive("ada", "amy")

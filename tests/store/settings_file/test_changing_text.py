@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from queenbee.errors import InvalidInput, QueenError, Unreadable, Unwritable
 from queenbee.store.creating import template
 from queenbee.store.settings import SETTINGS, by_name
-from queenbee.store.settings_file import editing
-from queenbee.store.settings_file.editing import parsed, setting_named, with_values
+from queenbee.store.settings_file import changing_text
+from queenbee.store.settings_file.changing_text import parsed, setting_named, with_values
 
 VALUES = {"engine.kind": "postgres", "engine.hive": "shop"}
 
@@ -83,9 +83,9 @@ def test_what_a_shell_says_becomes_a_value_of_the_settings_type() -> None:
         parsed(setting_named("land.check"), ["make", "test"])
 
 
-@pytest.mark.parametrize("name", sorted(editing._OTHER_WAY))
+@pytest.mark.parametrize("name", sorted(changing_text._OTHER_WAY))
 def test_what_another_command_writes_is_not_set_alone(name: str) -> None:
     setting = setting_named(name)
     with pytest.raises(QueenError, match="is not set by itself") as refused:
-        editing.set_value(None, name, setting.default, holder="x")  # type: ignore[arg-type]
+        changing_text.set_value(None, name, setting.default, holder="x")  # type: ignore[arg-type]
     assert refused.value.hint

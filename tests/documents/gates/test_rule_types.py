@@ -9,7 +9,7 @@ import pathlib
 import pytest
 
 from queenbee.checks import describe, run_checks
-from queenbee.documents.gates.rules import (
+from queenbee.documents.gates.rule_types import (
     gate_error,
     gate_result,
     judged,
