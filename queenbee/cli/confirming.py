@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def confirm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `--confirm` and `--local-if-offline` to a command."""
-    local = "With --confirm: else grant it here, unconfirmed"
+    local = "With --confirm: if the remote is unreachable, grant it here"
     command = click.option("--local-if-offline", is_flag=True, help=local)(command)
     return click.option("--confirm", is_flag=True, help="Only if the git remote confirms it")(
         command

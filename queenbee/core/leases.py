@@ -182,7 +182,7 @@ def changed_absurdly(record: Record, present_ms: int) -> bool:
 
 
 def repaired_end_ms(record: Record, present_ms: int, now_ms: int) -> int:
-    """Returns when a grant that says it ended in the future shall be read to have ended.
+    """Returns the end to assume for a grant whose recorded end is in the future.
 
     Its beginning, because every clone that repairs it writes the same; the present if that is in
     the future too.

@@ -223,7 +223,7 @@ class Assignment(Grant):
     follows = Ids("follows")
     """Ended grants that this one was made after, although their end is dated later."""
     outranks = Ids("outranks")
-    """Grants that lost to this one, and that began after the end that it has now."""
+    """Grants superseded by this one although they began after its corrected end."""
 
     def note(self, now_ms: int) -> str:
         """Returns what the droid does beside the issue, as it said within a day; else nothing."""
@@ -254,7 +254,7 @@ class Reservation(Grant):
     follows = Ids("follows")
     """Ended grants that this one was made after, although their end is dated later."""
     outranks = Ids("outranks")
-    """Grants that lost to this one, and that began after the end that it has now."""
+    """Grants superseded by this one although they began after its corrected end."""
 
     @property
     def mode(self) -> str:

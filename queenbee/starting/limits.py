@@ -25,12 +25,15 @@ class Limits:
     def reached(self, *, spent_s: float, landed: int, failures: int, cost_usd: float) -> str:
         """Returns which limit is reached, in words, or nothing."""
         found = (
-            (self.minutes, spent_s / 60, "the time is up"),
-            (self.issues, landed, "so many issues are done"),
-            (self.failures, failures, "so many runs failed"),
-            (self.cost_usd, cost_usd, "so much is spent"),
+            (self.minutes, spent_s / 60, "--max-minutes"),
+            (self.issues, landed, "--max-issues"),
+            (self.failures, failures, "--max-failures"),
+            (self.cost_usd, cost_usd, "--max-cost"),
         )
-        return next((text for most, now, text in found if most and now >= most), "")
+        reached = (
+            f"{name} {most:g} is reached" for most, now, name in found if most and now >= most
+        )
+        return next(reached, "")
 
 
 def no_room() -> str:

@@ -30,12 +30,12 @@ MISTAKES = {
     "landing onto a detached HEAD": (
         f"{SHOP} && git checkout -q --detach {WORK} && queen claim t-1",
         "queen land",
-        "shop is on no branch of its own",
+        "shop has a detached HEAD",
     ),
     "landing from a detached HEAD": (
         f"{SHOP} {WORK} && queen claim t-1 && git checkout -q --detach",
         "queen land",
-        "shop-ui is on no branch of its own",
+        "shop-ui has a detached HEAD",
     ),
     "setting up no agent": (SHOP, "queen setup", "no agent was found here"),
     "another's issue": (

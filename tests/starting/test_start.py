@@ -195,7 +195,7 @@ class TestAnAgentThatFails:
         assert ran.code == 1
         assert team.content("x-1") == ""
         assert len(git(team.repo, "show", "unfinished/x-1-ui:x-1.txt").splitlines()) >= 4
-        assert "so many runs failed" in ran.out
+        assert "--max-failures" in ran.out
 
     def test_that_claims_to_be_done_is_not_believed(self, team: Team) -> None:
         team.issues(1)
@@ -254,7 +254,7 @@ class TestAnAgentThatFails:
         gives_up = 'queen release "$QUEEN_ISSUE" --reason "cannot be done"\n'
         ran = team.start("ui", "--agent", team.agent(gives_up), "--max-failures", "2")
         assert len(team.hive().assignments.find(status="released")) == 2
-        assert "so many runs failed" in ran.out
+        assert "--max-failures 2 is reached" in ran.out
 
     def test_twice_by_two_agents_is_left_to_people(self, team: Team) -> None:
         team.issues(1)
@@ -366,15 +366,13 @@ class TestItsEnd:
         assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
 
     @pytest.mark.parametrize(
-        ("option", "why"),
-        [("--max-issues", "so many issues are done"), ("--max-minutes", "the time is up")],
+        ("option", "value"), [("--max-issues", "1"), ("--max-minutes", "0.03")]
     )
-    def test_limits_end_it(self, team: Team, option: str, why: str) -> None:
+    def test_limits_end_it(self, team: Team, option: str, value: str) -> None:
         team.issues(3)
-        value = "1" if option == "--max-issues" else "0.03"
         ran = team.start("ui", "--agent", team.agent("sleep 1\n" + WORKS), option, value)
         assert ran.code == 1
-        assert why in ran.out
+        assert f"{option} {value} is reached" in ran.out
         assert 1 <= len(team.done()) < 3
 
 

@@ -136,7 +136,7 @@ def collisions(hive: Hive, order: bool, check: bool) -> Answer:
     and each with the main branch. Exits with status 1 if any conflict. No worktree, index or
     branch is touched.
 
-    --check finds work that merges and does not go together: it runs the check that is set
+    --check finds work that merges cleanly and fails together: it runs the check that is set
     (land.check) on a copy of the main branch with all that merge, then on halves. The copy has
     what git tracks, and nothing else.
     """

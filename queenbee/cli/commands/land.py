@@ -80,9 +80,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     help="Command that must succeed too, after land.check",
 )
 @click.option("--unchecked", is_flag=True, help="Land although there is no check at all")
-@click.option(
-    "-m", "--message", metavar="TEXT", help="Commit all changes of the worktree first, with this"
-)
+@click.option("-m", "--message", metavar="TEXT", help="First commit all changes, with this message")
 @click.option("--reason", help="What was done")
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
 @click.option(

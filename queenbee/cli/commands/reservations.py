@@ -111,7 +111,7 @@ def _show_reserved(leases: Sequence[Reservation]) -> None:
     "--shared",
     "mode",
     flag_value="shared",
-    help="Edit it too: others may, in their own working trees; git merges it",
+    help="Others may edit the same files in their own worktrees; git merges",
 )
 @click.option(
     "--read",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
@@ -76,10 +77,10 @@ class Place:
             branch = str(tried.get("branch"))
         if branch is None or target is None or branch == target:
             where = here.tree if branch is None else here.main_tree
-            hint = _way_to_a_branch(where, here.common_dir, back=branch is not None, but=branch)
-            raise InvalidInput(f"{where} is on no branch of its own", hint=hint)
-        self.branch = branch
-        self.target = target
+            what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
+            way = partial(_way_to_a_branch, where, here.common_dir, but=branch)
+            raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
+        self.branch, self.target = branch, target
         self.own = Where(here.tree, here.git_dir, here.common_dir, branch)
         self.untracked: list[str] = []
         """Files that git neither tracks nor ignores, but for the hive's own."""

@@ -109,7 +109,7 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
     it changes .beads/.gitignore and queen.toml, and the index. You commit that.
 
     With --watch, it sends what is written here at once, and looks for what others push every few
-    seconds, until it gets Ctrl-C or SIGTERM. It shows how it stands in one line.
+    seconds, until it gets Ctrl-C or SIGTERM. It shows its state in one line.
     """
     if watch and what is not None:
         raise InvalidInput("--watch goes without setup", hint="queen sync --watch")
