@@ -9,7 +9,6 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -181,9 +180,7 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[sqlite3.Connecti
     """
     opened = opened_databases.note(monkeypatch)
     yield opened
-    for each in opened:
-        with suppress(sqlite3.ProgrammingError):  # Another thread's.
-            each.close()
+    opened_databases.close(opened)
 
 
 @pytest.fixture

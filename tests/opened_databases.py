@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from queenbee.store.memory import sqlite
+from queenbee.store.memory import database, sqlite
 
 
 def note(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
@@ -22,3 +23,17 @@ def note(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
     for module in (sqlite3, sqlite):
         monkeypatch.setattr(module, "connect", noting)
     return opened
+
+
+def close(opened: list[sqlite3.Connection]) -> None:
+    """Closes what is open. A thread that a test has left may still ask a memory: closed amid that,
+    SQLite would end the process.
+    """
+    memories = list(database._opened)
+    for memory in memories:
+        memory.close()  # It waits for whoever asks.
+    in_use = {id(memory._db) for memory in memories}
+    for each in opened:
+        if id(each) not in in_use:
+            with suppress(sqlite3.ProgrammingError):  # Another thread's.
+                each.close()

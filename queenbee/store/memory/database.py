@@ -155,7 +155,9 @@ class Database:
             safe_open.refuse_irregular(self.path + suffix)
         if not os.path.lexists(self.path):
             # SQLite gives the files beside it the same permissions, and other users may need them.
-            os.close(safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT))
+            # One that somebody has made since is not opened: to close it would take his locks.
+            with suppress(FileExistsError):
+                os.close(safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
         db = connect(self.path)
         self._inode = stamp_of(self.path)[:1]
         try:
