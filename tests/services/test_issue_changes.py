@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acting import answer
 from hives import Clock, QuickQueen, git, records, write_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stamps import format_ms
 from trackers import NewIssue, Tracker, export_issues
 
 from queenbee import Hive
@@ -252,6 +254,40 @@ class TestOtherPrograms:
         rewrite(tracker, {**records(tracker)[0], **back})
         export_issues(hive)
         assert records(tracker)[0]["status"] == "open"
+
+    @pytest.mark.parametrize("undo", ["open", "title"])
+    def test_are_undone_by_who_sets_what_was_there_before(
+        self, hive: Hive, tracker: Path, undo: str
+    ) -> None:
+        """The ledger has the value already; what counts is the file's."""
+        new(hive, "qb-1")
+        export_issues(hive)
+        [row] = records(tracker)
+        now = format_ms(hive.now_ms())
+        if undo == "open":
+            rewrite(tracker, {**row, "status": "closed", "closed_at": now, "updated_at": now})
+            assert hive.issues.get("qb-1").done
+            assert not Tracker(hive).reopen("qb-1").done
+        else:
+            rewrite(tracker, {**row, "title": "Theirs", "updated_at": now})
+            assert Tracker(hive).edit("qb-1", title=str(row["title"])).title == row["title"]
+        export_issues(hive)
+        assert (records(tracker)[0]["status"], titles(tracker)["qb-1"]) == ("open", row["title"])
+
+    def test_that_open_what_was_completed_leave_it_to_be_completed_again(
+        self, hive: Hive, tracker: Path, clock: Clock
+    ) -> None:
+        new(hive, "qb-1")
+        for _ in range(2):
+            hive.assignments.claim("qb-1")
+            answer(hive, "complete", "qb-1")
+            export_issues(hive)
+            [row] = records(tracker)
+            assert row["status"] == "closed"
+            clock.advance(1)
+            opened = {**row, "status": "open", "updated_at": format_ms(hive.now_ms())}
+            rewrite(tracker, {name: each for name, each in opened.items() if name != "closed_at"})
+            clock.advance(1)
 
     def test_have_rows_that_are_only_theirs(self, hive: Hive, tracker: Path) -> None:
         rewrite(tracker, {"id": "bd-1", "title": "Theirs"})

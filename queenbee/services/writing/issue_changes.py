@@ -38,7 +38,7 @@ def lines_of(
         if before is not None:
             lines.keep_first(edit.issue_id, before)
         after = edit.made_on(before) if before is not None else dict(edit.row)
-        lines.keep(edit.issue_id, after, is_asked=True)
+        lines.keep(edit.issue_id, after, edit.changes)
         rows[edit.issue_id] = after
     return lines.lines
 
@@ -56,19 +56,22 @@ class _Lines:
         if self._known(issue_id)[0] == 0:
             self.keep(issue_id, row)
 
-    def keep(self, issue_id: str, row: Mapping[str, object], *, is_asked: bool = False) -> None:
-        """Adds what the ledger lacks of a row. Raises `InvalidInput` for a change that is too large
-        for a line, if the write was asked for it; what others made too large stays in the file.
+    def keep(
+        self, issue_id: str, row: Mapping[str, object], asked: Mapping[str, object] | None = None
+    ) -> None:
+        """Adds what the ledger lacks of a row, and what was asked for: also a value that the ledger
+        had before another program changed the file. Raises `InvalidInput` for a change that is too
+        large for a line, if it was asked for; what others made too large stays in the file.
         """
         rev, known = self._known(issue_id)
-        changes = difference(known, row)
+        changes = {**difference(known, row), **(asked or {})}
         if not changes:
             return
         try:
             self.lines.append(encode(as_line(issue_id, following(rev), changes)))
             rev = following(rev)
         except InvalidInput:
-            if is_asked:
+            if asked is not None:
                 raise
         self._kept[issue_id] = rev, row
 
