@@ -38,7 +38,7 @@ def lines_of(
         if before is not None:
             lines.keep_first(edit.issue_id, before)
         after = edit.made_on(before) if before is not None else dict(edit.row)
-        lines.keep(edit.issue_id, after, edit.changes)
+        lines.keep(edit.issue_id, after, edit.changes if after != before else {})
         rows[edit.issue_id] = after
     return lines.lines
 
