@@ -122,6 +122,17 @@ class TestWhatLandingIsJudgedBy:
         shown = quick("config", "get", "land.check", cwd=repo)
         assert (shown.out, shown.err) == ("exit 0\n", "")
 
+    def test_a_first_check_counts_at_once_and_says_so(
+        self, quick: QuickQueen, repo: Path, toml: Path
+    ) -> None:
+        toml.write_text("ttl = '2h'\n")
+        git(repo, "add", ".beads/queen.toml")
+        git(repo, "commit", "-qm", "settings")
+        said = quick("config", "set", "land.check", "true", cwd=repo).out
+        assert "other clones get it once it is committed: git -C " in said
+        assert "it counts" not in said
+        assert quick("config", "get", "land.check", cwd=repo).out == "true\n"
+
     def test_the_list_says_which_file_says_something_else(
         self, quick: QuickQueen, tree: Path
     ) -> None:

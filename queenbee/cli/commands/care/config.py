@@ -127,13 +127,13 @@ def _show_changed(value: dict[str, Any]) -> None:
     if value["to_land"]:
         say(f"it counts once it has landed: {value['to_land']}")
     elif value["to_commit"]:
-        who = "it counts" if value["name"] in JUDGING else "other clones get it"
+        who = "other clones get it" if value["counts"] else "it counts"
         say(f"{who} once it is committed: {value['to_commit']}")
 
 
 def _change(call: Invocation, name: str, value: object, *, add: bool = False) -> dict[str, object]:
     """Sets a setting, or removes it with None; returns it as it is now, and who set it before."""
-    from queenbee.git.landing.judged.judging import branch_file  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.judged.judging import branch_file, counting  # noqa: PLC0415 - start-up
 
     layout = _layout(call)
     setting = changing_text.setting_named(name)
@@ -149,8 +149,12 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
         by = who(layout, line, os.path.dirname(path)) if line is not None else ""
     to_commit = _to_commit(layout) if changed and own is None else ""
     to_land = "queen land -m settings" if changed and own is not None else ""
-    row = _row(setting, changing_text.values_in(path), {})
-    return {**row, "changed": changed, "by": by, "to_commit": to_commit, "to_land": to_land}
+    said = changing_text.values_in(path)
+    row, counts = _row(setting, said, {}), own is None
+    if to_commit and name in JUDGING:
+        counts = counting(layout, said).get(name, setting.default) == row["value"]
+    ways = {"counts": counts, "to_commit": to_commit, "to_land": to_land}
+    return {**row, "changed": changed, "by": by, **ways}
 
 
 def _to_commit(layout: Layout) -> str:
