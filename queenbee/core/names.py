@@ -57,7 +57,8 @@ def checked_name(text: str) -> str:
     if text.lower() in NOBODYS:
         raise InvalidInput(
             f"{text!r} cannot be the name of a droid: it means another one to each who reads it",
-            hint=f"to reach everybody, write to {EVERYONE}; a name is one that only you have",
+            hint="choose a name that only one of you has, such as ada; to reach everybody, write "
+            f"to {EVERYONE}",
         )
     if not is_name(text):
         raise InvalidInput(

@@ -683,6 +683,7 @@ def test_without_an_agent_the_command_names_them_and_changes_nothing(quick: Quic
     ran = quick("setup")
     assert ran.code == 4
     assert "claude, codex, gemini, cursor, opencode, copilot, qwen, kilo" in ran.err
+    assert "the git guard alone: queen guard install" in " ".join(ran.err.split())
     assert quick("guard", "status").code == 1
     checked = quick("setup", "--check")
     assert checked.code == 1

@@ -64,6 +64,7 @@ def test_what_means_another_to_each_reader_is_no_name(quick: QuickQueen, name: s
     ):  # fmt: skip
         refused = quick(*command, env={} if "--as" in command else {"QUEEN_DROID": "ann"})
         assert (refused.code, "cannot be the name of a droid" in refused.err) == (2, True), refused
+        assert "try: choose a name" in refused.err
 
 
 def test_an_issue_goes_to_a_droid_that_is_known_unless_told_otherwise(

@@ -116,7 +116,7 @@ def _refuse_nobody(call: Invocation, wanted: Setup, *, check: bool) -> None:
     if wanted.agents or wanted.undo:
         return
     if not check:
-        raise NotFound(_NONE_FOUND, hint=_NAME_IT)
+        raise NotFound(_NONE_FOUND, hint=f"{_NAME_IT}; the git guard alone: queen guard install")
     call.tell(f"{_NONE_FOUND}; {_NAME_IT}")
 
 
