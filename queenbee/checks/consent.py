@@ -37,12 +37,12 @@ _SHOWN_CHARS = 200
 class Consent:
     """What the user of this machine lets a repository run.
 
-    `ask` shows commands in full to a person who sits here, and returns whether they may run; None
-    if nobody sits here.
+    `ask` shows commands in full to a person who sits here, and returns whether they may run, or
+    None if nobody sits here; it may be None itself.
     """
 
     trust: Trust
-    ask: Callable[[Sequence[Proposal]], bool] | None = None
+    ask: Callable[[Sequence[Proposal]], bool | None] | None = None
 
     @classmethod
     def of(cls, store: Store) -> Self:
@@ -54,9 +54,11 @@ class Consent:
         """Returns the consent to what the repository of a folder brings, where nobody is asked."""
         return cls(Trust(discover(folder, os.environ, must_exist=False)))
 
-    def checks(self, kind: str, origin: str, checks: Sequence[Check]) -> list[SeenCheck]:
-        """Returns the checks of a document. Raises `Untrusted`."""
-        self.require(proposals(kind, origin, checks))
+    def checks(
+        self, kind: str, origin: str, checks: Sequence[Check], *, path: str = ""
+    ) -> list[SeenCheck]:
+        """Returns the checks of a document, which is in the file `path`. Raises `Untrusted`."""
+        self.require(proposals(kind, origin, checks, path=path))
         return [SeenCheck(each) for each in checks]
 
     def require(self, asked: Sequence[Proposal]) -> None:
@@ -65,8 +67,9 @@ class Consent:
         unseen = [*{each.key: each for each in self.trust.unseen([*asked])}.values()]
         if not unseen:
             return
-        if self.ask is None or not self.ask(unseen):
-            raise untrusted(unseen)
+        said = self.ask(unseen) if self.ask is not None else None
+        if not said:
+            raise untrusted(unseen, is_answer=said is not None)
         self.trust.add(unseen)
 
 
@@ -82,12 +85,12 @@ def typed_command(text: str) -> SeenCommand:
     return SeenCommand(text)
 
 
-def proposals(kind: str, origin: str, checks: Sequence[Check]) -> list[Proposal]:
+def proposals(kind: str, origin: str, checks: Sequence[Check], *, path: str = "") -> list[Proposal]:
     """Returns the commands in checks, with all that decides what they run. A look at a file, with
     or without a pattern, runs none.
     """
     return [
-        Proposal(kind, _text(each.what), _more(each, each.what), origin)
+        Proposal(kind, _text(each.what), _more(each, each.what), origin, path)
         for each in checks
         if isinstance(each.what, Command | Script)
     ]
@@ -107,15 +110,24 @@ def _more(check: Check, what: Command | Script) -> tuple[str, ...]:
     return (*([] if how == ["shell sh"] else how), *where, *variables)
 
 
-def untrusted(unseen: Sequence[Proposal]) -> Untrusted:
-    """Returns the refusal of commands that nobody here has seen."""
+def untrusted(unseen: Sequence[Proposal], *, is_answer: bool = False) -> Untrusted:
+    """Returns the refusal of commands that nobody here has seen, or that a person who was asked
+    does not want to run.
+    """
     shown = [
         f"{each.kind} {quotation(each.text, _SHOWN_CHARS)} of {mentioned(each.origin)}"
         for each in unseen
     ]
+    commands = [each.to_dict() for each in unseen]
+    if is_answer:
+        return Untrusted(
+            f"you did not agree to {some(shown, _SHOWN, '; ')}; nothing ran",
+            hint="run the same command again, or: queen config trust",
+            commands=commands,
+        )
     return Untrusted(
         f"it waits for a person: nobody on this machine has seen {some(shown, _SHOWN, '; ')}",
         hint="a person looks at it: queen config trust; until then, go on with something else: "
         "queen next",
-        commands=[each.to_dict() for each in unseen],
+        commands=commands,
     )

@@ -86,12 +86,12 @@ class Invocation:
                 self._hive.asks_person = self._asks_person
         return self._hive
 
-    def _asks_person(self, proposals: Sequence[Proposal]) -> bool:
-        """Returns whether a person who sits here lets these commands run."""
+    def _asks_person(self, proposals: Sequence[Proposal]) -> bool | None:
+        """Returns whether a person lets these commands run; None if nobody sits here."""
         from queenbee.cli.person import lets_run, sits_here  # noqa: PLC0415 - start-up
 
         self.bar.pause()
-        return sits_here(is_json=self.json) and lets_run(proposals)
+        return lets_run(self.hive.layout, proposals) if sits_here(is_json=self.json) else None
 
     def tell(self, text: str) -> None:
         """Prints a notice to standard error, or keeps it under `--json`."""

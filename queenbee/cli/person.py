@@ -14,12 +14,16 @@ import click
 
 from queenbee.cli.terminal import aside
 from queenbee.core.names import is_of_agent
-from queenbee.core.text import escaped
+from queenbee.core.text import escaped, quotation
+from queenbee.store.trust import Trust
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.store.layout import Layout
     from queenbee.store.trust import Proposal
+
+_CHARS = 500
 
 
 def sits_here(*, is_json: bool) -> bool:
@@ -29,18 +33,25 @@ def sits_here(*, is_json: bool) -> bool:
     return is_terminal and not is_json and not is_of_agent(os.environ)
 
 
-def lets_run(proposals: Sequence[Proposal]) -> bool:
+def lets_run(layout: Layout, proposals: Sequence[Proposal]) -> bool:
     """Shows commands in full, and asks once whether they may run on this machine."""
-    show_commands(proposals)
+    show_commands(layout, proposals)
     return click.confirm("Let it run, now and later, until it changes?", err=True)
 
 
-def show_commands(proposals: Sequence[Proposal]) -> None:
-    """Shows commands on standard error, in full."""
+def show_commands(layout: Layout, proposals: Sequence[Proposal]) -> None:
+    """Shows commands on standard error, in full, with where they are written, by whom, and what
+    they stand for now.
+    """
+    from queenbee.git.settings_origin import written_in  # noqa: PLC0415 - start-up
+
     if proposals:
         aside("This repository would run here what nobody on this machine has seen:")
     for each in proposals:
-        aside(f"  {each.kind} of {escaped(each.origin)}:")
+        before = Trust(layout).before(each)
+        after = f"; you agreed before to {quotation(before, _CHARS)}" if before else ""
+        what = f"{each.kind} of {each.origin}, {written_in(layout, each)}{after}"
+        aside(f"  {escaped(what)}:")
         for line in each.text.split("\n"):
             aside(f"    {escaped(line)}")
         for said in each.more:

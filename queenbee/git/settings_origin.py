@@ -1,13 +1,14 @@
-"""Who brought a line of `queen.toml` in, as git knows it."""
+"""Who brought a line of `queen.toml`, or a command of another file, in, as git knows it."""
 
 from __future__ import annotations
 
+import json
 import os
 import tomllib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import printable
+from queenbee.core.text import mentioned, printable
 from queenbee.errors import QueenError
 from queenbee.git.run import git
 from queenbee.store.settings import FILE_NAME, by_name
@@ -15,8 +16,10 @@ from queenbee.store.settings_file.changing_text import text_of
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
+    from queenbee.store.trust import Proposal
 
 _LIMIT_S = 2.0
+_CHARS = 80
 
 
 def line_of(text: str, name: str) -> int | None:
@@ -56,14 +59,51 @@ def who(layout: Layout, line: int, folder: str | None = None) -> str:
     """
     if layout.common_dir is None:
         return ""
-    asked = ("blame", "--porcelain", f"-L{line},{line}", "--", FILE_NAME)
     try:
-        said = git(*asked, cwd=folder or layout.beads_dir, repository={}, limit_s=_LIMIT_S)
+        author, commit = _blamed(folder or layout.beads_dir, FILE_NAME, line)
     except QueenError:
         return ""
+    return f"{printable(author)} in {commit}" if commit else "not committed yet"
+
+
+def written_in(layout: Layout, proposal: Proposal) -> str:
+    """Returns in which file a command is, and who wrote it in which commit, in words; none of them
+    can be taken for another part of a sentence. Never fails.
+    """
+    path = proposal.path or os.path.join(layout.beads_dir, FILE_NAME)
+    folder, name = os.path.split(path)
+    said = mentioned(os.path.relpath(path, layout.root))
+    if layout.common_dir is None:
+        return f"in {said}"
+    with suppress(QueenError, OSError, ValueError):
+        if not git("ls-files", "--", name, cwd=folder, repository={}, limit_s=_LIMIT_S):
+            return f"in {said}, not committed"
+        line = _line_with(text_of(path), proposal)
+        if line is not None:
+            author, commit = _blamed(folder, name, line)
+            by = f"{mentioned(author, _CHARS)} in {commit}" if commit else "not committed"
+            return f"in {said}, {by}"
+    return f"in {said}"
+
+
+def _line_with(text: str, proposal: Proposal) -> int | None:
+    """Returns the line, from 1, that has a command, or None."""
+    if proposal.path == "" or os.path.basename(proposal.path) == FILE_NAME:
+        return line_of(text, proposal.origin.split(" ")[0])
+    forms = {json.dumps(proposal.text, ensure_ascii=each)[1:-1] for each in (True, False)}
+    lines = text.split("\n")
+    found = [number for number, each in enumerate(lines, 1) if any(form in each for form in forms)]
+    # A file with many rows may have the same command in several.
+    own = [number for number in found if json.dumps(proposal.origin) in lines[number - 1]]
+    return next(iter([*own, *found]), None)
+
+
+def _blamed(folder: str, name: str, line: int) -> tuple[str, str]:
+    """Returns the author and the commit of a line; both are empty if it is not committed."""
+    asked = ("blame", "--porcelain", f"-L{line},{line}", "--", name)
+    said = git(*asked, cwd=folder, repository={}, limit_s=_LIMIT_S)
     lines = os.fsdecode(said).splitlines()
     commit = lines[0].split()[0] if lines else ""
     if not commit.strip("0"):
-        return "not committed yet"
-    author = next((each[7:] for each in lines if each.startswith("author ")), "")
-    return f"{printable(author)} in {commit[:10]}"
+        return "", ""
+    return next((each[7:] for each in lines if each.startswith("author ")), ""), commit[:10]

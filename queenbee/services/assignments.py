@@ -11,7 +11,7 @@ from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
-from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken
+from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken, Untrusted
 from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
 
@@ -280,7 +280,7 @@ class Assignments:
             current = self.active(issue_id)
             try:
                 issue = self._claimable(issue_id, droid, anyway=anyway or current is not None)
-            except NotReady:
+            except (NotReady, Untrusted):
                 if place is not None:
                     place.take()
                 raise

@@ -35,6 +35,10 @@ class Documents:
         """Returns the commands that nobody on this machine has seen, each once."""
         return ()
 
+    def unseen_in(self, issue: Issue) -> Sequence[Proposal]:
+        """Returns the commands of an issue's checks that nobody on this machine has seen."""
+        return ()
+
     def examine(self) -> Iterable[Diagnosis]:
         """Returns what is wrong with the documents."""
         return ()

@@ -12,7 +12,8 @@ from queenbee.core.names import checked_issue_id, checked_new_id, nearest
 from queenbee.core.readiness import Standing, by_urgency, missing_blockers
 from queenbee.core.row_edits import with_changes
 from queenbee.core.text import bracketed, mentioned, suggested
-from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
+from queenbee.errors import IssueClosed, NotFound, NotReady, Taken, Untrusted
+from queenbee.store.droids import roster
 from queenbee.store.issues_file import unreadable_row
 
 if TYPE_CHECKING:
@@ -375,11 +376,14 @@ class Issues:
         """Returns the issue, or None if it is unknown and any id is allowed.
 
         Raises `NotFound`, `IssueClosed` if it is done, `NotReady` if it waits for issues that the
-        droid does not have or is set aside, and `Taken` if the tracker gives it to somebody else;
-        `anyway` allows the last two.
+        droid does not have or is set aside, `Untrusted` if nobody here has seen what its checks
+        run, and `Taken` if the tracker gives it to somebody else; `anyway` allows the last three,
+        but no agent of `queen start` the second of them.
         """
         issue = self.check_known(issue_id)
         self._check_not_done(issue_id, issue, anyway=anyway)
+        if anyway and issue is not None and self._is_new_to_team(issue_id, droid):
+            self._refuse_unseen(issue)
         if not anyway and issue is not None:
             standing = self.standing(issue_id)
             if standing is not None and not standing.startable(droid):
@@ -387,6 +391,7 @@ class Issues:
                 if not standing.follows(
                     {each for each in blockers if blockers[each].holder == droid}
                 ):
+                    self._refuse_unseen(issue)
                     self._refuse(standing, blockers, droid)
         return issue
 
@@ -413,6 +418,26 @@ class Issues:
             hint=f"queen next; to work on it again: {suggested(again, issue_id)}",
             issue_id=issue_id,
         )
+
+    def _is_new_to_team(self, issue_id: str, droid: str) -> bool:
+        """Returns whether `queen start` looks after a droid, and nobody has the issue yet."""
+        is_free = self._assignments().active(issue_id) is None
+        return is_free and roster.looked_after(self._store.layout, droid) is not None
+
+    def _refuse_unseen(self, issue: Issue) -> None:
+        """Raises `Untrusted` for an issue whose checks nobody here has seen: whoever took it could
+        not land it.
+        """
+        unseen = self._documents.unseen_in(issue)
+        if unseen:
+            raise Untrusted(
+                f"{mentioned(issue.id)} cannot be started: nobody on this machine has seen what "
+                "its checks run",
+                hint="a person looks at it: queen config trust; until then, go on with something "
+                "else: queen next",
+                issue_id=issue.id,
+                commands=[each.to_dict() for each in unseen],
+            )
 
     def _refuse(self, standing: Standing, found: Mapping[str, Standing], droid: str) -> None:
         issue_id = standing.issue.id

@@ -67,7 +67,7 @@ class Store:
         """Tells whether the branch of this worktree has a commit."""
         self.changed_by: Callable[[Layout, Collection[str]], set[str]] | None = None
         """Tells in which files droids have unmerged work, in worktrees of their own."""
-        self.asks_person: Callable[[Sequence[Proposal]], bool] | None = None
+        self.asks_person: Callable[[Sequence[Proposal]], bool | None] | None = None
         """Shows commands to a person who sits here, and tells whether they may run."""
         self._actor = actor
         self._contradiction: InvalidInput | None = None

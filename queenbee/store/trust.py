@@ -11,7 +11,7 @@ import json
 import os
 import shlex
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from queenbee.store.whole_files import create_document, read_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from typing import Self
 
     from queenbee.store.layout import Layout
 
@@ -45,7 +46,9 @@ class Proposal:
     more: tuple[str, ...] = ()
     """What else decides what runs: the shell, the folder, variables with their values."""
     origin: str = ""
-    """Where it is written. The same command may be written elsewhere, too."""
+    """What it is of. The same command may be elsewhere, too."""
+    path: str = field(default="", compare=False)
+    """The file that it is written in, as far as that is known; else it is of the settings."""
 
     @property
     def key(self) -> str:
@@ -55,6 +58,14 @@ class Proposal:
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
         return {"kind": self.kind, "from": self.origin, "text": self.text, "more": [*self.more]}
+
+    @classmethod
+    def of(cls, said: Mapping[str, object]) -> Self:
+        """Returns the command of which `to_dict` gave the parts."""
+        kind, text, origin = (str(said.get(each) or "") for each in ("kind", "text", "from"))
+        more = said.get("more")
+        parts = map(str, more) if isinstance(more, list) else ()
+        return cls(kind, text, (*parts,), origin)
 
 
 def of_setting(name: str, value: object) -> list[Proposal]:
@@ -123,15 +134,35 @@ class Trust:
                 self.add(proposals)
 
     def seen(self) -> list[dict[str, object]]:
-        """Returns what is remembered, as `Proposal.to_dict` has it."""
-        found = []
+        """Returns what is remembered, as `Proposal.to_dict` has it, and `at_ms`, when it was agreed
+        to; the newest last.
+        """
+        found = list[dict[str, object]]()
         with suppress(QueenError, OSError):
             for name in safe_open.names_in(self.folder):
                 said: object = {}
-                with suppress(NotFound, ValueError, RecursionError):
-                    said = json.loads(read_own(os.path.join(self.folder, name)))
-                found.append({**said, "key": name} if isinstance(said, dict) else {"key": name})
-        return found
+                path, at_ms = os.path.join(self.folder, name), 0
+                with suppress(NotFound, ValueError, RecursionError, OSError):
+                    # Nothing changes the file after it was made.
+                    at_ms = os.lstat(path).st_mtime_ns // 1_000_000
+                    said = json.loads(read_own(path))
+                found.append(
+                    {**(said if isinstance(said, dict) else {}), "key": name, "at_ms": at_ms}
+                )
+        return sorted(found, key=lambda each: str(each["at_ms"]).zfill(20))
+
+    def before(self, proposal: Proposal) -> str:
+        """Returns the command that somebody agreed to last for the same setting; empty if none is
+        known. Beads and gates have several commands, and none is known to stand for another.
+        """
+        if proposal.kind not in (CHECK, OPTIONS):
+            return ""
+        said = [
+            str(each.get("text"))
+            for each in self.seen()
+            if (each.get("kind"), each.get("from")) == (proposal.kind, proposal.origin)
+        ]
+        return said[-1] if said else ""
 
     def forget(self) -> None:
         """Forgets everything that was seen of this repository. Raises `Unwritable`."""

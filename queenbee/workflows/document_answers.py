@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import definition_of_done
+from queenbee.core.text import suggested
 from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.errors import Conflict, Unreadable
 from queenbee.services.document_questions import Documents
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.core.beads import Issue
-    from queenbee.documents.gates.phases import PhaseGates
+    from queenbee.documents.gates.phases import GateState, PhaseGates
     from queenbee.documents.ralph.as_issues import RalphBeads
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.services.diagnosis import Diagnosis
@@ -47,7 +48,7 @@ class HiveDocuments(Documents):
         left, or a Ralph bead, in a file or a row, is not valid or waits for something, or its
         checks have commands that nobody here has seen.
         """
-        held = self._unseen(issues)
+        held = {each.origin: _UNSEEN for each in self._unseen(issues)}
         with_metadata = [
             one
             for one in issues.values()
@@ -205,17 +206,21 @@ class HiveDocuments(Documents):
 
         return unseen_of(layout, beads)
 
-    def _unseen(self, issues: Mapping[str, Issue]) -> dict[str, str]:
+    def unseen_in(self, issue: Issue) -> list[Proposal]:
+        """Returns the commands of an issue's checks that nobody on this machine has seen."""
+        found = self._unseen({issue.id: issue})
+        return [each for each in found if each.origin == issue.id]
+
+    def _unseen(self, issues: Mapping[str, Issue]) -> list[Proposal]:
         beads = self.ralph_beads()
         of_files = [beads.by_id[each] for each in beads.issues] if beads is not None else []
         every = [*of_files, *self._in_rows(issues)]
         if not every:
-            return {}
+            return []
         from queenbee.store.trust import Trust  # noqa: PLC0415 - start-up
         from queenbee.workflows.proposed import of_beads  # noqa: PLC0415 - start-up
 
-        unseen = Trust(self._hive.layout).unseen([*of_beads(every)])
-        return {each.origin: _UNSEEN for each in unseen}
+        return Trust(self._hive.layout).unseen([*of_beads(every)])
 
     def _in_rows(self, issues: Mapping[str, Issue]) -> Iterator[BeadFile]:
         for issue in issues.values():
@@ -233,7 +238,7 @@ class HiveDocuments(Documents):
             elif "phase_gate" in bead.document:
                 fields = {"metadata": {"phase_gate": bead.document["phase_gate"]}}
                 closed = [gate for gate in self.gates().before(fields) if not gate.passed]
-                yield from ((bead.bead_id, gate.sentence) for gate in closed[:1])
+                yield from ((bead.bead_id, self._why_closed(gate)) for gate in closed[:1])
 
     def _behind_gates(self, issues: Sequence[Issue]) -> Iterator[tuple[str, str]]:
         if not json_stamp(gates_dir(self._hive.layout)):
@@ -244,7 +249,23 @@ class HiveDocuments(Documents):
         for issue in issues:
             closed = [gate for gate in gates.before(issue.fields) if not gate.passed]
             if closed:
-                yield issue.id, closed[0].sentence
+                yield issue.id, self._why_closed(closed[0])
+
+    def _why_closed(self, gate: GateState) -> str:
+        """Returns why nothing after a gate is ready, and the next command, if one is known."""
+        from queenbee.store.trust import Trust  # noqa: PLC0415 - start-up
+        from queenbee.workflows.proposed import of_gates  # noqa: PLC0415 - start-up
+
+        key = "/".join((gate.workflow_id, gate.phase_id))
+        layout = self._hive.layout
+        if gate.status in ("missing", "unreadable"):
+            return gate.sentence
+        if any(each.origin == key for each in Trust(layout).unseen([*of_gates(layout)])):
+            return f"{gate.sentence}; its rules wait for a person: queen config trust"
+        if gate.status == "failed":  # Another run alone helps nobody.
+            return gate.sentence
+        run = suggested("queen gate run", workflow=gate.workflow_id, phase=gate.phase_id)
+        return f"{gate.sentence}: {run}"
 
     def _without_attempts(self, issues: Iterable[Issue]) -> Iterator[tuple[str, str]]:
         for issue in issues:

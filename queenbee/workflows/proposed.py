@@ -25,7 +25,7 @@ def unseen_of(layout: Layout, beads: Iterable[BeadFile]) -> list[Proposal]:
     said = layout.settings
     settings = {"land.check": said.land_check, "team.args": said.team_args}
     of_settings = [each for name in settings for each in of_setting(name, settings[name])]
-    found = Trust(layout).unseen([*of_settings, *_of_gates(layout), *of_beads(beads)])
+    found = Trust(layout).unseen([*of_settings, *of_gates(layout), *of_beads(beads)])
     return [*{each.key: each for each in reversed(found)}.values()][::-1]
 
 
@@ -33,10 +33,12 @@ def of_beads(beads: Iterable[BeadFile]) -> Iterator[Proposal]:
     """Yields the commands of beads that are valid and not completed."""
     for bead in beads:
         if bead_status(bead.document) != "completed" and not first_error(bead.document):
-            yield from proposals(VERIFIER, bead.bead_id, bead_checks(bead.document))
+            checks = bead_checks(bead.document)
+            yield from proposals(VERIFIER, bead.bead_id, checks, path=bead.path)
 
 
-def _of_gates(layout: Layout) -> Iterator[Proposal]:
+def of_gates(layout: Layout) -> Iterator[Proposal]:
+    """Yields the commands of gates that are valid."""
     folder = gates_dir(layout)
     if not json_stamp(folder):
         return
@@ -47,4 +49,5 @@ def _of_gates(layout: Layout) -> Iterator[Proposal]:
     for gate in list_gates(folder)[0]:
         if not errors_in(validate_gate(gate.document)):
             rules = gate.document["validation_config"]["rules"]
-            yield from proposals(GATE, "/".join(gate.key), [rule_check(each) for each in rules])
+            checks = [rule_check(each) for each in rules]
+            yield from proposals(GATE, "/".join(gate.key), checks, path=gate.path)

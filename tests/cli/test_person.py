@@ -54,16 +54,34 @@ class TestACheckThatCameWithAClone:
         assert git(tree, "status", "--porcelain") == "?? b.txt\n"
 
     def test_is_shown_to_a_person_and_runs_after_a_yes(self, queen: Queen, tree: Path) -> None:
+        commit = git(queen.cwd, "rev-parse", "HEAD")[:10]
         status, shown = at_a_terminal(Queen(tree), "y\n", "land")
         assert (status, ran(queen)) == (0, True), shown
         assert ASKS in shown
-        assert "check of land.check:\n    touch ../ran\n" in shown
+        author = git(queen.cwd, "log", "-1", "--format=%an").strip()
+        where = f"in .beads/queen.toml, {author} in {commit}"
+        assert f"check of land.check, {where}:\n    touch ../ran\n" in shown
         commit_file(tree, "b.txt", "b")
         assert queen("land", cwd=tree).code == 0
 
     def test_does_not_run_after_a_no(self, queen: Queen, tree: Path) -> None:
-        status, _ = at_a_terminal(Queen(tree), "n\n", "land")
+        status, shown = at_a_terminal(Queen(tree), "n\n", "land")
         assert (status, ran(queen)) == (5, False)
+        after = " ".join(shown.split("Let it run")[1].split())
+        assert "you did not agree to check “touch ../ran” of land.check; nothing ran" in after
+        assert "queen config trust" in after
+        assert "queen next" not in after
+        assert ASKS not in after
+
+    def test_that_changed_is_shown_with_what_was_agreed_to_before(
+        self, queen: Queen, tree: Path
+    ) -> None:
+        assert at_a_terminal(Queen(tree), "y\n", "land")[0] == 0
+        (queen.cwd / ".beads" / "queen.toml").write_text('[land]\ncheck = "touch ../other"\n')
+        _, shown = at_a_terminal(queen, "n\n", "config", "trust")
+        said = "in .beads/queen.toml, not committed; you agreed before to “touch ../ran”"
+        assert f"check of land.check, {said}:\n    touch ../other\n" in shown
+        assert "elsewhere" not in queen("status").out
 
     @pytest.mark.parametrize("mark", ["CLAUDECODE", "QUEEN_TEAM_LOG", "CODEX_THREAD_ID"])
     def test_is_not_put_to_an_agent_in_a_terminal(
@@ -161,6 +179,28 @@ class TestBeadsAndGates:
         assert queen("config", "trust", "--yes").code == 0
         assert queen("next", as_="ui").code == 0
 
+    def test_of_a_file_are_no_reason_to_take_the_issue_anyway(self, queen: Queen) -> None:
+        put_bead(queen.cwd, ralph_bead("gt-1", "touch ran"))
+        done = queen("claim", "gt-1", "--json", as_="ui")
+        assert (done.code, done.error["code"]) == (5, "untrusted")
+        assert "queen config trust" in done.error["hint"]
+        assert "--force" not in done.error["hint"]
+
+    def test_of_a_gate_are_named_where_issues_wait_for_it(self, queen: Queen) -> None:
+        gate = ("--workflow", "wf", "--phase", "one")
+        queen("gate", "new", *gate)
+        queen("gate", "add-rule", *gate, "--test", "touch ran")
+        metadata = {"metadata": {"phase_gate": "wf/one"}}
+        (queen.cwd / ".beads" / "issues.jsonl").write_text(
+            json.dumps({"id": "x-1", "title": "After it", "status": "open", **metadata}) + "\n"
+        )
+        closed = "on hold: x-1: gate wf/one has not passed: it is pending"
+        run = f"{closed}: queen gate run --workflow wf --phase one"
+        assert run in " ".join(queen("issues").out.split())
+        assert queen("config", "trust", "--forget").code == 0
+        wait = f"{closed}; its rules wait for a person: queen config trust"
+        assert wait in " ".join(queen("issues").out.split())
+
     def test_of_a_gate_that_somebody_wrote_are_refused_and_the_gate_stays(
         self, queen: Queen
     ) -> None:
@@ -205,7 +245,7 @@ class TestBeadsAndGates:
         (queen.cwd / "docs").mkdir()
         status, shown = at_a_terminal(queen, "y\n", "gate", "run", *gate)
         assert status == 0, shown
-        assert "gate rule of wf/one:\n    touch ran\n    (in docs)\n    (with A=1)\n" in shown
+        assert ":\n    touch ran\n    (in docs)\n    (with A=1)\n" in shown
         assert (queen.cwd / "docs" / "ran").exists()
 
     def test_are_refused_to_a_client_of_the_tools(self, queen: Queen) -> None:
@@ -225,14 +265,28 @@ class TestConfigTrust:
         assert status == 0
         assert shown.count("Let it run") == 1
         assert "touch ../ran" in shown
-        assert "verifier of gt-1:\n    touch ran\n" in shown
+        assert "verifier of gt-1, in " in shown
+        assert "gt-1.json, not committed:\n    touch ran\n" in shown
         assert queen("config", "trust").out == "nothing waits for you\n"
 
     def test_with_yes_trusts_what_it_shows(self, queen: Queen) -> None:
         done = queen("config", "trust", "--yes")
         assert (done.code, done.out) == (0, "trusted: 1 command\n")
         assert "touch ../ran" in done.err
-        assert "check: touch ../ran" in queen("config", "trust", "--list").out
+        assert " check of land.check: touch ../ran\n" in queen("config", "trust", "--list").out
+
+    def test_lists_what_was_agreed_to_the_newest_last_and_what_waits(self, queen: Queen) -> None:
+        before = queen("config", "trust", "--list").out.splitlines()
+        assert before == [
+            "nothing is agreed to on this machine",
+            "1 command waits for you to look at: queen config trust",
+        ]
+        assert queen("config", "trust", "--yes").code == 0
+        put_bead(queen.cwd, ralph_bead("gt-1", "touch ran"))
+        assert queen("config", "trust", "--yes").code == 0
+        check, bead = queen("config", "trust", "--list").out.splitlines()
+        assert check[check.index("Z ") :] == "Z check of land.check: touch ../ran"
+        assert bead[bead.index("Z ") :] == "Z verifier of gt-1: touch ran"
 
     def test_is_not_for_agents(self, queen: Queen) -> None:
         done = queen("config", "trust", "--yes", env={"CLAUDECODE": "1"})

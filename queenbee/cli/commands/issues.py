@@ -10,7 +10,7 @@ from queenbee.cli.app import command, first, is_mine
 from queenbee.cli.rendering import describe, paragraph, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
-from queenbee.core.text import printable, shortened, suggested
+from queenbee.core.text import printable, shortened, some, suggested
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _DESCRIPTION_LINES = 12
 _BODY_LINES = 4
 _MESSAGES = 5
+_SHOWN = 20
 
 
 def show_list(issues: Sequence[Issue], *, empty: str = "No issues.") -> None:
@@ -62,7 +63,18 @@ def _show_issues(listed: Listed) -> None:
     if rows:
         mine = [is_mine(each.holder) for each in listed.standings]
         table(["ISSUE", "", "STATE", "WHO", "TITLE"], rows, empty="", text=["TITLE"], mine=mine)
+    for because, held in _on_hold(listed.standings).items():
+        paragraph(printable(f"on hold: {some(held, _SHOWN)}: {because}"))
     paragraph(summary(listed.counts) if listed.counts["total"] else "No issues.")
+
+
+def _on_hold(standings: Sequence[Standing]) -> dict[str, list[str]]:
+    """Returns the issues that are on hold for each reason."""
+    found = dict[str, list[str]]()
+    for each in standings:
+        if each.state == "on_hold" and each.because:
+            found.setdefault(each.because, []).append(each.issue.id)
+    return found
 
 
 @command("issues", show=_show_issues, example="queen issues --all")

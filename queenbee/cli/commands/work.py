@@ -435,8 +435,8 @@ def show_status(status: Status) -> None:
         said = f"{printable(message.subject)} ({printable(message.from_)})"
         paragraph(f"{said}: queen msg read --as human", bold=True)
     if count := len(status.unseen_commands):
-        what = f"{count} command{'s' * (count != 1)} from elsewhere"
-        paragraph(f"waits for a person: {what} to look at: queen config trust", bold=True)
+        what = f"{count} command{'s' * (count != 1)} to look at"
+        paragraph(f"waits for a person: {what}: queen config trust", bold=True)
     _show_counted(status, now_ms)
 
 

@@ -73,9 +73,9 @@ def run_gate(  # noqa: PLR0913 - by name
     update = partial(update_gate, folder, workflow_id, phase_id, lock=lock)
     begin = partial(begin_attempt, now_ms=runner.now_ms(), again=again)
     # 1. A person is asked without the lock, and before the gate changes.
-    proposed = begin(find_gate(folder, workflow_id, phase_id).document)
+    found = find_gate(folder, workflow_id, phase_id)
     name = f"{workflow_id}/{phase_id}"
-    runner.consent.checks(GATE, name, gate_checks(proposed))
+    runner.consent.checks(GATE, name, gate_checks(begin(found.document)), path=found.path)
     quiet = replace(runner.consent, ask=None)
     checks: list[SeenCheck] = []
 

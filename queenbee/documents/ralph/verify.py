@@ -160,7 +160,7 @@ def checks_to_run(bead: BeadFile) -> list[Check]:
 
 def seen_checks(bead: BeadFile, consent: Consent) -> list[SeenCheck]:
     """Returns the checks of a bead, to be run. Raises as `checks_to_run` does, and `Untrusted`."""
-    return consent.checks(VERIFIER, bead.bead_id, checks_to_run(bead))
+    return consent.checks(VERIFIER, bead.bead_id, checks_to_run(bead), path=bead.path)
 
 
 def describe_checks(bead: BeadFile) -> list[str]:

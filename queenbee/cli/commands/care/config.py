@@ -14,6 +14,7 @@ from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_of_agent
 from queenbee.core.text import escaped, printable, shell_word
+from queenbee.core.timestamps import format_ms
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landed import uncommitted
 from queenbee.git.run import without_programs
@@ -204,11 +205,23 @@ def unset(call: Invocation, name: str) -> dict[str, object]:
 def _show_trusted(value: dict[str, Any]) -> None:
     if value["forgotten"]:
         say("forgotten: every command of this repository asks again")
-    for each in value["seen"]:
-        say(f"{printable(str(each.get('kind')))}: {escaped(str(each.get('text')))}")
-    if not (value["forgotten"] or value["seen"]):
+    if value["lists"]:
+        _show_agreed(value["seen"], value["waiting"])
+    elif not value["forgotten"]:
         count = len(value["trusted"])
         say(f"trusted: {count} command{'s' * (count != 1)}" if count else "nothing waits for you")
+
+
+def _show_agreed(seen: Sequence[dict[str, Any]], waiting: int) -> None:
+    for each in seen:
+        what = f"{each.get('kind')} of {each.get('from')}"
+        at = format_ms(each["at_ms"])
+        say(f"{at} {escaped(what)}: {escaped(str(each.get('text')))}")
+    if not seen:
+        say("nothing is agreed to on this machine")
+    if waiting:
+        verb = "s wait" if waiting != 1 else " waits"
+        say(f"{waiting} command{verb} for you to look at: queen config trust")
 
 
 @command(
@@ -230,7 +243,8 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
 
     known, waiting = Trust(hive.layout), unseen(hive)
-    found: dict[str, object] = {"trusted": [], "seen": [], "forgotten": forget}
+    found: dict[str, object] = {"trusted": [], "seen": [], "forgotten": forget, "lists": lists}
+    found["waiting"] = len(waiting)
     if lists:
         return {**found, "seen": known.seen()}
     if is_of_agent(os.environ):
@@ -238,7 +252,7 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     if forget:
         known.forget()
     elif yes:
-        show_commands(waiting)
+        show_commands(hive.layout, waiting)
         known.add(waiting)
     else:
         Consent.of(hive).require(waiting)

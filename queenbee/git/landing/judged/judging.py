@@ -112,13 +112,12 @@ def unseen(hive: Hive) -> list[Proposal]:
     """
     layout, found = hive.layout, [*hive.documents.unseen_commands()]
     path, checks = settings_path(layout), list[Proposal]()
-    branches = dict.fromkeys(each.branch for each in worktrees(layout) if each.branch)
+    trees = {each.branch: each.path for each in worktrees(layout) if each.branch}
     with Objects(layout.tree) as objects:
-        for branch in branches if path else ():
+        for branch, tree in trees.items() if path else ():
             said = _check_of(settings_in(objects, f"refs/heads/{branch}", path))
-            checks += [
-                replace(each, origin=f"{_CHECK} of {branch}") for each in of_setting(_CHECK, said)
-            ]
+            origin, file = f"{_CHECK} of {branch}", os.path.join(tree, path)
+            checks += [replace(e, origin=origin, path=file) for e in of_setting(_CHECK, said)]
     known = {each.key for each in found}
     more = {each.key: each for each in Trust(layout).unseen(checks) if each.key not in known}
     return [*found, *more.values()]
