@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from queenbee.core.text import some
@@ -26,6 +26,13 @@ class Reason:
     """The same for people, with the next command."""
     issue_id: str | None = None
     agent: str | None = None
+    why: str = ""
+    """The part of the text that issues can share: the code and the issue make the rest."""
+
+    def to_dict(self) -> dict[str, str | None]:
+        """Returns the parts as plain values."""
+        parts = {"code": self.code, "text": self.text}
+        return {**parts, "issue_id": self.issue_id, "agent": self.agent}
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class Ended:
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
-        parts = {**vars(self), "reasons": [asdict(each) for each in self.reasons]}
+        parts = {**vars(self), "reasons": [each.to_dict() for each in self.reasons]}
         return {**parts, "why": self.why.text, "code": self.why.code}
 
     def sentences(self) -> list[str]:
@@ -66,9 +73,26 @@ class Ended:
         found = [f"{count} issue{'s' * (count != 1)} in {format_duration(self.seconds)}: {done}"]
         if self.cost_usd:
             found.append(f"spent, as the clients report it: {self.cost_usd:.2f} USD")
-        found += [each.text for each in self.reasons]
+        found += _together(self.reasons)
         if self.why.code != "done":
             found.append(f"it ended before everything was done: {self.why.text}")
         if self.left:
             found.append(f"left: {some(self.left, 20)}; see: queen issues")
         return found
+
+
+_SEVERAL = {"waits": "wait to land", "on_hold": "are on hold"}
+
+
+def _together(reasons: Sequence[Reason]) -> list[str]:
+    """Returns the sentences of reasons; issues with the same one have it once."""
+    alike: dict[object, list[Reason]] = {}
+    for number, each in enumerate(reasons):
+        key = (each.code, each.why) if each.why and each.code in _SEVERAL else number
+        alike.setdefault(key, []).append(each)
+    return [
+        f"{some([str(each.issue_id) for each in same], 20)} {_SEVERAL[same[0].code]}: {same[0].why}"
+        if same[1:]
+        else same[0].text
+        for same in alike.values()
+    ]

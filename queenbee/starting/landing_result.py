@@ -11,6 +11,7 @@ from queenbee.core.command_lines import CommandLine, command_line
 from queenbee.core.text import printable, quotation, shortened
 from queenbee.errors import QueenError
 from queenbee.starting.processes.child import Child
+from queenbee.store.trust import Proposal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,8 +34,13 @@ class LandingResult:
     files: Sequence[str] = ()
     output: str = ""
     """The end of what the check that failed printed."""
-    of_settings: bool = False
-    """Whether a command of the settings is what nobody has seen: then no issue can land."""
+    commands: Sequence[Proposal] = ()
+    """What nobody on this machine has seen."""
+
+    @property
+    def of_settings(self) -> bool:
+        """Whether the check is what nobody has seen: then no issue can land."""
+        return any(each.origin == "land.check" for each in self.commands)
 
     @classmethod
     def read(cls, printed: bytes, ended: str) -> LandingResult:
@@ -58,9 +64,9 @@ class LandingResult:
     def _refused(cls, error: Mapping[str, Any]) -> LandingResult:
         files, commands = error.get("files"), error.get("commands")
         named = [str(each) for each in files] if isinstance(files, list) else []
-        origins = [each.get("from") for each in commands or () if isinstance(each, dict)]
+        said = [each for each in commands or () if isinstance(each, dict)]
         message, hint = str(error.get("message", "")), str(error.get("hint", ""))
-        return cls(error["code"], message, hint, named, of_settings="land.check" in origins)
+        return cls(error["code"], message, hint, named, commands=[*map(Proposal.of, said)])
 
     @property
     def text(self) -> str:

@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import shell_word, suggested
 from queenbee.errors import QueenError
 from queenbee.git.run import git, line
+from queenbee.starting.landing_result import LandingResult
+from queenbee.store import safe_open
+from queenbee.store.droids import roster
+from queenbee.store.trust import Proposal
+from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from queenbee.starting.landing_result import LandingResult
+    from collections.abc import Iterable
+
     from queenbee.store.layout import Layout
 
+UNTRUSTED = "untrusted"
 _IN_THE_WAY = {
     "main_blocked",
-    "untrusted",
+    UNTRUSTED,
     "check_guarded",
     "busy",
     "unreachable",
@@ -28,6 +35,7 @@ _IN_THE_WAY = {
 }
 _TRY_AGAIN_S = 30.0
 _HIVE = ".beads/"
+_MOST_BYTES = 2**20
 
 
 @dataclass
@@ -43,17 +51,36 @@ class Obstacle:
     branch: str = ""
     """Where the work was put; empty while it is in its worktree."""
     met_s: float = field(default_factory=time.monotonic)
+    head: str = ""
+    """The commit with the work, where the next run can land it without an agent; else empty."""
 
     @property
     def sentence(self) -> str:
         """What waits for what, with the next command."""
+        return f"{self.issue_id} waits to land: {self.why}"
+
+    @property
+    def why(self) -> str:
+        """The same without the issue."""
         hint = self.result.hint
-        if self.result.code == "check_guarded":  # Its own words are for whoever is there.
+        if self.is_kept:  # Its own words are for whoever is there.
+            hint = (
+                "queen config trust; then queen start lands it, and no agent begins with it again"
+            )
+        elif self.result.code == "check_guarded":
             hint = f"look at it: cd {shell_word(self.path)} && queen land --accept-check"
         kept = f"its work is on {self.branch}: {suggested('git merge', self.branch)}"
         parts = (f"try: {hint}" if hint else "", kept if self.branch else "")
-        said = f"{self.issue_id} waits to land: {self.result.message}"
-        return "; ".join(filter(None, (said, *parts)))
+        return "; ".join(filter(None, (self.result.message, *parts)))
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the next run lands it before an agent begins with it again."""
+        return self.result.code == UNTRUSTED and bool(self.head)
+
+    def try_now(self) -> None:
+        """Has it be landed at once: a person has let its commands run."""
+        self.after = -1
 
     @property
     def is_of_issue(self) -> bool:
@@ -61,7 +88,7 @@ class Obstacle:
 
         A person accepts a change of the check in the very worktree that has it.
         """
-        if self.result.code == "untrusted":
+        if self.result.code == UNTRUSTED:
             return not self.result.of_settings
         return self.result.code == "main_blocked" and bool(self._files)
 
@@ -97,3 +124,44 @@ class Obstacle:
 def is_in_the_way(result: LandingResult) -> bool:
     """Returns whether a landing failed for something else than its work."""
     return result.code in _IN_THE_WAY
+
+
+def keep_obstacles(layout: Layout, name: str, met: Iterable[Obstacle]) -> None:
+    """Keeps what an agent could not land, for the next run. Never fails."""
+    said = [
+        {
+            "issue_id": each.issue_id,
+            "path": each.path,
+            "branch": each.branch,
+            "head": each.head,
+            "message": each.result.message,
+            "commands": [one.to_dict() for one in each.result.commands],
+        }
+        for each in met
+        if each.is_kept
+    ]
+    path = _kept_path(layout, name)
+    if said:
+        keep(path, said)
+    else:
+        with suppress(OSError, QueenError):
+            safe_open.unlink(path)
+
+
+def kept_obstacles(layout: Layout, name: str) -> list[Obstacle]:
+    """Returns what an agent of an earlier run could not land, to be tried at once."""
+    said = recall(_kept_path(layout, name), _MOST_BYTES)
+    found = list[Obstacle]()
+    for each in said if isinstance(said, list) else ():
+        with suppress(KeyError, TypeError, AttributeError):
+            commands = [*map(Proposal.of, each["commands"])]
+            result = LandingResult(UNTRUSTED, str(each["message"]), commands=commands)
+            issue_id, path, branch, head = (
+                str(each[key]) for key in ("issue_id", "path", "branch", "head")
+            )
+            found.append(Obstacle(issue_id, result, path, -1, branch, head=head))
+    return found
+
+
+def _kept_path(layout: Layout, name: str) -> str:
+    return os.path.join(roster.folder(layout), f"{name}.waits")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from queenbee.starting.bead_worker import BeadWorker
     from queenbee.starting.crew import Wanted
+    from queenbee.store.trust import Proposal
     from queenbee.workflows.complete_hive import Hive
 
 _TICK_S = 0.2
@@ -47,8 +48,19 @@ class Team:
     """The agents that one `queen start` looks after."""
 
     def __init__(
-        self, hive: Hive, wanted: Wanted, *, env: Mapping[str, str], tell: Callable[[str], None]
+        self,
+        hive: Hive,
+        wanted: Wanted,
+        *,
+        env: Mapping[str, str],
+        tell: Callable[[str], None],
+        ask: Callable[[Sequence[Proposal]], bool] | None = None,
     ) -> None:
+        """`ask` shows commands that nobody has seen to a person, and returns whether they may run;
+        None if nobody sits here.
+        """
+        self._ask = ask
+        self._asked: set[str] = set()
         self._hive = hive
         self._wanted = wanted
         self._env = env
@@ -85,11 +97,12 @@ class Team:
 
     def _look_after(self, interrupts: Interrupts, on_tick: Callable[[Team], None]) -> Reason:
         why: Reason | None = None
+        self._leave_alone()  # What waited when the last run ended.
         while not all(each.is_over for each in self.workers):
             if interrupts.count > 1:
                 self._stop()
                 return Reason("stopped", "stopped")
-            reason = self._reason_to_end(interrupts)
+            reason = self._reason_to_end(interrupts) or self._ask_for_check()
             if reason and not why:
                 why = reason
                 self._tell(f"{reason.text}: the agents finish what they have; Ctrl-C stops them")
@@ -117,6 +130,23 @@ class Team:
             cost_usd=sum(each.cost_usd for each in self.workers),
         )
         return Reason("limit", reached) if reached else None
+
+    def _ask_for_check(self) -> Reason | None:
+        """Asks a person for a check that nobody has seen, once for each text: nothing lands
+        meanwhile. Returns why nobody is to take a further issue after a no, or None.
+        """
+        if self._ask is None:
+            return None
+        met = [one.result for each in self.workers for one in each.obstacles.values()]
+        unseen = {one.key: one for each in met if each.of_settings for one in each.commands}
+        if unseen.keys() <= self._asked:
+            return None
+        self._asked |= unseen.keys()
+        if not self._ask([*unseen.values()]):
+            return Reason("waits", "you did not agree to the check, and nothing lands without it")
+        for each in self.workers:
+            each.try_now()
+        return None
 
     def _tick(self, worker: BeadWorker) -> None:
         others = (each for each in self.workers if each is not worker and not each.is_over)
@@ -193,8 +223,9 @@ class Team:
             if issue_id:
                 yield _kept(worker, issue_id)
         for key, standing in self._hive.issues.standings_of(left).items():
-            if standing.state == "on_hold" and standing.because:
-                yield Reason("on_hold", f"{key} is on hold: {standing.because}", key)
+            because = standing.because
+            if standing.state == "on_hold" and because and key not in found:
+                yield Reason("on_hold", f"{key} is on hold: {because}", key, why=because)
 
 
 def _kept(worker: BeadWorker, issue_id: str) -> Reason:
@@ -202,5 +233,10 @@ def _kept(worker: BeadWorker, issue_id: str) -> Reason:
     agent = program if program in CLIENTS else "COMMAND"
     goes_on = suggested("queen start", worker.name, agent=agent)
     back = suggested("queen release", issue_id, as_=worker.name)
-    text = f"{issue_id} is still {worker.name}'s: {goes_on} goes on with it, {back} gives it back"
+    obstacle = worker.obstacles.get(issue_id)
+    waits = obstacle is not None and obstacle.is_kept
+    goes_on = (
+        f"after queen config trust, {goes_on} lands it" if waits else f"{goes_on} goes on with it"
+    )
+    text = f"{issue_id} is still {worker.name}'s: {goes_on}, {back} gives it back"
     return Reason("kept", text, issue_id, worker.name)

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import printable, quotation, shortened
-from queenbee.errors import Conflict, NotFound, NotReady, QueenError
+from queenbee.errors import Conflict, NotFound, NotReady, QueenError, Untrusted
+from queenbee.git.landing.committing import commit_all
+from queenbee.git.run import line
 from queenbee.git.touched import take_next
+from queenbee.git.unfinished import FOLDER
 from queenbee.services.work import Nothing
 from queenbee.starting.clients import ALONE, LOOP, reported_cost, was_denied
 from queenbee.starting.ending import Reason
@@ -20,8 +23,15 @@ from queenbee.starting.landing_result import (
     NOTHING,
     LandingResult,
     land_line,
+    message_of,
 )
-from queenbee.starting.obstacles import Obstacle, is_in_the_way
+from queenbee.starting.obstacles import (
+    UNTRUSTED,
+    Obstacle,
+    is_in_the_way,
+    keep_obstacles,
+    kept_obstacles,
+)
 from queenbee.starting.tally import Tally
 from queenbee.starting.workplace import PlacedAgent
 from queenbee.store.droids import roster
@@ -80,6 +90,13 @@ class Worker(PlacedAgent):
     def __post_init__(self) -> None:
         self._tally = Tally(self.hive, self.name, self.entry.landed)
         super().__post_init__()
+        self._take_up_obstacles()
+
+    def try_now(self) -> None:
+        """Has it land at once what waits to land."""
+        for each in self.obstacles.values():
+            each.try_now()
+        self._rest_until_s = 0.0
 
     def note_trouble(self, error: QueenError | OSError) -> None:
         """Has it try again later, or end: what is in the way now need not be for long."""
@@ -103,6 +120,7 @@ class Worker(PlacedAgent):
         returns the id of its unfinished issue, if any.
         """
         held = self._count_landed()
+        keep_obstacles(self.home.layout, self.name, self.obstacles.values())
         if held and self._is_unclear:  # It has not begun with it.
             with suppress(QueenError):
                 self.hive.assignments.release(held.issue_id, reason=self.ended_early)
@@ -117,7 +135,7 @@ class Worker(PlacedAgent):
     def reasons(self) -> list[Reason]:
         """Returns why it did not land what it had, and why it ended before the team."""
         found = [
-            Reason("waits", each.sentence, each.issue_id, self.name)
+            Reason("waits", each.sentence, each.issue_id, self.name, each.why)
             for each in self.obstacles.values()
         ]
         found += [
@@ -239,14 +257,52 @@ class Worker(PlacedAgent):
         known = self.obstacles.get(obstacle.issue_id)
         is_news = known is None or known.result.code != obstacle.result.code
         self.obstacles[obstacle.issue_id] = obstacle
+        obstacle.head = (known and known.head) or self._committed(obstacle)
         if self._may_leave(obstacle):
             unfinished = self._give_back(held, obstacle.sentence, tells=is_news)
             obstacle.branch = (unfinished and unfinished.branch) or (known and known.branch) or ""
+            if obstacle.head and obstacle.branch:
+                tip = f"refs/heads/{obstacle.branch}"
+                cwd = self.home.layout.tree
+                obstacle.head = line("rev-parse", tip, cwd=cwd, repository={}) or ""
             self.gave_back.pop(obstacle.issue_id, None)
         else:
             if is_news:
                 self.tell(f"{self.name}: {obstacle.sentence}")
             self.rest(_WAITS, _LOOK_AGAIN_S)
+        keep_obstacles(self.home.layout, self.name, self.obstacles.values())
+
+    def _committed(self, obstacle: Obstacle) -> str:
+        """Commits what its agent made, if only a person's consent keeps that from landing; returns
+        the commit that can land without an agent, or "".
+        """
+        if obstacle.result.code != UNTRUSTED or obstacle.path != self.made.path:
+            return ""
+        issue = self.hive.issues.get_or_none(obstacle.issue_id)
+        title = issue.title if issue is not None else ""
+        with suppress(QueenError, OSError):
+            commit_all(obstacle.path, message_of(obstacle.issue_id, title))
+            return line("rev-parse", "HEAD", cwd=obstacle.path, repository={}) or ""
+        return ""
+
+    def _take_up_obstacles(self) -> None:
+        """Takes up what waited for consent when an earlier run ended: that lands before an agent
+        begins, if all is still as its agent left it.
+        """
+        held = self.held()
+        for each in kept_obstacles(self.home.layout, self.name):
+            if each.branch:
+                tip = f"refs/heads/{each.branch}"
+                cwd = self.home.layout.tree
+                is_left = line("rev-parse", tip, cwd=cwd, repository={}) == each.head
+                is_wanted = self.entry.only is None or each.issue_id in self.entry.only
+                is_left = is_left and is_wanted and each.branch.startswith(FOLDER)
+            else:
+                is_own = held is not None and held.issue_id == each.issue_id
+                is_left = is_own and each.path == self.made.path and self._is_as_left(each.head)
+            if is_left and not self.entry.is_alive:
+                self.entry.issue_id = self.entry.issue_id if each.branch else each.issue_id
+                self.obstacles[each.issue_id] = each
 
     def _may_leave(self, obstacle: Obstacle) -> bool:
         """Returns whether it takes other issues while this one waits."""
@@ -279,7 +335,7 @@ class Worker(PlacedAgent):
                 continue
             try:
                 self.hive.assignments.claim(each.issue_id)
-            except NotReady:
+            except (NotReady, Untrusted):
                 continue
             except (Conflict, NotFound):  # Somebody else has it by now.
                 self._drop(each)

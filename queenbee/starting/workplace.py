@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.errors import NotFound, QueenError
-from queenbee.git.run import line
+from queenbee.git.landing.committing import RECORDS
+from queenbee.git.run import git, line
 from queenbee.git.unfinished import WorktreeKeeper
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
@@ -99,6 +100,21 @@ class PlacedAgent(AgentProcess):
     def _environment(self, issue_id: str) -> dict[str, str]:
         failures = self._failures if self._ends else ""
         return self._handover.environment(issue_id, self._ends, failures)
+
+    def _is_as_left(self, head: str) -> bool:
+        """Returns whether its worktree has the commit that its agent left there, on its own branch
+        and not landed, and nothing else.
+        """
+        path = self.made.path
+        others = (".", *(f":(exclude,glob){each}" for each in RECORDS))
+        asked = ("status", "--porcelain=v1", "-z", "--untracked-files=all", "--", *others)
+        tip = f"refs/heads/{self.made.branch}"
+        return (
+            line("rev-parse", "HEAD", cwd=path, repository={}) == head
+            and line("symbolic-ref", "--quiet", "HEAD", cwd=path, repository={}) == tip
+            and not git(*asked, cwd=path, repository={})
+            and bool(self._unlanded())
+        )
 
     def _unlanded(self) -> int:
         """Returns how many commits of its branch are not on the main branch."""

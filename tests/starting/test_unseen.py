@@ -102,3 +102,125 @@ def test_a_check_that_was_set_here_is_not_asked_for(team: Team) -> None:
     assert team.queen("issue", "new", "Add a field", "--id", "x-1", as_="lead").code == 0
     assert team.start("--agent", team.agent(WORKS), "--size", "1").code == 0
     assert sorted(team.done()) == ["x-1"]
+
+
+CHECK = '[land]\ncheck = "{}"\n[sync]\nledgers="branch"\n'
+COUNTS = 'echo >> "$0.runs.$QUEEN_ISSUE"\n'
+
+
+def changes_check(team: Team, check: str) -> str:
+    """Returns what has an agent do as if somebody else committed another check meanwhile."""
+    (team.bin / "queen.toml").write_text(CHECK.format(check))
+    return (
+        f"[ -e {team.bin}/done ] || {{ touch {team.bin}/done; cd {team.repo}\n"
+        f"cp {team.bin}/queen.toml .beads/queen.toml\n"
+        'git commit -qm "another check" -- .beads/queen.toml; cd "$OLDPWD"; }\n'
+    )
+
+
+def issues(team: Team, count: int) -> None:
+    for number in range(1, count + 1):
+        made = team.queen("issue", "new", f"issue {number}", "--id", f"x-{number}", as_="lead")
+        assert made.code == 0, made
+
+
+def runs(team: Team, issue_id: str) -> int:
+    path = team.bin / f"agent.runs.{issue_id}"
+    return len(path.read_text()) if path.exists() else 0
+
+
+class TestACheckThatChangesDuringTheRun:
+    def test_ends_the_team_and_what_waits_lands_next_without_an_agent(
+        self, eve: Queen, team: Team
+    ) -> None:
+        issues(team, 2)
+        agent = team.agent(COUNTS + changes_check(team, "true; true") + WORKS)
+        ran = team.start("ui", "--json", "--agent", agent)
+        assert (ran.code, ran.json["code"]) == (1, "waits"), ran
+        said = {each["code"]: each["text"] for each in ran.json["reasons"]}
+        assert "queen config trust; then queen start lands it" in said["waits"]
+        assert "after queen config trust, queen start ui --agent" in said["kept"]
+        assert (team.done(), runs(team, "x-1"), runs(team, "x-2")) == ({}, 1, 0)
+        assert team.queen("config", "trust", "--yes").code == 0
+        ran = team.start("ui", "--agent", agent)
+        assert ran.code == 0, ran
+        assert team.done() == {"x-1": ["ui"], "x-2": ["ui"]}
+        assert (runs(team, "x-1"), runs(team, "x-2")) == (1, 1)
+        assert "takes x-1" not in ran.out
+
+    def test_leaves_what_somebody_added_since_to_an_agent(self, eve: Queen, team: Team) -> None:
+        issues(team, 1)
+        agent = team.agent(COUNTS + changes_check(team, "true; true") + WORKS)
+        assert team.start("ui", "--agent", agent).code == 1
+        (team.repo.parent / "vic-ui" / "mine.txt").write_text("mine\n")
+        assert team.queen("config", "trust", "--yes").code == 0
+        assert team.start("ui", "--agent", agent).code == 0
+        assert runs(team, "x-1") == 2
+
+    def test_is_shown_to_a_person_who_lets_it_run(self, eve: Queen, team: Team) -> None:
+        issues(team, 2)
+        agent = team.agent(COUNTS + changes_check(team, "true; true") + WORKS)
+        status, shown = at_a_terminal(team.queen, "y\n", "start", "ui", "--agent", agent)
+        assert status == 0, shown
+        assert shown.count("Let it run") == 1
+        assert "    true; true\n" in shown
+        assert sorted(team.done()) == ["x-1", "x-2"]
+        assert (runs(team, "x-1"), runs(team, "x-2")) == (1, 1)
+
+    def test_that_a_person_does_not_want_ends_the_team(self, eve: Queen, team: Team) -> None:
+        issues(team, 3)
+        agent = team.agent(COUNTS + changes_check(team, "true; true") + WORKS)
+        status, shown = at_a_terminal(team.queen, "n\n", "start", "ui", "api", "--agent", agent)
+        assert status == 1, shown
+        assert shown.count("Let it run") == 1
+        assert "you did not agree to the check" in shown
+        assert (team.done(), runs(team, "x-3")) == ({}, 0)
+
+    def test_is_said_once_for_all_issues(self, eve: Queen, team: Team) -> None:
+        issues(team, 2)
+        meets = f'touch "{team.bin}/$QUEEN_ISSUE"\n' + "".join(
+            f'until [ -e "{team.bin}/x-{each}" ]; do sleep 0.1; done\n' for each in (1, 2)
+        )
+        agent = team.agent(meets + changes_check(team, "true; true") + WORKS)
+        ran = team.start("ui", "api", "--agent", agent)
+        assert ran.code == 1, ran
+        end = ran.out[ran.out.index("0 issues in") :]
+        assert end.count("nobody on this machine has seen") == 1
+        assert "x-1, x-2 wait to land: " in end or "x-2, x-1 wait to land: " in end
+
+
+def test_an_agent_does_not_get_with_force_what_it_could_not_land(eve: Queen, team: Team) -> None:
+    plant(eve, team, "true")
+    assert team.queen("issue", "new", "Another", "--id", "x-2", as_="lead").code == 0
+    tries = f"queen claim x-1 --force --json 2> {team.bin}/refused\n"
+    ran = team.start("ui", "--agent", team.agent(tries + WORKS))
+    assert sorted(team.done()) == ["x-2"], ran
+    refused = json.loads((team.bin / "refused").read_text().splitlines()[-1])["error"]
+    assert refused["code"] == "untrusted"
+    assert "--force" not in refused["hint"]
+
+
+def test_work_put_on_a_branch_until_its_checks_are_seen_lands_next_without_an_agent(
+    eve: Queen, team: Team, tmp_path: Path
+) -> None:
+    issues(team, 2)
+    rows = tmp_path / "rows.py"
+    rows.write_text(
+        "import json, pathlib, subprocess\n"
+        f"path = pathlib.Path({str(team.repo / '.beads' / 'issues.jsonl')!r})\n"
+        "found = [json.loads(each) for each in path.read_text().splitlines()]\n"
+        "for each in found:\n"
+        "    if each['id'] == 'x-1':\n"
+        "        each['dod'] = {'verifiers': [{'name': 'ok', 'command': 'true; true'}]}\n"
+        "path.write_text(''.join(json.dumps(each) + '\\n' for each in found))\n"
+    )
+    arrives = f'[ "$QUEEN_ISSUE" != x-1 ] || {{ queen issue export; python3 {rows}; }}\n'
+    agent = team.agent(COUNTS + arrives + WORKS)
+    ran = team.start("ui", "--json", "--agent", agent)
+    assert (ran.code, ran.json["code"]) == (1, "waits"), ran
+    assert [each["code"] for each in ran.json["reasons"]] == ["waits"]
+    assert team.done() == {"x-2": ["ui"]}
+    assert team.queen("config", "trust", "--yes").code == 0
+    ran = team.start("ui", "--agent", agent)
+    assert ran.code == 0, ran
+    assert (sorted(team.done()), runs(team, "x-1")) == (["x-1", "x-2"], 1)

@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,7 @@ from queenbee.agents.ignored import CONNECTION, WORK, ignored
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.cli.app import Answer, Invocation, command, invocation, tell
 from queenbee.cli.options import adopts, id_prefix
-from queenbee.cli.person import sits_here
+from queenbee.cli.person import lets_run, sits_here
 from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from queenbee.starting.crew import Crew, Wanted
     from queenbee.starting.ending import Ended
     from queenbee.starting.team import Team
+    from queenbee.store.trust import Proposal
     from queenbee.workflows.complete_hive import Hive
 
 _SHOW_EVERY_S = 30.0
@@ -147,7 +149,8 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
         return Answer(None, yes=True)
     if _lets_do_all(hive, crew, wanted):
         wanted = replace(wanted, yolo=True)
-    ended = Team(hive, wanted, env=os.environ, tell=_said).run(_Screen())
+    ask = partial(_lets_run, hive) if _asks() else None
+    ended = Team(hive, wanted, env=os.environ, tell=_said, ask=ask).run(_Screen())
     return Answer(ended, yes=ended.is_done)
 
 
@@ -244,6 +247,17 @@ def _ask_for_all(hive: Hive) -> None:
             Consent.of(hive).require(unseen(hive))
         hive.asks_person = None
     seen_check(hive, Rules.of(hive))
+
+
+def _lets_run(hive: Hive, unseen: Sequence[Proposal]) -> bool:
+    """Asks the person who started the team for what nobody has seen; returns whether it may run."""
+    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
+
+    consent = replace(Consent.of(hive), ask=partial(lets_run, hive.layout))
+    with suppress(Untrusted, click.Abort):
+        consent.require(unseen)
+        return True
+    return False
 
 
 class _Screen:

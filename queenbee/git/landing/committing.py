@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _HUGE_BYTES = 4 * MOST_BYTES
 """No conversion but a filter makes a file so much smaller: git need not store it to find out."""
-_RECORDS = (".beads/queen_*.jsonl", ".beads/issues.jsonl", ".beads/archive/**")
+RECORDS = (".beads/queen_*.jsonl", ".beads/issues.jsonl", ".beads/archive/**")
 """Those of the main worktree count, and travel with that."""
 _MOST_SAID = 20
 """So many lines of what git and its hooks said are passed on, each of so many characters:"""
@@ -43,7 +43,7 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[
     """
     refuse_elsewhere(tree)
     wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-    everything = (".", *(f":(exclude,glob){each}" for each in _RECORDS))
+    everything = (".", *(f":(exclude,glob){each}" for each in RECORDS))
     entries = names_in(git("status", *wanted, "--", *everything, cwd=tree))
     open_ = [each[3:] for each in entries if "U" in each[:2] or each[:2] in ("AA", "DD")]
     if open_:
