@@ -259,7 +259,9 @@ class Worker(PlacedAgent):
         self.obstacles[obstacle.issue_id] = obstacle
         obstacle.head = (known and known.head) or self._committed(obstacle)
         if self._may_leave(obstacle):
-            unfinished = self._give_back(held, obstacle.sentence, tells=is_news)
+            # What waits for consent need not be in the record, where it would be read for ever.
+            recorded = f"{self.name} has worked on it" if obstacle.head else ""
+            unfinished = self._give_back(held, obstacle.sentence, tells=is_news, recorded=recorded)
             obstacle.branch = (unfinished and unfinished.branch) or (known and known.branch) or ""
             if obstacle.head and obstacle.branch:
                 tip = f"refs/heads/{obstacle.branch}"
@@ -410,9 +412,11 @@ class Worker(PlacedAgent):
         self.rest("rests", min(_REST_S * 2.0**self._starts, _MOST_REST_S))
 
     def _give_back(
-        self, held: Assignment, why: str = "", *, tells: bool = True
+        self, held: Assignment, why: str = "", *, tells: bool = True, recorded: str = ""
     ) -> Unfinished | None:
-        """Gives an issue back for others; returns where its work is, on a branch of its own."""
+        """Gives an issue back for others; returns where its work is, on a branch of its own.
+        `recorded` is what they read in place of `why`.
+        """
         ends = f"{self._starts} end{'s' * (self._starts > 1)}"
         why = why or f"{self.name} gave it back after {ends} without a landing: {self._why}"
         self._abort_landing(held.issue_id)
@@ -426,10 +430,11 @@ class Worker(PlacedAgent):
             return None
         sentence = unfinished.sentence() if unfinished is not None else ""
         reason = "; ".join(filter(None, (why, sentence)))
+        kept = "; ".join(filter(None, (recorded or why, sentence)))
         self.entry.without.append(held.issue_id)
         self._note("between")
         with suppress(QueenError):
-            self.hive.assignments.release(held.issue_id, reason=reason)
+            self.hive.assignments.release(held.issue_id, reason=kept)
         self.gave_back[held.issue_id] = reason
         if tells:
             self.tell(reason)

@@ -251,9 +251,24 @@ def test_a_commit_that_the_guard_refuses_lands_nothing_and_says_so(
     before = git(repo, "rev-parse", "main")
     refused = quick("land", "-m", "all", cwd=tree)
     assert refused.code == 5
-    assert "the commit was refused, so nothing was landed" in refused.err
-    assert "held by boss" in refused.err
+    said = " ".join(refused.err.split())
+    assert "so nothing was committed or landed: README.md by boss, " in said
+    assert "try: queen msg send boss BODY" in said
+    assert "queenbee guard" not in said
     assert git(repo, "rev-parse", "main") == before
+    assert git(tree, "diff", "--cached", "--name-only") == ""
+
+
+def test_a_commit_that_another_hook_refuses_leaves_what_was_staged(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.write_text("#!/bin/sh\necho no thanks\nexit 1\n")
+    hook.chmod(0o755)
+    git(tree, "add", "new.txt")
+    refused = quick("land", "-m", "all", cwd=tree)
+    assert "the commit was refused, so nothing was landed: no thanks" in refused.err
+    assert git(tree, "diff", "--cached", "--name-only") == "new.txt\n"
 
 
 def test_without_a_check_nothing_is_committed_either(

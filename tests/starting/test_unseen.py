@@ -221,6 +221,8 @@ def test_work_put_on_a_branch_until_its_checks_are_seen_lands_next_without_an_ag
     assert [each["code"] for each in ran.json["reasons"]] == ["waits"]
     assert team.done() == {"x-2": ["ui"]}
     assert team.queen("config", "trust", "--yes").code == 0
+    given_back = team.hive().assignments.find(issue_id="x-1", status="released")
+    assert given_back[-1].reason.startswith("ui has worked on it; unfinished in ")
     ran = team.start("ui", "--agent", agent)
     assert ran.code == 0, ran
     assert (sorted(team.done()), runs(team, "x-1")) == (["x-1", "x-2"], 1)

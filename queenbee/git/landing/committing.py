@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, one_line
+from queenbee.errors import QueenError
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
 from queenbee.git.landing.commands import ACTION, git, line
 from queenbee.git.landing.judged.nested import lost, unregistered
-from queenbee.git.landing.refusals import NotLanded, ignoring
+from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.services.writing.secrets import OVERRIDE, refuse_secrets
@@ -62,24 +64,54 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[
     _refuse_huge(tree, paths)
     sides = _sides(tree)
     files, said = _stored(tree, everything)
-    if not _refuse_unfit(tree, sides, files, allow_secrets=allow_secrets) and not sides[1:]:
+    changed = _refuse_unfit(tree, sides, files, allow_secrets=allow_secrets)
+    if not changed and not sides[1:]:
         return _shown(said)  # Only what a submodule has that is not committed there.
-    # The index gets what was looked at, whatever the files are by now.
-    as_the_user("read-tree", "-i", "-m", no_dash(files), cwd=tree)
-    status, out, err = user_git("commit", "--quiet", f"--message={message}", cwd=tree)
-    if status != 0:
-        why = os.fsdecode(out + err)
-        raise NotLanded(
-            f"the commit was refused, so nothing was landed: {' '.join(why.split())[-1000:]}",
-            hint="git status",
-        )
+    said += _commit(tree, message, files, changed)
     if line("rev-parse", "HEAD^{tree}", cwd=tree) != files:  # A hook has changed it.
         try:
             _refuse_unfit(tree, sides, "HEAD", allow_secrets=allow_secrets)
         except NotLanded:
             _take_back(tree, sides)
             raise
-    return _shown(said + out + err)
+    return _shown(said)
+
+
+def _commit(tree: str, message: str, files: str, changed: Sequence[Change]) -> bytes:
+    """Commits a tree of files; returns what git and its hooks said. Raises `CommitRefused`, and
+    leaves what is staged as it was.
+    """
+    staged = _Index(tree)
+    # The index gets what was looked at, whatever the files are by now.
+    as_the_user("read-tree", "-i", "-m", no_dash(files), cwd=tree)
+    status, out, err = user_git("commit", "--quiet", f"--message={message}", cwd=tree)
+    if status != 0:
+        staged.put_back()
+        why = os.fsdecode(out + err)
+        raise CommitRefused(
+            f"the commit was refused, so nothing was landed: {' '.join(why.split())[-1000:]}",
+            hint="git status",
+            files=[each.path for each in changed],
+        )
+    return out + err
+
+
+class _Index:
+    """What is staged in a worktree, as it was before a commit."""
+
+    def __init__(self, tree: str) -> None:
+        path = git("rev-parse", "--git-path", "index", cwd=tree)
+        self._path = os.path.join(tree, os.fsdecode(path.rstrip(b"\n")))
+        self._bytes = safe_open.read(self._path) if safe_open.is_there(self._path) else None
+
+    def put_back(self) -> None:
+        """Puts it back, as git replaces an index; another git at work there comes first."""
+        if self._bytes is None:
+            return
+        lock = f"{self._path}.lock"
+        with suppress(OSError, QueenError):
+            safe_open.write(lock, self._bytes, os.O_CREAT | os.O_EXCL)
+            safe_open.replace(lock, self._path)
 
 
 def refuse_resolved(tree: str) -> None:

@@ -17,10 +17,11 @@ from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
 from queenbee.git.contents.judging_bead import judging_bead
+from queenbee.git.guard import refusals
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.judged.open_verdicts import refuse_unjudged, refuse_unjudged_work
 from queenbee.git.landing.landing import land
-from queenbee.git.landing.refusals import SHOWN
+from queenbee.git.landing.refusals import SHOWN, CommitRefused, NotLanded
 from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.ownership import refuse_stranger
@@ -224,8 +225,32 @@ class _IssueWork(Work):
             refuse_resolved(layout.tree)
             return
         self.refuse_unchecked()
-        for said in commit_all(layout.tree, message, allow_secrets=allowed):
-            self.tell(said)
+        try:
+            said = commit_all(layout.tree, message, allow_secrets=allowed)
+        except CommitRefused as error:
+            raise self._kept_out(error) from None
+        for each in said:
+            self.tell(each)
+
+    def _kept_out(self, error: CommitRefused) -> NotLanded:
+        """Returns why git's hook refused a commit: who holds which files until when, if somebody
+        does; else what the hook said.
+        """
+        held = refusals(self.hive, error.files, self.env)
+        if not held:
+            return error
+        who = [
+            f"{mentioned(each.path)} by {mentioned(each.lease.droid)}, {each.left} left (until "
+            f"{each.lease.expires_at})"
+            for each in held
+        ]
+        ask = suggested("queen msg send", held[0].lease.droid, "BODY")
+        return NotLanded(
+            f"others hold files that this changes, so nothing was committed or landed: "
+            f"{some(who, SHOWN, '; ')}",
+            hint=f"{ask}; then the same queen land once it is released",
+            files=[each.path for each in held],
+        )
 
     def refuse_unchecked(self) -> None:
         """Raises `InvalidInput` if no check would run."""

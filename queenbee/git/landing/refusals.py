@@ -29,6 +29,10 @@ class NotLanded(Conflict):
         self.files = files
 
 
+class CommitRefused(NotLanded):
+    """A commit that git or one of its hooks refuses; `files` lists what it would have changed."""
+
+
 class Unresolved(NotLanded):
     """A conflict that was left to the actor; `union` lists the files in which both sides only
     added lines.
