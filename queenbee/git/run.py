@@ -219,9 +219,12 @@ def as_the_user(*arguments: str, cwd: str, repository: Mapping[str, str] | None 
     return err
 
 
-def environment_of_user() -> dict[str, str]:
-    """Returns the environment without what a calling hook or alias says of its own repository."""
-    env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+def environment_of_user(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Returns an environment, by default ours, without what a calling hook or alias says of its own
+    repository.
+    """
+    given = os.environ if env is None else env
+    env = {name: value for name, value in given.items() if name not in _OF_A_CALLER}
     return {**env, **_AS_IT_IS}
 
 

@@ -170,6 +170,14 @@ SETTINGS = (
             "more files that everybody appends to, besides change logs: both additions are kept"),
     Setting("land.records", _FLAG, True,
             "whether queen land commits the records and the tracker with what lands"),
+    Setting("worktree.setup", _text(4096), "",
+            "the shell command that makes a new worktree usable, such as npm ci"),
+    Setting("worktree.setup_timeout", _duration("1s", "1d"), "30m",
+            "how long that command may take"),
+    Setting("worktree.copy", _PATTERNS, [],
+            "ignored files to copy from the main worktree, besides those in .worktreeinclude"),
+    Setting("worktree.stamp", _LINES, [],
+            "files after whose change it runs again; by default, known lock files at the top"),
     Setting("team.agent", _choice(*CLIENTS, ""), "",
             "the client that queen start runs; by default, the only one that is installed"),
     Setting("team.agents", _LINES, [], 'other clients for some names: ["ui=codex", "api=claude"]'),
@@ -235,6 +243,10 @@ class Settings:
     land_join: str
     land_union: tuple[str, ...]
     land_records: bool
+    worktree_setup: str
+    worktree_setup_timeout_s: float
+    worktree_copy: tuple[str, ...]
+    worktree_stamp: tuple[str, ...]
     team_agent: str
     team_agents: tuple[str, ...]
     team_size: int

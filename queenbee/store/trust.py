@@ -33,8 +33,10 @@ SECTION, NAME = "queenbee", "trust"
 """`git config queenbee.trust all`: the owner of this machine wants no questions."""
 _MARK = "queenbee-clone"
 """The file in git's own folder, which no clone delivers, that tells this clone from any other."""
-CHECK, VERIFIER, GATE, OPTIONS = "check", "verifier", "gate rule", "options"
-"""The kinds of commands: of `land.check`, of a bead, of a gate, and those of `team.args`."""
+CHECK, SETUP, VERIFIER, GATE, OPTIONS = "check", "setup", "verifier", "gate rule", "options"
+"""The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, and those of
+`team.args`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ def of_setting(name: str, value: object) -> list[Proposal]:
     """Returns the command that a setting says, if it says one."""
     if name == "land.check" and isinstance(value, str) and value:
         return [Proposal(CHECK, value, origin=name)]
+    if name == "worktree.setup" and isinstance(value, str) and value:
+        return [Proposal(SETUP, value, origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
     return []

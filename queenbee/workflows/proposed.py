@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 def unseen_of(layout: Layout, beads: Iterable[BeadFile]) -> list[Proposal]:
     """Returns the commands that nobody on this machine has seen, each once."""
     said = layout.settings
-    settings = {"land.check": said.land_check, "team.args": said.team_args}
+    settings = {
+        "land.check": said.land_check,
+        "worktree.setup": said.worktree_setup,
+        "team.args": said.team_args,
+    }
     of_settings = [each for name in settings for each in of_setting(name, settings[name])]
     found = Trust(layout).unseen([*of_settings, *of_gates(layout), *of_beads(beads)])
     return [*{each.key: each for each in reversed(found)}.values()][::-1]

@@ -111,12 +111,14 @@ class TestOnlyConsentLetsRun:
             "checks/executing.py",
             "git/landing/commands.py",  # Git alone.
             "git/landing/together/checked.py",
+            "git/worktrees/preparing.py",
         }
 
     def test_what_was_typed_for_this_run_is_claimed_in_known_places(self) -> None:
         assert {file for name, file in _calls() if name in ("typed", "typed_command")} == {
             "documents/ralph/bead_loop.py",
             "git/landing/landing.py",
+            "git/worktrees/preparing.py",
         }
 
 

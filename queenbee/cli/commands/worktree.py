@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -11,15 +13,17 @@ from queenbee.cli.app import command, group, tell
 from queenbee.cli.options import adopts
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
-from queenbee.core.text import named, printable, suggested
+from queenbee.core.text import mentioned, named, printable, suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.git.ownership import adopt
+from queenbee.errors import QueenError
+from queenbee.git.ownership import adopt, refuse_other_hive
 from queenbee.git.worktrees import worktree_care, worktree_making
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from queenbee.git.worktrees.preparing import Plan
     from queenbee.workflows.complete_hive import Hive
 
 
@@ -50,6 +54,7 @@ def add(
     Makes a git worktree with a branch NAME from the main worktree's branch. It remembers the droid
     NAME, so that all commands in it act as that droid. With ISSUE, it claims the issue for the
     droid first; if that is refused, nothing is made. If the command was interrupted, run it again.
+    Then it sets the worktree up, as queen worktree setup does.
 
     With --bead, it claims a sprint bead for NAME (default: you), and makes the worktree_path and
     the branch that the bead names, from its source_branch.
@@ -57,7 +62,10 @@ def add(
     A branch or worktree that QueenBee did not make for this is refused. --adopt BRANCH takes over
     that branch and its worktree, with all that is in them.
     """
+    from queenbee.git.worktrees.preparing import prepare, seen_setup  # noqa: PLC0415 - start-up
+
     path, branch = where["path"], where["branch"]
+    seen_setup(hive.layout, hive.asks_person)
     for each in where["adopt"]:
         adopt(hive.layout, each)
     if bead is not None and issue_id is None and branch is None:
@@ -76,7 +84,59 @@ def add(
         made = worktree_making.add(hive, name, issue_id=issue, path=path, branch=branch)
     if not made.guarded:
         tell("no git hook refuses commits of files that others hold: queen guard install")
+    with _told_made(made):
+        prepare(hive.layout, made.path, env=os.environ, tell=tell)
     return made
+
+
+@contextmanager
+def _told_made(made: worktree_making.Made) -> Iterator[None]:
+    """Has a refusal say that the worktree is there all the same."""
+    try:
+        yield
+    except QueenError as error:
+        error.message = f"{mentioned(made.path)} was made, but is not ready: {error.message}"
+        raise
+
+
+def _show_plan(plan: Plan | None) -> None:
+    if plan is None:
+        return
+    say(f"in {printable(plan.worktree)}")
+    for path in plan.copies:
+        say(f"  would copy {printable(path)}")
+    for each in plan.left_out:
+        say(f"  would not copy: {printable(each)}")
+    if plan.command:
+        say(f"  {'would run' if plan.runs else 'has run'}: {printable(plan.command)}")
+    if not (plan.command or plan.copies or plan.left_out):
+        say("  nothing to do: queen config set worktree.setup COMMAND")
+    for name, value in plan.variables.items():
+        say(f"  {name}={printable(value)}")
+
+
+@command("setup", show=_show_plan, example="queen worktree setup\nqueen worktree setup --dry-run")
+@click.option("--dry-run", is_flag=True, help="Show what would be copied and run, and do nothing")
+def setup(hive: Hive, dry_run: bool) -> Plan | None:
+    """Make this worktree usable, once more
+
+    Copies the files of the settings worktree.copy and of .worktreeinclude that git ignores and that
+    are missing here, and runs worktree.setup. queen worktree add does the same for a new worktree.
+    """
+    from queenbee.git.worktrees import preparing  # noqa: PLC0415 - start-up
+
+    refuse_other_hive(hive.layout)
+    if dry_run:
+        return preparing.planned(hive.layout, hive.layout.tree, again=True)
+    preparing.prepare(
+        hive.layout,
+        hive.layout.tree,
+        env=os.environ,
+        tell=tell,
+        ask=hive.asks_person,
+        again=True,
+    )
+    return None
 
 
 def _show_places(places: Sequence[worktree_care.Place]) -> None:
@@ -138,8 +198,8 @@ def remove(hive: Hive, name: str, force: bool) -> worktree_care.Removed:
 
 worktree = group(
     "worktree",
-    [add, list_, remove],
-    help="Make, list and remove the worktrees of agents",
+    [add, list_, remove, setup],
+    help="Make, list, set up and remove the worktrees of agents",
     more="collisions:collisions",
     example="queen worktree add ui qb-42\nqueen worktree list",
 )

@@ -148,6 +148,11 @@ def _named(pattern: str, path: str) -> bool:
             return False
 
 
+def has_many_stars(pattern: str) -> bool:
+    """Returns whether a pattern may take for ever to compare."""
+    return sum(a != "*" == b for a, b in zip(f" {pattern}", pattern, strict=False)) > _MOST_STARS
+
+
 def _may_match(line: str, names: Sequence[str]) -> bool:
     """Returns False if a line cannot make git ignore a path with these names in it.
 
@@ -156,7 +161,7 @@ def _may_match(line: str, names: Sequence[str]) -> bool:
     text = line.rstrip(" ")
     if not text or text[0] in "#!":
         return False
-    if sum(a != "*" == b for a, b in zip(f" {text}", text, strict=False)) > _MOST_STARS:
+    if has_many_stars(text):
         return False
     if "\\" in text:
         return True

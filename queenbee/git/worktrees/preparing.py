@@ -1,0 +1,358 @@
+"""Makes a worktree usable: copies files that git ignores, and runs the command of the set-up there.
+
+In this order, under a lock of the worktree:
+
+1. The stamp goes: a call that is killed leaves none, and the next one begins anew.
+2. What the command of such a call has started is ended.
+3. The copies. What is there stays.
+4. The command, if it has not run yet with this text and these lock files.
+5. The stamp: the hash of both, as they were before the command ran.
+
+A command that came from elsewhere runs only after somebody here has seen it. ADR 0041, ADR 0046.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from queenbee.checks.consent import Consent, SeenCommand, typed_command
+from queenbee.checks.processes import Interrupts, Program, run_process
+from queenbee.core.command_lines import shell_line
+from queenbee.core.text import mentioned, one_line, quotation, some, suggested
+from queenbee.core.timestamps import format_duration
+from queenbee.errors import ExternalFailure, NotFound, QueenError
+from queenbee.git.run import environment_of_user, git, settings
+from queenbee.git.worktrees.copying import copy, included, select
+from queenbee.git.worktrees.slots import known_variables, variables
+from queenbee.store import safe_open
+from queenbee.store.droids.identity import VARIABLES
+from queenbee.store.droids.liveness import described, is_running, space_and_id
+from queenbee.store.git_files.host_tokens import for_a_landing
+from queenbee.store.git_trees import config_files, config_value, git_tree, owners_environment
+from queenbee.store.lock import LongLock
+from queenbee.store.trust import Trust, of_setting
+from queenbee.store.whole_files import forget_old, keep, recall, take_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.checks.processes import ProcessResult
+    from queenbee.store.git_trees import GitTree
+    from queenbee.store.layout import Layout
+    from queenbee.store.trust import Proposal
+
+    Ask = Callable[[Sequence[Proposal]], bool | None]
+
+SETTING = "worktree.setup"
+MACHINE = "queenbee.setup"
+"""The setting of git that holds the command of a repository on this machine, in place of ours."""
+LOCK_FILES = (
+    "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", "bun.lock",
+    "bun.lockb", "uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "requirements.txt",
+    "Gemfile.lock", "composer.lock", "mix.lock", ".gitmodules",
+)  # fmt: skip
+"""What says which dependencies a tree needs, of the package managers that are known."""
+_OWNERS = ("system", "global", "local")
+"""Whose files count for `MACHINE`: no variable, no `git -c`, and no settings of one worktree."""
+_STAMP, _LOCK, _PROCESS = "queenbee-setup", "queenbee-setup.lock", "queenbee-setup.process"
+_ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "POETRY_ACTIVE", "INIT_CWD")
+"""What says that something of another worktree is in use: `poetry install` would install there."""
+_LOCK_FILE_BYTES = 1 << 26
+_LOGS = "setup"
+_MOST_LOGS, _LOGS_KEPT_S = 64, 30 * 86400.0
+_LAST_LINES, _LINE_CHARS = 10, 200
+_TELL_EVERY_S = 10
+_NOTES_ITSELF = (
+    'echo "${2%% *} $$ $(cut -d" " -f22 "/proc/$$/stat" 2>/dev/null)" >"$1"; shift 2; exec 2>&1'
+)
+"""The shell notes itself, as `described` would, before it runs anything: after a kill, the next
+call ends it. `$2` is our own process, in the same place.
+"""
+_GRACE_S = 2.0
+_SHOWN = 5
+
+
+class SetupFailed(ExternalFailure):
+    """The set-up of a worktree failed; `output` has its last lines, `log` names the file with the
+    rest, and `worktree` is where.
+    """
+
+    code = "setup_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be done in a worktree."""
+
+    worktree: str
+    command: str
+    """Empty if none is set."""
+    runs: bool
+    """Whether the command has not run there yet, with these lock files."""
+    copies: Sequence[str]
+    left_out: Sequence[str]
+    """Why files are not copied, in sentences."""
+    variables: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def seen_setup(layout: Layout, ask: Ask | None = None) -> SeenCommand | None:
+    """Returns the command of the set-up, or None if none is set. Raises `Untrusted` if nobody on
+    this machine has seen it, and `ask` does not let it run.
+    """
+    own = _machine_command(layout)
+    if own:
+        return typed_command(own)
+    said = layout.settings.worktree_setup
+    Consent(Trust(layout), ask).require(of_setting(SETTING, said))
+    return typed_command(said) if said else None
+
+
+def prepare(  # noqa: PLR0913 - by name
+    layout: Layout,
+    tree: str,
+    *,
+    env: Mapping[str, str],
+    tell: Callable[[str], None],
+    ask: Ask | None = None,
+    interrupts: Interrupts | None = None,
+    again: bool = False,
+) -> None:
+    """Makes the worktree at `tree` usable, whatever the last one who tried has left. What is done
+    already is not done again, unless `again` says so.
+
+    Safe for processes: the second waits for the first. Raises `SetupFailed`, `Untrusted`, and
+    `KeyboardInterrupt` after a request to end; then the next call begins anew.
+    """
+    place = _Place(layout, tree)
+    if place.is_prepared and not again:
+        return
+    command = seen_setup(layout, ask)
+    wait_s = layout.settings.worktree_setup_timeout_s + _GRACE_S
+    with LongLock(place.file(_LOCK), holder="queen worktree setup", timeout_s=wait_s):
+        if place.is_prepared and not again:  # By somebody else, meanwhile.
+            return
+        stamp = place.stamp
+        before = recall(place.file(_STAMP), 1 << 16)
+        with suppress(FileNotFoundError):
+            safe_open.unlink(place.file(_STAMP))
+        _end_left(place.file(_PROCESS))
+        place.copy(tell)
+        is_done = isinstance(before, dict) and before.get("command") == stamp["command"]
+        if command is not None and (again or not is_done):
+            with interrupts or Interrupts() as requests:
+                place.run(command, env, tell, requests)
+        keep(place.file(_STAMP), stamp)
+
+
+def is_prepared(layout: Layout, tree: str) -> bool:
+    """Returns whether `prepare` would do nothing: this reads a few files."""
+    return _Place(layout, tree).is_prepared
+
+
+def planned(layout: Layout, tree: str, *, again: bool = False) -> Plan:
+    """Returns what `prepare` would do. Raises `ExternalFailure` if git fails."""
+    place = _Place(layout, tree)
+    main = place.main
+    found = select(main, place.here.tree, place.patterns) if main is not None else None
+    before = recall(place.file(_STAMP), 1 << 16)
+    is_done = isinstance(before, dict) and before.get("command") == place.stamp["command"]
+    return Plan(
+        place.here.tree,
+        place.command,
+        bool(place.command) and (again or not is_done),
+        found.files if found is not None else [],
+        found.left_out if found is not None else [],
+        known_variables(layout, tree),
+    )
+
+
+class _Place:
+    """A worktree, and what is to be done there."""
+
+    def __init__(self, layout: Layout, tree: str) -> None:
+        here = git_tree(tree)
+        if here is None:
+            raise NotFound(f"{tree} is not in git", hint="queen worktree list")
+        self._layout = layout
+        self.here: GitTree = here
+        self.main = here.main_tree if here.linked else None
+        """Where files are copied from, or None."""
+        self.command = _machine_command(layout) or layout.settings.worktree_setup
+        self.patterns = self._patterns()
+
+    def file(self, name: str) -> str:
+        """Returns the path of a file of ours, in the worktree's own git directory."""
+        return os.path.join(self.here.git_dir, name)
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether nothing is to be done."""
+        if not self.command and not self.patterns:
+            return True
+        return bool(recall(self.file(_STAMP), 1 << 16) == self.stamp)
+
+    @property
+    def stamp(self) -> dict[str, str]:
+        """What the set-up rests on: the command with the lock files, and the patterns."""
+        files = [*(self._layout.settings.worktree_stamp or LOCK_FILES)]
+        held = [[name, _hash_of(self.here.tree, name)] for name in files] if self.command else []
+        modules = self._submodules() if any(name == ".gitmodules" and x for name, x in held) else ""
+        return {
+            "command": _hash(json.dumps([self.command, held, modules]).encode()),
+            "copies": _hash(json.dumps(self.patterns).encode()),
+        }
+
+    def copy(self, tell: Callable[[str], None]) -> None:
+        """Copies what is missing, and says what is not copied."""
+        if self.main is None or not self.patterns:
+            return
+        found = select(self.main, self.here.tree, self.patterns)
+        problems = [*found.left_out, *copy(self.main, self.here.tree, found.files)]
+        if found.files:
+            tell(f"copied {some([mentioned(each) for each in found.files], _SHOWN)}")
+        if problems:
+            tell(f"not copied: {some(problems, _SHOWN, '; ')}")
+
+    def run(
+        self,
+        command: SeenCommand,
+        env: Mapping[str, str],
+        tell: Callable[[str], None],
+        interrupts: Interrupts,
+    ) -> None:
+        """Runs the command at the top of the worktree. Raises `SetupFailed`."""
+        tree, settings_ = self.here.tree, self._layout.settings
+        told = [0]
+
+        def on_tick(spent_s: float, last: str) -> None:
+            if spent_s >= told[0] + _TELL_EVERY_S:
+                told[0] = int(spent_s)
+                text = one_line(last, _LINE_CHARS)
+                tell(f"still at the set-up, {format_duration(spent_s)}: {text}")
+
+        tell(f"setting up {mentioned(tree)}: {one_line(command, _LINE_CHARS)}")
+        note = self.file(_PROCESS)
+        line = shell_line(f"{_NOTES_ITSELF}\n{command}", "queen", note, described(os.getpid()))
+        ran = run_process(
+            Program(line, tree, self._environment(env), settings_.worktree_setup_timeout_s),
+            on_tick=on_tick,
+            interrupts=interrupts,
+        )
+        with suppress(OSError, QueenError):
+            safe_open.unlink(note)
+        log = self._logged(ran)
+        if ran.ended == "interrupted":
+            raise KeyboardInterrupt("interrupted while setting up")
+        if ran.exit_code != 0:
+            raise _failed(ran, tree, command, log, tell)
+        tell(f"set up in {format_duration(ran.duration_s)}")
+
+    def _patterns(self) -> list[str]:
+        said = self._layout.settings.worktree_copy
+        return [*said, *included(self.main)] if self.main is not None else []
+
+    def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        """Returns what a check gets, and nothing that leads to another worktree's packages."""
+        given = for_a_landing(environment_of_user(env), self.here.common_dir)
+        left_out = {*VARIABLES, *_ACTIVE}
+        own = {name: value for name, value in given.items() if name not in left_out}
+        return {**own, **variables(self._layout, self.here.tree)}
+
+    def _logged(self, ran: ProcessResult) -> str:
+        """Keeps what the command printed, at most `CAP_BYTES`, and returns where."""
+        folder = os.path.join(self._layout.state_dir, _LOGS)
+        path = os.path.join(folder, f"{os.path.basename(self.here.tree)}.log")
+        with suppress(OSError, QueenError):
+            safe_open.make_folder(folder)
+            forget_old(folder, most=_MOST_LOGS, kept_s=_LOGS_KEPT_S)
+            take_name(path, ran.stdout.data() or ran.problem.encode(), durable=False)
+        return path
+
+    def _submodules(self) -> str:
+        """Returns at which commits this tree has its submodules."""
+        with suppress(ExternalFailure):
+            listed = git("ls-files", "--stage", "-z", cwd=self.here.tree, repository={})
+            links = [each for each in listed.split(b"\0") if each.startswith(b"160000")]
+            return _hash(b"\0".join(links))
+        return ""
+
+
+def _failed(
+    ran: ProcessResult, tree: str, command: str, log: str, tell: Callable[[str], None]
+) -> SetupFailed:
+    """Tells the last lines, and returns the refusal."""
+    lines = [each.rstrip() for each in (ran.problem or ran.stdout.text()).splitlines()]
+    last = [one_line(each, _LINE_CHARS) for each in lines if each.strip()][-_LAST_LINES:]
+    for each in last:
+        tell(f"  {each}")
+    after = format_duration(ran.duration_s)
+    why = f"timed out after {after}" if ran.ended == "timed_out" else f"status {ran.exit_code}"
+    said = f", after {quotation(last[-1], _LINE_CHARS)}" if last else ""
+    return SetupFailed(
+        f"the set-up of {mentioned(tree)} failed: {quotation(command, _LINE_CHARS)}: {why}{said}",
+        hint=f"{suggested('cd', tree)} && queen worktree setup; all it printed is in {log}",
+        program=command,
+        status=ran.exit_code,
+        output="\n".join(last),
+        log=log,
+        worktree=tree,
+    )
+
+
+def _end_left(path: str) -> None:
+    """Ends the command of a call that was killed, with its process group."""
+    try:
+        noted = safe_open.read(path, 1 << 12).decode(errors="replace").strip()
+        safe_open.unlink(path)
+    except (OSError, QueenError):
+        return
+    if not is_running(noted):
+        return
+    end = partial(os.killpg, space_and_id(noted)[1])
+    with suppress(OSError):
+        end(signal.SIGTERM)
+        until_s = time.monotonic() + _GRACE_S
+        while time.monotonic() < until_s and is_running(noted):
+            time.sleep(0.05)
+        end(signal.SIGKILL)
+
+
+def _machine_command(layout: Layout) -> str:
+    """Returns the command that the owner of this machine has set; "" if there is none."""
+    section, _, name = MACHINE.partition(".")
+    files = config_files(layout.common_dir, owners_environment(os.environ))
+    # Mostly there is none, and git need not be asked.
+    if all(config_value(path, section, name) is None for path in files):
+        return ""
+    asked = settings(rf"^{section}\.{name}$", cwd=layout.tree)
+    said = [value for scope, _, value in asked if scope in _OWNERS]
+    return said[-1] if said else ""
+
+
+def _hash_of(tree: str, name: str) -> str:
+    """Returns the hash of a file; "" if there is none, and a word for what is no file."""
+    path = os.path.normpath(os.path.join(tree, name))
+    if not path.startswith(tree + os.sep):
+        return ""
+    try:
+        return _hash(safe_open.read(path, _LOCK_FILE_BYTES))
+    except FileNotFoundError:
+        return ""
+    except (OSError, QueenError):
+        return "unreadable"
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()
