@@ -191,11 +191,9 @@ def put_back(
     branch: str,
     name: str,
     to: str | None = None,
-    tracked_only: bool = False,
 ) -> Unfinished:
     """Brings a worktree to its branch, and that to a commit (default: where it is), once all that
-    is not there is on a branch `unfinished/NAME`; changes nothing if nothing differs. Files that
-    git does not track may stay where they are.
+    is not there is on a branch `unfinished/NAME`; changes nothing if nothing differs.
 
     Raises `Conflict` if another worktree has the branch, a repository is in the way, or git's
     settings lead to another folder; and `ExternalFailure` if git refuses, as for a file that
@@ -208,7 +206,7 @@ def put_back(
             f"{mentioned(branch)} is checked out in {mentioned(other.path)}",
             hint=suggested("git -C", other.path, "switch --detach"),
         )
-    return _PuttingBack(layout, place, branch, name, tracked_only=tracked_only).to(to)
+    return _PuttingBack(layout, place, branch, name).to(to)
 
 
 def open_operations(git_dir: str) -> list[str]:
@@ -267,13 +265,14 @@ def _mtime_ms(path: str) -> int:
         return 0
 
 
-def keep_worktree(place: Worktree, *, with_files: bool) -> str | None:
+def keep_worktree(place: Worktree, *, with_files: bool, name: str = "") -> str | None:
     """Returns the branch that keeps what is lost with a worktree: commits of a `HEAD` that is on no
     branch, the files that are not committed, other content that was staged, and what git put aside
     for a rebase or merge that is open; None if there is nothing. Changes nothing there, but that
     git looks at all files again. Raises `ExternalFailure` and `OSError`.
     """
-    name, left = branch_part(os.path.basename(place.path)), list(_put_aside(place))
+    name = name or branch_part(os.path.basename(place.path))
+    left = list(_put_aside(place))
     droid = place.droid or "queen"
     if with_files:
         show_hidden(place.path)
@@ -366,11 +365,8 @@ def _committed(run: Callable[..., str], place: Worktree, about: str) -> str:
 class _PuttingBack:
     """A worktree that is brought back to its branch."""
 
-    def __init__(
-        self, layout: Layout, place: Worktree, branch: str, name: str, *, tracked_only: bool
-    ) -> None:
+    def __init__(self, layout: Layout, place: Worktree, branch: str, name: str) -> None:
         self._layout = layout
-        self._tracked_only = tracked_only
         self._place = place
         self._branch = branch
         self._name = name
@@ -389,8 +385,7 @@ class _PuttingBack:
             raise ExternalFailure(f"{wanted or self._branch} is not there", program="git")
         status = status_of(place)
         said, ways = Status(status), self._ways(to)
-        but = said.untracked if self._tracked_only else set()
-        changed = sorted({*said.changed} - but | {*ways})
+        changed = sorted({*said.changed, *ways})
         open_ = open_operations(place.git_dir)
         found = Unfinished(place, _not_exempt(self._layout, changed), 0)
         if (place.branch, self._head, changed, open_) == (self._branch, to, [], []):
@@ -447,8 +442,7 @@ class _PuttingBack:
         """
         staged = self._line("write-tree")  # None in the midst of a conflict.
         but = [f":(top,exclude,literal){each.rstrip('/')}" for each in nested]
-        which = "--update" if self._tracked_only else "--all"
-        self._as_the_user("add", which, "--", ":/", *but)
+        self._as_the_user("add", "--all", "--", ":/", *but)
         if ways:
             self._as_the_user("add", "--force", "--", *(f":(top,literal){way}" for way in ways))
         kept, made = self._head, 0

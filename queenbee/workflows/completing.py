@@ -134,7 +134,7 @@ def _reason_against_checks(issue_id: str, reason: str | None) -> str:
     )
 
 
-def check(
+def check(  # noqa: PLR0913 - by name
     hive: Hive,
     issue_id: str,
     *,
@@ -142,18 +142,20 @@ def check(
     on_progress: Callable[[Progress], None] | None = None,
     of: str | None = None,
     bead: BeadFile | None,
+    tree: str | None = None,
 ) -> VerificationRecord | None:
     """Returns the record of the checks of an issue that is to be completed, and of its Ralph bead
     as it is given; None if it has none.
 
-    Completes nothing: `complete` does, with this record. The issue is one that the actor may end,
-    or that the droid `of` has. Raises as `complete` does.
+    They run in a `tree`, by default the actor's. Completes nothing: `complete` does, with this
+    record. The issue is one that the actor may end, or that the droid `of` has. Raises as
+    `complete` does.
     """
     held = hive.assignments.active(issue_id) if of else hive.assignments.check_ending(issue_id)
     if held is None or of not in (None, held.droid):
         raise NotYours(f"{issue_id} is not assigned to {of}", hint="queen issue assignments")
     checked = partial(verify_to_complete, waits_for=running.waits_for(hive))
-    runner = running.check_runner(hive, env, on_progress=on_progress)
+    runner = running.check_runner(hive, env, on_progress=on_progress, tree=tree)
     return _verified(hive, issue_id, bead, runner, checked)
 
 

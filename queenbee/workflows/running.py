@@ -113,6 +113,7 @@ def check_runner(
     *,
     on_progress: Watcher | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    tree: str | None = None,
 ) -> CheckRunner:
     """Returns the runner of a hive's checks; of `env`, the caller's whole environment, it has all
     but tokens, which a row must not ask for.
@@ -120,7 +121,7 @@ def check_runner(
     Raises `UnknownDroid` for an unknown actor: its runs could not be recorded.
     """
     return CheckRunner(
-        cwd=hive.layout.tree,
+        cwd=tree or hive.layout.tree,
         env=without_tokens(env, hive.layout.common_dir),
         evidence_dir=evidence_dir(hive.layout),
         now_ms=hive.now_ms,

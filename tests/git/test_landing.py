@@ -323,9 +323,9 @@ class TestWhatLands:
     @pytest.mark.parametrize(
         ("check", "text"),
         [
-            ("echo evil > README.md; git commit -qam unchecked", "another commit than the one"),
+            ("echo evil > README.md; git commit -qam unchecked", "changed while the check ran"),
             ("echo good > README.md", r"changed while the check ran: README\.md"),
-            ("git switch -q -c other", "on another branch than before"),
+            ("git switch -q -c other", "changed while the check ran"),
         ],
     )
     def test_is_what_was_checked(
@@ -462,7 +462,7 @@ class TestTheRepositoryOfACaller:
         assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""
 
 
-def test_a_landing_that_merges_takes_at_most_23_git_processes(
+def test_a_landing_that_merges_takes_at_most_27_git_processes(
     quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick("init")
@@ -479,4 +479,4 @@ def test_a_landing_that_merges_takes_at_most_23_git_processes(
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     done = quick("land", "--check", "true", as_="two", cwd=trees[1])
     assert (done.code, "came in" in done.out) == (0, True)
-    assert 0 < log.read_text().count("x") <= 23
+    assert 0 < log.read_text().count("x") <= 27

@@ -151,7 +151,7 @@ def collisions(hive: Hive, order: bool, check: bool) -> Answer:
 def _check(hive: Hive) -> tuple[Check, int]:
     """Returns the check that is set, and how many may run side by side."""
     from queenbee.git.landing import Rules  # noqa: PLC0415 - start-up
-    from queenbee.git.landing.landing import seen_check  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.leading import seen_check  # noqa: PLC0415 - start-up
     from queenbee.git.landing.requests import no_check  # noqa: PLC0415 - start-up
     from queenbee.git.landing.together.checked import check_of  # noqa: PLC0415 - start-up
 

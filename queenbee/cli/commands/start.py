@@ -239,7 +239,7 @@ def _ask_for_all(hive: Hive) -> None:
     """
     from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
-    from queenbee.git.landing.landing import seen_check  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.leading import seen_check  # noqa: PLC0415 - start-up
     from queenbee.git.landing.work import Rules  # noqa: PLC0415 - start-up
     from queenbee.git.worktrees.preparing import seen_setup  # noqa: PLC0415 - start-up
 

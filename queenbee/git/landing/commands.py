@@ -37,8 +37,8 @@ _SETTINGS = (
     *("-c", "rebase.backend=merge"),  # The other one keeps its state elsewhere.
     *("-c", "core.commentChar=\x1f"),  # An issue may be named `#12`.
 )
-OFF_BRANCH = ("try", "return")
-"""The steps in which a worktree has left its branch for one with others."""
+AMONG_OTHERS = "try"
+"""The step in which others' branches are merged, too."""
 _WITHOUT_HOOKS = ("commit-tree",)
 _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
@@ -96,9 +96,11 @@ class Commands:
         """What is under way in the worktree of the actor."""
         self.token = ""
         """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
+        self.droid = ""
+        """Who lands: the hooks that run in the hive's own checkout cannot tell."""
         self.env = environment_of_user()
         self._with_others = without_tokens(self.env, common_dir)
-        """Without tokens: while the branches of others are tried here, the hooks that git tracks,
+        """Without tokens: while the branches of others are merged, the hooks that git tracks,
         and what hooks run, are code that nobody has checked yet.
         """
 
@@ -132,7 +134,7 @@ class Commands:
         A request to end stops it, unless it has to come `to_the_end`.
         """
         step = step or self.step
-        is_among_others = step.name in OFF_BRANCH and arguments[0] not in _WITHOUT_HOOKS
+        is_among_others = step.name == AMONG_OTHERS and arguments[0] not in _WITHOUT_HOOKS
         program = Program(
             shell_line('exec "$@" 2>&1', "git", *git_line(cwd, (*_SETTINGS, *arguments))),
             cwd,
@@ -143,6 +145,7 @@ class Commands:
                 "GIT_EDITOR": "true",
                 "GIT_REFLOG_ACTION": ACTION,
                 "QUEEN_LANDING": self.token,
+                **({"QUEEN_DROID": self.droid} if self.droid else {}),
                 **(env or {}),
             },
             _LONGEST_S,

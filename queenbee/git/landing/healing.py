@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import named, shell_word, suggested
+from queenbee.core.text import named, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.index_lock import remove_left_lock
-from queenbee.git.landing.commands import ACTION, OFF_BRANCH, git, is_commit
+from queenbee.git.landing.commands import ACTION, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.remote.leftovers import open_files
 from queenbee.git.run import names_in, user_git
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 _LINK = "120000"
 _SUBMODULE = "160000"
-STEPS = ("", "merge", "rebase", "advance", "try", "return", "conflict")
-"""What may be under way in a worktree: nothing; git brings the target here, or moves the target;
-others' branches are tried here, without a branch, or left again; a conflict was left to the droid.
+STEPS = ("", "merge", "rebase", "advance", "conflict")
+"""What may be under way in a worktree: nothing; git brings the target here, or moves the target; a
+conflict was left to the droid.
 """
 
 
@@ -81,8 +81,6 @@ def remedy(step: str, found: Found) -> Remedy:
         return ""
     if not found.open:
         return "restore"
-    if step == "try":  # Without a branch, only a landing joins conflicts there.
-        return "abort" if found.is_ours and found.open == "merge" else ""
     return "abort" if found.is_ours and found.open == step and not found.is_touched else ""
 
 
@@ -103,12 +101,9 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
     carried = carried_in(step.fields.get("carried"))
     if do:
         keep_in_index(where.tree, after, before, carried)
-        is_merge = step.name in ("merge", "try")
-        after = (_merged(after, where.tree) if is_merge else None) or after
+        after = (_merged(after, where.tree) if step.name == "merge" else None) or after
         _restore(commands, where.tree, before, after, tell, carried)
-    if step.name in OFF_BRANCH:
-        go_back(commands, step, where)
-    elif is_unfinished(step, where):
+    if is_unfinished(step, where):
         step.write("conflict")
     else:
         step.end()
@@ -177,30 +172,6 @@ def put_in_index(
         stdin="".join(entries).encode(errors="surrogateescape"),
         repository=repository or {},
     )
-
-
-def go_back(commands: Commands, step: Step, where: Where) -> None:
-    """Leaves what was tried with others, for this worktree's own branch. Raises `NotLanded`."""
-    if _first_line(os.path.join(where.git_dir, "MERGE_HEAD")):
-        raise NotLanded(
-            f"a merge is open in {where.tree}", hint="git merge --abort, then queen land again"
-        )
-    if left := _committed_by_others(where):
-        raise NotLanded(
-            f"{named(left, SHOWN)} in {where.tree} would be lost: made while a landing had left "
-            f"the branch {named([where.branch])}; nothing was landed",
-            hint=f"git switch {shell_word(where.branch)} && git cherry-pick {' '.join(left)}, "
-            "then queen land again",
-        )
-    before, after = (_commit(where.tree, each) for each in ("HEAD", f"refs/heads/{where.branch}"))
-    step.write("return", branch=where.branch, before=before, after=after)
-    done = commands("checkout", "-q", no_dash(where.branch), "--", cwd=where.tree, to_the_end=True)
-    if done.status != 0:
-        raise NotLanded(
-            f"{where.tree} cannot go back to {named([where.branch])}: {done.said}",
-            hint="undo the changes there, then queen land again",
-        )
-    step.end()
 
 
 def _committed_by_others(where: Where) -> list[str]:

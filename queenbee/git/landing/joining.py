@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure
 from queenbee.git.landing import arrivals, settings_merge
-from queenbee.git.landing.commands import ACTION, git, line
+from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, git, line
 from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.landing.work import REBASE, SQUASH
@@ -57,26 +57,31 @@ class Joining:
         self._made: dict[str, Top] = {}
         """The commits that were made here."""
 
-    def join(self) -> str:
-        """Returns the commit to land: the branch's own, on top of the target.
+    def bring(self) -> bool:
+        """Merges the target into the branch, or rebases that; returns whether it had to.
 
         Raises `Unresolved` for a conflict, which it leaves to be resolved, and `NotLanded`.
         """
-        place = self._place
-        target = self.target = place.tip()
+        place, target = self._place, self._place.tip()
+        self.target = target
         is_new = bool(arrivals.log(place.tree, f"{place.head()}..{target}", "--"))
-        if self._strategy == REBASE:
-            if is_new or not self._is_linear(target):
-                self._rebase(target)
-        else:
+        if self._strategy != REBASE:
             if is_new:
                 self._merge(target, self._subject or f"Merge branch '{place.branch}'")
-            settings_merge.mend(self._commands, place.tree, target)
+        elif is_new or not self._is_linear(target):
+            self._rebase(target)
+        return is_new
+
+    def join(self) -> str:
+        """Returns the commit to land: the branch's own, on top of the target. Raises as `bring`."""
+        place, is_new = self._place, self.bring()
+        if self._strategy != REBASE:
+            settings_merge.mend(self._commands, place.tree, self.target)
             top = self.top(place.head())
             if self._strategy == SQUASH:
-                self._squash(target, top)
-            elif not _is_one_step(target, top):
-                self._put_first(target, top, is_new=is_new)
+                self._squash(self.target, top)
+            elif not _is_one_step(self.target, top):
+                self._put_first(self.target, top, is_new=is_new)
         return place.head()
 
     def conflicts_with(self, target: str) -> bool:
@@ -91,14 +96,13 @@ class Joining:
 
     def add(self, before: str, head: str, branch: str, subject: str | None) -> bool:
         """Merges another branch into the commit of this worktree, as a commit of its own; returns
-        False, and leaves nothing, where that cannot be done.
+        False where that cannot be done: then it is to be put right again.
         """
         place, known = self._place, len(self.joined)
         subject = subject or f"Merge branch '{branch}'"
         try:
             self._merge(head, subject, stage=_REBASE_TARGET)
         except NotLanded:
-            self.abort()
             self._commands.stop_if_asked()
             return False
         if self._strategy == SQUASH:
@@ -144,9 +148,10 @@ class Joining:
         place, step = self._place, self._commands.step
         message = self._fit(message)
         ours = stage == _MERGE_TARGET
-        place.refuse_overwriting(target)
+        if place.is_own:
+            place.refuse_overwriting(target)
         self._commands.wait_for_index(place.git_dir)
-        step.write("merge" if ours else "try", before=place.head(), after=target)
+        step.write("merge" if ours else AMONG_OTHERS, before=place.head(), after=target)
         how = ("--no-edit", "--commit", "--no-squash", "--no-stat", "--ff" if ours else "--no-ff")
         done = self._commands(
             "merge", *how, f"--message={message}", no_dash(target), cwd=place.tree
@@ -169,7 +174,8 @@ class Joining:
 
     def _rebase(self, target: str) -> None:
         place = self._place
-        place.refuse_overwriting(target, replays=True)
+        if place.is_own:
+            place.refuse_overwriting(target, replays=True)
         self._commands.wait_for_index(place.git_dir)
         self._commands.step.write("rebase", before=place.head(), after=target)
         done = self._commands("rebase", no_dash(target), cwd=place.tree)
@@ -200,7 +206,7 @@ class Joining:
         ):
             left.remove(settings)
         if left:
-            if self._commands.step.name != "try":
+            if self._place.is_own:
                 self._commands.step.write("conflict")
             offered = [path for path in unmerged.only_added() if path in left]
             raise self._place.conflict(left, union=offered)
@@ -302,9 +308,8 @@ class Joining:
     ) -> None:
         """Replaces the branch's last commit by one with the same files and other parents."""
         commit = self.commit(head, parents, message, author)
-        # The files are the same, so that only the branch moves; and only from where it was.
-        ref = f"refs/heads/{self._place.branch}"
-        how = ("update-ref", "-m", ACTION, ref, no_dash(commit), no_dash(head))
+        # The files are the same, so that only the commit changes.
+        how = ("update-ref", "-m", ACTION, "HEAD", no_dash(commit), no_dash(head))
         done = self._commands(*how, cwd=self._place.tree)
         if done.status != 0:
             raise _refused(f"{self._place.branch} cannot be moved", done)

@@ -321,10 +321,10 @@ class _IssueWork(Work):
             if lease.exclusive
         ]
 
-    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]]) -> None:
+    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
         """Raises `Conflict` for work on another issue that has not been judged."""
         tree = self.hive.layout.tree
-        refuse_unjudged_work(self.hive, self.issues, contents, tree=tree, head="HEAD")
+        refuse_unjudged_work(self.hive, self.issues, contents, tree=tree, head=head)
 
     def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
         """Returns whether the branch of another droid has such work: its own turn says so."""
@@ -358,25 +358,25 @@ class _IssueWork(Work):
         beads = any(self.hive.documents.find_bead(each) is not None for each in self.also)
         return self.asked.alone or self.is_confirmed or beads
 
-    def verify(self) -> str | None:
+    def verify(self, tree: str) -> str | None:
         """Runs the checks of the issue; returns what failed, or None."""
         if self.issue_id is None:
             return None
-        self.record, failed = self._checked(self.issue_id)
+        self.record, failed = self._checked(self.issue_id, tree)
         if self.is_unchecked and (self.record is None or _is_unverified(self.record)):
             raise no_check(self.hive.layout.tree)
         for each in () if failed else self.also:
-            self._further[each], failed = self._checked(each)
+            self._further[each], failed = self._checked(each, tree)
             if failed:
                 break
         return failed
 
-    def verify_for(self, offer: Offer) -> str | None:
+    def verify_for(self, offer: Offer, tree: str) -> str | None:
         """Runs the checks of another droid's issue; returns what failed, or None."""
         if offer.issue_id is None:
             return None
         try:
-            record, failed = self._checked(offer.issue_id, offer.droid)
+            record, failed = self._checked(offer.issue_id, tree, offer.droid)
         except QueenError as error:  # It is told in its own turn.
             return error.message
         if offer.check is None and record is not None and _is_unverified(record):
@@ -385,7 +385,7 @@ class _IssueWork(Work):
         return failed
 
     def _checked(
-        self, issue_id: str, droid: str | None = None
+        self, issue_id: str, tree: str, droid: str | None = None
     ) -> tuple[VerificationRecord | None, str | None]:
         bead, differs = judging_bead(self.hive, issue_id)
         if differs:
@@ -393,7 +393,7 @@ class _IssueWork(Work):
                 f"the checks of {issue_id} that are on the main branch count: its file differs"
             )
         checked = partial(check, self.hive, issue_id, env=self.env, on_progress=self.on_progress)
-        record = checked(of=droid, bead=bead)
+        record = checked(of=droid, bead=bead, tree=tree)
         if record is None or record["verdict"] in GOOD:
             return record, None
         failed = [each for each in record["results"] if each["status"] != "passed"]

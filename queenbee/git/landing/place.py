@@ -1,4 +1,4 @@
-"""The two worktrees of a landing: the one whose branch lands, and the main one with the target."""
+"""A worktree of a landing, with the branch that lands, and the main one with the target."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from queenbee.core.conflicts.markers import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable
-from queenbee.git.landing.commands import ACTION, RAW, contents, differing, git, is_commit, line
-from queenbee.git.landing.healing import Where, go_back, merge_in_memory
+from queenbee.git.landing.commands import RAW, contents, differing, git, is_commit, line
+from queenbee.git.landing.healing import Where, merge_in_memory
 from queenbee.git.landing.judged.nested import lost_between
 from queenbee.git.landing.refusals import (
     SHOWN,
-    LeftByCheck,
     MainBlocked,
     NothingToLand,
     NotLanded,
@@ -28,16 +27,16 @@ from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
-from queenbee.services.waiting import landing_steps
-from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Self
 
     from queenbee.git.landing.commands import Commands
     from queenbee.services.open_store import Store
+    from queenbee.store.git_trees import GitTree
 
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _LINKS = frozenset({"120000", "160000"})
@@ -48,9 +47,33 @@ _OF_FILES = (".jsonl", ".toml")
 
 
 class Place:
-    """A linked worktree with its branch, and the main worktree with the target."""
+    """A linked worktree with the branch that lands, and the main worktree with the target."""
 
-    def __init__(self, store: Store) -> None:
+    is_own = True
+    """Whether it is somebody's, and not the hive's own checkout."""
+
+    def __init__(self, here: GitTree, branch: str, target: str, *, allows_secrets: bool) -> None:
+        self.commands: Commands
+        self.objects = Objects(here.tree)
+        """Reads commits and files of commits; to be closed."""
+        self.allows_secrets = allows_secrets
+        """Whether a message may hold what looks like a secret."""
+        self.tree = here.tree
+        self.git_dir = here.git_dir
+        self.common_dir = here.common_dir
+        self.main_tree = str(here.main_tree)
+        self.branch, self.target = branch, target
+        self.own = Where(here.tree, here.git_dir, here.common_dir, branch)
+        self.untracked: list[str] = []
+        """Files that git neither tracks nor ignores, but for the hive's own."""
+        self._flagged: list[str] = []
+        self.main = Where(self.main_tree, here.common_dir, here.common_dir, target)
+
+    @classmethod
+    def of(cls, store: Store) -> Self:
+        """Returns the worktree that the actor is in. Raises `InvalidInput` if it has nothing to
+        land, or the main worktree has no branch.
+        """
         here = git_tree(store.layout.tree)
         if here is None or not here.linked or here.main_tree is None:
             bare = here is not None and here.linked
@@ -61,31 +84,14 @@ class Place:
                 hint="git push" if bare else "queen worktree add NAME, and work there",
             )
         refuse_elsewhere(here.tree)
-        self.commands: Commands
-        self.objects = Objects(here.tree)
-        """Reads commits and files of commits; to be closed."""
-        self.allows_secrets = store.allow_secrets
-        """Whether a message may hold what looks like a secret."""
-        self.tree = here.tree
-        self.git_dir = here.git_dir
-        self.common_dir = here.common_dir
-        self.main_tree = here.main_tree
-        target = self._target()
-        tried = landing_steps.peek(folder_of(store, target), here.tree) if target else {}
-        branch = self._rebased() or current_branch(here.git_dir)
-        if branch is None and tried.get("step") in ("try", "return"):
-            branch = str(tried.get("branch"))
+        target = current_branch(here.common_dir)
+        branch = _rebased(here.git_dir) or current_branch(here.git_dir)
         if branch is None or target is None or branch == target:
             where = here.tree if branch is None else here.main_tree
             what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
             way = partial(_way_to_a_branch, where, here.common_dir, but=branch)
             raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
-        self.branch, self.target = branch, target
-        self.own = Where(here.tree, here.git_dir, here.common_dir, branch)
-        self.untracked: list[str] = []
-        """Files that git neither tracks nor ignores, but for the hive's own."""
-        self._flagged: list[str] = []
-        self.main = Where(here.main_tree, here.common_dir, here.common_dir, target)
+        return cls(here, branch, target, allows_secrets=store.allow_secrets)
 
     @property
     def target_ref(self) -> str:
@@ -159,14 +165,6 @@ class Place:
                 files=dirty,
             )
 
-    def refuse_changed(self) -> None:
-        """Raises `LeftByCheck` if something is to commit that was not before the check."""
-        files = but_records(self.open_files())
-        if files:
-            raise LeftByCheck(files)
-        if self.is_merging or self.is_rebasing:
-            self.refuse_unfinished()
-
     def look(self) -> None:
         """Finds the files that git does not track, and those that it was told not to look at."""
         others = ("--cached", "--others", "--exclude-standard")
@@ -201,8 +199,7 @@ class Place:
         if not merged:
             return
         # Of the result: git also moves files of the target into folders that the branch renamed.
-        added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", "-z")
-        new = set(names_in(git(*added, "HEAD", *map(no_dash, merged), "--", cwd=self.tree)))
+        new = self._added_by(merged[0])
         if replays:
             new.update(
                 names_in(git("ls-tree", "-r", "-z", "--name-only", no_dash(target), cwd=self.tree))
@@ -210,6 +207,17 @@ class Place:
             commits = git("rev-list", no_dash(f"{target}..HEAD"), "--", cwd=self.tree)
             files = ("diff-tree", "--stdin", "--no-commit-id", "-r", "-m", "-z", "--name-only")
             new.update(names_in(git(*files, "--no-renames", cwd=self.tree, stdin=commits)))
+        self._refuse_in_the_way(new)
+
+    def refuse_losing(self, commit: str) -> None:
+        """Raises `NotLanded` if going to a commit would overwrite a file that git ignores."""
+        self._refuse_in_the_way(self._added_by(commit))
+
+    def _added_by(self, revision: str) -> set[str]:
+        added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", "-z")
+        return set(names_in(git(*added, "HEAD", no_dash(revision), "--", cwd=self.tree)))
+
+    def _refuse_in_the_way(self, new: set[str]) -> None:
         lost = in_the_way(self.tree, new)
         if lost:
             raise NotLanded(
@@ -218,9 +226,9 @@ class Place:
                 files=lost,
             )
 
-    def changed(self) -> dict[str, list[str]]:
+    def changed(self, tree: str) -> dict[str, list[str]]:
         """Returns the files that differ from the target, as `contents` does. Raises `NothingToLand`
-        if none do, and `NotLanded` for a commit of another repository that is only here.
+        if none do, and `NotLanded` for a commit of another repository that only `tree` has.
         """
         # A `.gitmodules` may ask git not to show that a submodule has moved.
         wanted = ("diff", *RAW, "--ignore-submodules=none", no_dash(self.target_ref), "HEAD", "--")
@@ -231,7 +239,7 @@ class Place:
                 hint="if you have not committed your work: queen land -m 'WHAT YOU DID'; "
                 "if there is nothing to commit: queen complete ISSUE",
             )
-        if refusal := lost_between(self.tree, self.target_ref, "HEAD", changed):
+        if refusal := lost_between(tree, self.target_ref, self.head(), changed):
             raise refusal
         return changed
 
@@ -277,27 +285,14 @@ class Place:
             files=[path],
         )
 
-    def refuse_other(self, head: str) -> None:
-        """Raises `NotLanded` if the worktrees are not where they were for the check."""
-        if self.head() != head:
-            raise self.other("this worktree has another commit than the one that was checked")
-        own = self.branch if self.commands.step.name != "try" else None
-        if (current_branch(self.git_dir), self._target()) != (own, self.target):
-            raise self.other("a worktree is on another branch than before")
-
-    def take_branch_to(self, commit: str, before: str) -> None:
-        """Moves the branch to the commit that this worktree has without it."""
-        ref = f"refs/heads/{self.branch}"
-        for how in (("update-ref", "-m", ACTION, ref, no_dash(commit), no_dash(before)),
-                    ("symbolic-ref", "-m", ACTION, "HEAD", ref)):  # fmt: skip
-            if self.commands(*how, cwd=self.tree, to_the_end=True).status != 0:
-                return go_back(self.commands, self.commands.step, self.own)
-        return self.commands.step.end()
-
     def has(self, commit: str) -> bool:
         """Returns whether the target has a commit."""
-        asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.target_ref))
-        return self.tip() == commit or user_git(*asked, cwd=self.tree)[0] == 0
+        return self.tip() == commit or self.is_ancestor(commit, self.target_ref)
+
+    def is_ancestor(self, before: str, after: str) -> bool:
+        """Returns whether a commit comes before another, or is the same."""
+        asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
+        return user_git(*asked, cwd=self.tree)[0] == 0
 
     def cannot_move(self, head: str, said: str) -> MainBlocked:
         """Returns the refusal for a commit that git does not check out in the main worktree."""
@@ -332,17 +327,15 @@ class Place:
             union=list(union),
         )
 
-    def _target(self) -> str | None:
-        return current_branch(self.common_dir)
 
-    def _rebased(self) -> str | None:
-        """Returns the branch whose rebase is not finished in this worktree, or None."""
-        try:
-            with open(os.path.join(self.git_dir, "rebase-merge", "head-name")) as file:
-                name = file.read().rstrip("\n")
-        except (OSError, UnicodeDecodeError):
-            return None
-        return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
+def _rebased(git_dir: str) -> str | None:
+    """Returns the branch whose rebase is not finished in a worktree, or None."""
+    try:
+        with open(os.path.join(git_dir, "rebase-merge", "head-name")) as file:
+            name = file.read().rstrip("\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
 
 
 def _way_to_a_branch(tree: str, common_dir: str, *, back: bool, but: str | None) -> str:

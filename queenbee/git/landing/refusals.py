@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from queenbee.core.text import named, shell_word
+from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import Conflict
 
 if TYPE_CHECKING:
@@ -58,9 +58,13 @@ class LeftByCheck(NotLanded):
 
     code = "left_by_check"
 
-    def __init__(self, files: Sequence[str]) -> None:
+    def __init__(self, files: Sequence[str], kept: str | None) -> None:
+        what = named(files, SHOWN) or "the commit"
         super().__init__(
-            f"changed while the check ran: {named(files, SHOWN)}; nothing was landed",
-            hint="git diff shows it; git commit it or git restore it, then queen land again",
+            f"changed while the check ran: {what}; nothing was landed",
+            hint=f"{suggested('git show', kept)} has it; what a check writes belongs in .gitignore"
+            if kept
+            else "what a check writes belongs in .gitignore",
             files=files,
         )
+        self.kept = kept

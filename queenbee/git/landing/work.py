@@ -258,7 +258,7 @@ class Work:
     def check_waits(self, files: Sequence[str]) -> None:
         """Called once for each change of the check that waits for a person."""
 
-    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]]) -> None:
+    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
         """Refuses files, each with its blobs before and after, that others have still to judge."""
 
     def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
@@ -276,12 +276,12 @@ class Work:
         """Returns what `verify_for` found."""
         return None
 
-    def verify_for(self, offer: Offer) -> str | None:
-        """Runs the checks of an issue of another droid; returns what failed, or None."""
+    def verify_for(self, offer: Offer, tree: str) -> str | None:
+        """Runs the checks of an issue of another droid in a tree; returns what failed, or None."""
         return None
 
-    def verify(self) -> str | None:
-        """Runs checks after that of the rules; returns what failed, or None."""
+    def verify(self, tree: str) -> str | None:
+        """Runs checks in a tree after that of the rules; returns what failed, or None."""
         return None
 
     def landed(self, landing: Landing, issue_id: str | None) -> None:

@@ -87,10 +87,13 @@ def _folders(store: Store) -> list[str]:
 
 
 def is_landing(store: Store, token: str) -> bool:
-    """Returns whether a token is that of a landing of this worktree which is under way now."""
+    """Returns whether a token is that of a landing which is under way now, of this worktree or in
+    this checkout.
+    """
     name, _, entry = token.rpartition("/")
     fields = dict(waiting_line.live(folder_of(store, name))).get(entry)
-    return fields is not None and fields.get("tree") == store.layout.tree
+    wanted = (fields.get("tree"), fields.get("checkout")) if fields is not None else ()
+    return store.layout.tree in wanted
 
 
 class LandingTurn:
@@ -108,6 +111,8 @@ class LandingTurn:
         """Whether this one comes back from a conflict, and so stands before the others."""
         self.offer: dict[str, object] | None = None
         """What whoever has the turn needs to land this one too."""
+        self.checkout = ""
+        """Where it is merged and checked with others."""
         self.is_answered: Callable[[], bool] = lambda: False
         """Returns whether it need not wait any more: somebody else has landed it, say."""
         self.is_first = False
@@ -176,6 +181,7 @@ class LandingTurn:
             "droid": self._store.actor,
             "target": self._target,
             "tree": self._tree,
+            "checkout": self.checkout,
             "since": format_ms(self._store.now_ms()),
             "pid": os.getpid(),
             "offer": self.offer,

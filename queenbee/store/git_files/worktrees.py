@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _BRANCH = "ref: refs/heads/"
 _BLANKS = " \t\r\n"
 """Git cuts these off, and no other spaces: those may end the name of a branch or a folder."""
+CHECKOUT = "queen land merges and checks here"
+"""Why git has locked a checkout for landings: by that it is told from people's worktrees."""
 _REFTABLE = ".invalid"
 """What `HEAD` names in a repository whose references are in tables."""
 
@@ -54,8 +56,8 @@ class Worktree:
 def worktrees(layout: Layout) -> list[Worktree]:
     """Returns the worktrees of the repository that a hive is used from, the main one first.
 
-    Those whose folder is gone are left out; so is the main one of a bare repository. Empty outside
-    git.
+    Those whose folder is gone are left out; so are the main one of a bare repository, and checkouts
+    for landings. Empty outside git.
     """
     here = git_tree(layout.tree)
     if here is None:
@@ -71,6 +73,11 @@ def are_several(layout: Layout) -> bool:
     if layout.common_dir is None:
         return False
     return bool(safe_open.names_in(os.path.join(layout.common_dir, "worktrees")))
+
+
+def is_checkout(git_dir: str) -> bool:
+    """Returns whether a worktree is a checkout for landings."""
+    return bool(git_dir) and _line(os.path.join(git_dir, "locked")) == CHECKOUT
 
 
 def target_branch(layout: Layout) -> str | None:
@@ -131,7 +138,7 @@ def _linked(common_dir: str) -> Iterator[Worktree]:
         if not dot_git:
             continue
         dot_git = os.path.join(git_dir, dot_git)  # It may be relative.
-        if os.path.exists(dot_git):
+        if os.path.exists(dot_git) and not is_checkout(git_dir):
             yield Worktree(os.path.realpath(os.path.dirname(dot_git)), git_dir, common_dir)
 
 

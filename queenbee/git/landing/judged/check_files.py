@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named
-from queenbee.git.landing.judged.command_reads import CommandReads, with_links
+from queenbee.git.landing.judged.command_reads import read_by, with_links
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.store.whole_files import keep, recall
 
@@ -51,7 +51,7 @@ def check_files(
 
     Links are followed as they are in `tree`; `hooks` is the folder of git's hooks there, if any.
     """
-    names = {each for command in commands for each in CommandReads(command).names}
+    names = {each for command in commands for each in read_by(command)}
     wanted = {each for name in names for each in with_links(tree, name)}
     patterns = [PurePosixPath(each) for each in names if _GLOB.intersection(each)]
     folders = (*_FOLDERS, *([f"{hooks}/"] if hooks else []))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,70 +30,23 @@ _READS = {
     "uv": ("uv.toml", "pyproject.toml"),
 }
 """The files, at the top or in a folder that the command names, that say what a program does."""
-_FIRST_OF = frozenset({"make", "just"})
-"""The programs that read the first of these files, and no other."""
-_OFTEN_LOCAL = frozenset(
-    {".npmrc", ".yarnrc.yml", ".cargo/config.toml", ".cargo/config", "go.work"}
-)
-"""What people keep out of git, with their tokens and paths."""
-_ALONE = frozenset({"pytest.ini", ".pytest.ini", "conftest.py"})
-"""What is read also where none of the others is there."""
 _MOST_LINKS = 10
 
 
-class Family(NamedTuple):
-    """Files of one program, of which it reads the first, or all."""
-
-    files: list[str]
-    is_first: bool
-
-    def instead_of(self, known: set[str]) -> Iterator[str]:
-        """Yields those that would be read in place of known ones, or beside them."""
-        first = next((n for n, each in enumerate(self.files) if each in known), None)
-        for number, each in enumerate(self.files):
-            if posixpath.basename(each) in _ALONE:
-                yield each
-            elif first is None or each.endswith(tuple(_OFTEN_LOCAL)):
-                continue
-            elif number < first or not self.is_first:
-                yield each
-
-
-class CommandReads:
-    """What one command reads, as paths from the top of the repository."""
-
-    def __init__(self, command: str) -> None:
-        words = [each for each in _words(command) if each and "\0" not in each]
-        self.words = [posixpath.normpath(each) for each in words if each.strip("./")]
-        """Those that may be paths."""
-        self.modules = [each.replace(".", "/") for each in _modules(words)]
-        """The modules that Python runs, as paths without an end."""
-        folders = ["", *(f"{each}/" for each in dict.fromkeys(self.words))]
-        self.families = [
-            Family([folder + each for each in _READS[name]], name in _FIRST_OF)
-            for name in dict.fromkeys(map(posixpath.basename, words))
-            if name in _READS
-            for folder in folders
-        ]
-
-    @property
-    def names(self) -> set[str]:
-        """All that it may read; few of them are there."""
-        found = {*self.words}
-        for family in self.families:
-            found.update(family.files)
-        for module in self.modules:
-            found.update(forms(module))
-            parents = module.split("/")[:-1]
-            found.update(
-                "/".join([*parents[:n], "__init__.py"]) for n in range(1, len(parents) + 1)
-            )
-        return found
-
-
-def forms(module: str) -> list[str]:
-    """Returns the files that a module may be: a package is found first."""
-    return [f"{module}/__init__.py", f"{module}/__main__.py", f"{module}.py"]
+def read_by(command: str) -> set[str]:
+    """Returns all that a command may read, as paths from the top of the repository; few of them are
+    there.
+    """
+    words = [each for each in _words(command) if each and "\0" not in each]
+    found = {posixpath.normpath(each) for each in words if each.strip("./")}
+    folders = ["", *(f"{each}/" for each in found)]
+    for name in map(posixpath.basename, words):
+        found.update(folder + each for folder in folders for each in _READS.get(name, ()))
+    for module in (each.replace(".", "/") for each in _modules(words)):
+        parents = module.split("/")[:-1]
+        found.update((f"{module}/__init__.py", f"{module}/__main__.py", f"{module}.py"))
+        found.update("/".join([*parents[:n], "__init__.py"]) for n in range(1, len(parents) + 1))
+    return found
 
 
 def with_links(tree: str, path: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,7 +21,6 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import QueenError
 from queenbee.git.landing.commands import RAW, git, is_commit
-from queenbee.git.landing.judged.checked_out import REGULAR, blob_of
 from queenbee.git.landing.judged.reflogs import Reflog
 from queenbee.git.ownership import bead_branches
 from queenbee.git.unfinished import FOLDER, branch_part, commit_of_all, name_of, status_of
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from queenbee.workflows.complete_hive import Hive
 
 _RELEASED = "queenbee-released"
+_CHUNK_BYTES = 2**20
 _MOST_BYTES = 2**22
 _MOST_FILES = 10_000
 _EMPTY = [each(b"blob 0\0").hexdigest() for each in (hashlib.sha1, hashlib.sha256)]
@@ -132,7 +133,7 @@ def _not_committed(place: Worktree) -> Iterator[str]:
         changed = status.changed.items()
         paths = [path for path, how in changed if how != DELETED and _counts(path)]
         for path in paths[:_MOST_FILES]:
-            blob = blob_of(os.path.join(place.path, path), REGULAR, len(status.head or ""))
+            blob = _blob_of(os.path.join(place.path, path), len(status.head or ""))
             if blob is not None and blob not in _EMPTY:
                 yield blob
 
@@ -211,3 +212,21 @@ def _kept(layout: Layout, every: Sequence[Assignment]) -> Iterator[tuple[str, Co
 def _notes(git_dir: str) -> dict[str, list[str]]:
     said = recall(os.path.join(git_dir, _RELEASED), _MOST_BYTES)
     return said if isinstance(said, dict) else {}
+
+
+def _blob_of(path: str, length: int) -> str | None:
+    """Returns the name of a blob with what is in a file; None if it is no regular one."""
+    made = hashlib.new("sha1" if length == 40 else "sha256", usedforsecurity=False)
+    try:
+        # Nobody waits for a FIFO, and no link is followed.
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            made.update(b"blob %d\0" % found.st_size)
+            while data := file.read(_CHUNK_BYTES):
+                made.update(data)
+    except OSError:
+        return None
+    return made.hexdigest()

@@ -1,8 +1,8 @@
 """Landing several branches at once: merged one after the other, checked once, moved in one step.
 
-Whoever has the turn merges the branches of those who wait into its own worktree, without a branch,
-so that the hooks, the drivers and the rules for conflicts are those of any merge. Each keeps a
-commit of its own. The commit that lands has the target as its first parent and that row as its
+Whoever has the turn merges the branches of those who wait in the landing checkout, so that the
+hooks, the drivers and the rules for conflicts are those of any merge. Each keeps a commit of its
+own. The commit that lands has the target as its first parent and that row as its
 second: each commit on the target's first-parent line is a tree that passed. ADR 0025.
 """
 
@@ -15,7 +15,6 @@ from queenbee.core.command_lines import no_dash
 from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.conflicts import with_markers
-from queenbee.git.landing.healing import go_back
 from queenbee.git.landing.judged.nested import lost_between
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.store.git_trees import git_tree
@@ -23,9 +22,9 @@ from queenbee.store.git_trees import git_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.git.landing.checkout import Checkout
     from queenbee.git.landing.conflicts import Joined
     from queenbee.git.landing.joining import Joining
-    from queenbee.git.landing.place import Place
     from queenbee.git.landing.work import Offer
 
 
@@ -39,16 +38,14 @@ class Member:
 
 
 class Batch:
-    """The branches that land with that of this worktree."""
+    """The branches that land with that of one worktree."""
 
-    def __init__(self, place: Place, joining: Joining, base: str) -> None:
+    def __init__(self, place: Checkout, joining: Joining, base: str) -> None:
         self._place = place
         self._joining = joining
         self._commands = place.commands
         self._base = base
-        """The commit of this worktree's own branch."""
-        self._commit = base
-        """The commit that would land."""
+        """The commit of that one, on top of the target."""
         self._tried: set[str] = set()
         self._dropped: set[str] = set()
         self.members: list[Member] = []
@@ -64,23 +61,18 @@ class Batch:
         """Merges more of the offered branches, one after the other, until they are `most`; returns
         the commit to land. One that conflicts, or whose files are held, waits for its own turn.
         """
-        if self.members:
-            self._move(self.rows[-1], self._commit)
         for each in self.new_ones(offered):
             if len(self.members) >= most:
                 break
-            if not self.members:
-                self._begin(self._base)
             self._add(each, is_held)
         if not self.members:
-            self.leave()
             return self._base
         tip, top = self._place.tip(), self.rows[-1]
         branches = [self._place.branch, *(each.offer.branch for each in self.members)]
         message = f"Land {len(branches)} branches\n\n" + "\n".join(f"* {each}" for each in branches)
-        self._commit = self._joining.commit(top, [tip, top], message)
-        self._move(self._commit, top)
-        return self._commit
+        commit = self._joining.commit(top, [tip, top], message)
+        self._move(commit, top)
+        return commit
 
     def new_ones(self, offered: Sequence[Offer]) -> list[Offer]:
         """Returns those of the offered branches that were not tried with these."""
@@ -91,27 +83,11 @@ class Batch:
         self.leave()
         self._dropped.add(member.offer.entry)
 
-    def go_to(self, commit: str) -> bool:
-        """Goes to a commit with other records; returns whether git did."""
-        if self._begin(commit):
-            return True
-        if not self.members:
-            self.leave()
-        return False
-
     def leave(self) -> None:
-        """Goes back to the branch of this worktree. Raises `NotLanded` if a check left changes."""
-        if self._commands.step.name == "try":
-            go_back(self._commands, self._commands.step, self._place.own)
+        """Goes back to the one branch, whatever a check left."""
+        self._place.go_to(self._base)
         self.members, self.rows = [], [self._base]
         self._tried.clear()
-
-    def _begin(self, commit: str) -> bool:
-        """Goes to a commit without a branch; returns whether git did."""
-        step, place = self._commands.step, self._place
-        step.write("try", branch=place.branch, before=place.head(), after=commit)
-        how = ("checkout", "-q", "--no-overwrite-ignore", "--detach", no_dash(commit))
-        return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
 
     def _add(self, offer: Offer, is_held: Callable[[Offer, dict[str, list[str]]], bool]) -> None:
         place, before = self._place, self.rows[-1]
@@ -124,26 +100,16 @@ class Batch:
         # One that takes back what others landed, has markers or a commit of a submodule that is
         # only here, is told that itself.
         here = changed and git_tree(offer.tree)
-        since = began(here.git_dir if here else place.git_dir)
+        since = began(here.git_dir) if here else "0" * 40
         back = undone(place.tree, since, self._joining.target, changed)
         lost = lost_between(offer.tree, before, place.head(), changed)
         odd = back or lost or with_markers(place.tree, changed)
         if not changed or own or odd or is_held(offer, changed):
-            self._back_to(before)
+            place.go_to(before)
         else:
             self.members.append(Member(offer, [*changed], self._joining.joined[known:]))
             self.rows.append(place.head())
         del self._joining.joined[known:]  # They are told to whose branch it is.
-
-    def _back_to(self, commit: str) -> None:
-        """Leaves a merge out, also one that git made and then said that it failed."""
-        if self._place.head() != commit:
-            how = ("reset", "-q", "--keep", no_dash(commit))
-            done = self._commands(*how, cwd=self._place.tree, to_the_end=True)
-            if done.status != 0:
-                raise NotLanded(
-                    f"git cannot go back to {commit[:10]}: {done.said}", hint="queen land"
-                )
 
     def _move(self, commit: str, before: str) -> None:
         how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", no_dash(commit), no_dash(before))

@@ -1,4 +1,4 @@
-"""Runs the check of a repository: in a worktree, or side by side on copies of commits."""
+"""Runs the check of a repository: in a checkout, or side by side on copies of commits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from queenbee.checks.processes import Interrupts, Program, run_process
 from queenbee.core.command_lines import no_dash, shell_line
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
-from queenbee.git.landing.judged.python_reads import remove_compiled
-from queenbee.git.run import environment_of_user, git, names_in
+from queenbee.git.run import environment_of_user, git
 from queenbee.store.git_files.host_tokens import for_a_landing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.checks.consent import SeenCommand
+    from queenbee.git.landing.checkout import Checkout
 
 _LAST_CHARS = 3_000
 _MOST_SAID = 120
@@ -67,6 +67,20 @@ def run_check(
     return Verdict(said or f"status {ran.exit_code}", "", seconds)
 
 
+def side_by_side(check: Check, checkout: Checkout, commits: Sequence[str]) -> list[Verdict]:
+    """Checks commits in as many checkouts, this one and further ones."""
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
+
+    with ExitStack() as stack, ThreadPoolExecutor(len(commits)) as pool:
+        more = (stack.enter_context(checkout.beside(n)) for n in range(1, len(commits)))
+        places = [checkout, *more]
+        for each, commit in zip(places, commits, strict=True):
+            each.go_to(commit)
+            each.ready()
+        interrupts = checkout.commands.interrupts
+        return list(pool.map(lambda each: run_check(check, each.tree, interrupts), places))
+
+
 class Copies:
     """Copies of commits in temporary folders, as many as are checked at once.
 
@@ -111,9 +125,7 @@ class Copies:
         try:
             how = ("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
             git(*how, cwd=tree, repository={}, config={"core.hooksPath": os.devnull})
-            git("clean", "-fdq", cwd=tree, repository={})
-            tracked = names_in(git("ls-files", "-z", cwd=tree, repository={}))
-            remove_compiled(tree, {*tracked})  # That of another commit.
+            git("clean", "-ffdxq", cwd=tree, repository={})  # Also what was compiled.
             return run_check(self._check, tree, self._interrupts)
         finally:
             self._free.put(tree)

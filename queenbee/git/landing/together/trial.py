@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, quotation
 from queenbee.errors import ExternalFailure
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import differing
-from queenbee.git.landing.judged.checked_out import CheckedOut
-from queenbee.git.landing.judged.python_reads import remove_compiled
-from queenbee.git.landing.judged.shadowed import refuse_shadowed
-from queenbee.git.landing.place import but_records
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.together.batch import Batch
-from queenbee.git.landing.together.checked import Copies, check_of, run_check
+from queenbee.git.landing.together.checked import check_of, run_check, side_by_side
 from queenbee.git.landing.together.pace import Pace
 from queenbee.git.landing.work import offers
-from queenbee.git.unfinished import put_back
-from queenbee.store.git_files.worktrees import Worktree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.checks.consent import SeenCommand
+    from queenbee.git.landing.checkout import Checkout
     from queenbee.git.landing.joining import Joining
-    from queenbee.git.landing.place import Place
+    from queenbee.git.landing.refusals import LeftByCheck
     from queenbee.git.landing.together.batch import Member
     from queenbee.git.landing.work import Offer, Rules, Work
     from queenbee.services.waiting.landing_turn import LandingTurn
-    from queenbee.store.layout import Layout
 
 
 class _OthersCame(Exception):
@@ -42,14 +35,12 @@ class Trial:
 
     def __init__(
         self,
-        layout: Layout,
-        place: Place,
+        place: Checkout,
         joining: Joining,
         rules: Rules,
         work: Work,
         tell: Callable[[str], None],
     ) -> None:
-        self._layout = layout
         self._place = place
         self._commands = place.commands
         self._work = work
@@ -58,11 +49,11 @@ class Trial:
         self._joining = joining
         self._passed: set[str] = set()
         """Trees that passed elsewhere."""
-        self._beside: set[str] = set()
-        """The files that checks may read though git does not have them, as far as that was told."""
         self.batch = Batch(place, joining, "")
         self.is_alone = False
         """Whether this branch is tried alone."""
+        self.left: LeftByCheck | None = None
+        """What the check of this branch alone left behind."""
         self.check_s: float | None = None
         self.check_said = ""
 
@@ -84,13 +75,14 @@ class Trial:
                 commit = self.batch.take(self._offers(turn), most - 1, self._keeps_out)
             branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
             try:
-                failed, bad = self._checked(turn, pace, most, commit)
+                failed = self._failed(turn, pace, most)
+                bad = self._bad_member() if failed is None else None
             except _OthersCame:
+                self._place.go_to(self.batch.rows[-1])
                 continue
-            if self._put_back(commit):
-                self._tell(f"with {len(branches)} branches; trying fewer")
-                most = max(1, len(branches) // 2)
-                pace.suspect(branches, commit, "", "")  # Whose check it is, its own turn says.
+            self.left = self._place.left_by_check(commit)
+            if self.left is not None and len(branches) > 1:
+                most = self._without_what_was_left(pace, commit, branches)
                 continue
             if bad is not None:
                 self.batch.drop(bad)
@@ -102,38 +94,17 @@ class Trial:
             most = self._fewer(pace, branches, failed)
             self.batch.leave()
 
-    def _checked(
-        self, turn: LandingTurn, pace: Pace, most: int, commit: str
-    ) -> tuple[str | None, Member | None]:
-        """Returns what failed of a row, and a member whose own checks failed. Raises `_OthersCame`;
-        whatever is raised, this worktree is as it was.
-        """
-        try:
-            failed = self._failed(turn, pace, most)
-            return failed, self._bad_member() if failed is None else None
-        except BaseException:
-            self._put_back(commit)
-            raise
-
-    def _put_back(self, commit: str) -> bool:
-        """Returns whether the checks of a row left this worktree otherwise than it was; then what
-        they left is on a branch of its own, and this one is back on its own.
-        """
-        place = self._place
-        if not self.batch.members:
-            return False
-        here = Worktree(place.tree, place.git_dir, place.common_dir)
-        files = but_records(place.open_files())
-        if not files and place.head() == commit and here.branch is None and not place.is_merging:
-            return False
-        kept = put_back(
-            self._layout, here, branch=place.branch, name="left-by-check", tracked_only=True
-        )
-        where = f", kept on {kept.branch}" if kept.branch else ""
-        what = named(files, SHOWN) or "the commit of this worktree"
+    def _without_what_was_left(self, pace: Pace, commit: str, branches: Sequence[str]) -> int:
+        """Returns how many to try after a check of several left other files."""
+        left, count = self.left, len(branches)
+        assert left is not None
+        where = f", kept on {left.kept}" if left.kept else ""
+        what = named(left.files, SHOWN) or "the commit"
         self._tell(f"changed while the check ran: {what}{where}")
+        self._tell(f"with {count} branches; trying fewer")
+        pace.suspect(branches, commit, "", "")  # Whose check it is, its own turn says.
         self.batch.leave()
-        return True
+        return max(1, count // 2)
 
     def _keeps_out(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
         """Returns whether a branch must wait for its own turn: also one that changes the check."""
@@ -168,30 +139,23 @@ class Trial:
                 return said
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
-            files = self._files()
+            self._place.ready()
             ran = run_check(self._check, self._place.tree, self._commands.interrupts, on_tick)
             self._commands.stop_if_asked()
-            if written := files.written():
-                self._tell(f"written while the check ran: {named(written, SHOWN)}")
             if ran.failed is not None:
-                return ran.failed
+                return ran.failed + self._lacking()
             self.check_s, self.check_said = ran.seconds, ran.said
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
         elif self._work.issue_id is not None:
-            self._files()  # The checks of the issue read them, too.
-        return self._work.verify()
+            self._place.ready()
+        return self._work.verify(self._place.tree)
 
-    def _files(self) -> CheckedOut:
-        """Returns the files that a check is to read. Raises `NotLanded` if it would read others."""
-        tree, target = self._place.tree, self._joining.target
-        files = CheckedOut(tree)
-        beside = refuse_shadowed(self._rules.commands, tree, target, files.paths)
-        if said := [each for each in beside if each not in self._beside]:
-            self._beside.update(said)
-            self._tell(f"the check may read what git does not have: {named(said, SHOWN)}")
-        remove_compiled(tree, files.paths)
-        return files
+    def _lacking(self) -> str:
+        """Returns what the check may have missed, in words for whoever reads why it failed."""
+        files = self._place.lacking()
+        where = f"it ran in {self._place.tree}, which has what git has"
+        return f"\n({where}, and not {named(files, len(files))})" if files else ""
 
     def _is_at(self, commit: str) -> bool:
         """Returns whether this worktree has the files of a commit, but for records."""
@@ -206,7 +170,7 @@ class Trial:
     def _bad_member(self) -> Member | None:
         """Returns one whose issue has a check that failed: it waits for its own turn."""
         for each in self.batch.members:
-            if self._work.verify_for(each.offer) is not None:
+            if self._work.verify_for(each.offer, self._place.tree) is not None:
                 self._tell(f"the checks of {each.offer.issue_id} failed; trying without")
                 return each
         return None
@@ -219,9 +183,7 @@ class Trial:
         rows, jobs = self.batch.rows, self._rules.jobs
         if jobs > 1 and self._check is not None and count > 2:
             sizes = sorted({max(1, n * count // (jobs + 1)) for n in range(1, jobs + 1)})
-            objects = [os.path.join(self._place.common_dir, "objects")]
-            with Copies(self._check, objects, jobs, self._commands.interrupts) as copies:
-                ran = copies.verdicts([rows[size - 1] for size in sizes])
+            ran = side_by_side(self._check, self._place, [rows[size - 1] for size in sizes])
             self._commands.stop_if_asked()
             for size, verdict in zip(sizes, ran, strict=True):
                 if verdict.failed is not None:

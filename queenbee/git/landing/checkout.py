@@ -1,0 +1,226 @@
+"""The landing checkout: a worktree of the hive's own, in which branches are merged and checked.
+
+It is made once and kept. Files that only somebody's worktree has are not there, so no check reads
+them; what checks leave behind that git ignores stays, so that the next one is quick. It stands
+beside the main worktree: within that, or in `.git`, tools would find the settings of the main
+worktree, or take no file of it for theirs. Nobody else works in it, so a crash there needs no care:
+each landing begins by putting it right. ADR 0025.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.text import named, shell_word
+from queenbee.errors import Busy, QueenError, Unreadable
+from queenbee.git.landing.commands import Commands, git
+from queenbee.git.landing.place import Place, but_records
+from queenbee.git.landing.refusals import LeftByCheck, NotLanded
+from queenbee.git.run import names_in, user_git
+from queenbee.git.unfinished import keep_worktree
+from queenbee.services.waiting.landing_steps import Step
+from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import CHECKOUT, Worktree, current_branch, is_checkout
+from queenbee.store.git_trees import GitTree, git_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
+_WHOLE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.sparseCheckout=false")
+"""Moving between commits is no event for anybody's hooks. A check reads all files."""
+_STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
+"""Keeps in the index what it has read."""
+_LEFT_OPEN = ("rebase-merge", "rebase-apply")
+_LOCKS = ("index.lock", "HEAD.lock")
+_LEFT = "left-by-check"
+"""The branch below `unfinished/` that keeps what a check changed."""
+_MOST_NAMED = 3
+_MOST = 20
+"""So many checkouts there may be."""
+_OF_TOOLS = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+"""What a check makes anew, and never misses."""
+
+
+class Checkout(Place):
+    """A landing checkout; locked until `close`."""
+
+    is_own = False
+
+    def __init__(self, here: GitTree, own: Place, step: Step, which: tuple[str, int]) -> None:
+        super().__init__(here, own.branch, own.target, allows_secrets=own.allows_secrets)
+        self._own = own
+        self._step = step
+        self._folder, self._number = which
+        self.commands = Commands(own.commands.interrupts, step, own.common_dir)
+        self.commands.token = own.commands.token
+        self.commands.droid = own.commands.droid
+        self._compiled_at = ""
+        """The commit up to which nothing is left that Python compiled from other files."""
+
+    @classmethod
+    def opened(cls, own: Place, folder: str, number: int = 1) -> Self:
+        """Returns a checkout for landings on the target of a worktree: each number has one. Makes
+        it, also anew if it is broken; takes a later one where a process that lost its turn, or its
+        git, is still at work. Raises `NotLanded`, and `Busy` if there is none.
+        """
+        path = checkout_path(own, folder, number)
+        try:
+            step = Step.of(folder, path, target=own.target)
+        except Busy:
+            if number >= _MOST:
+                raise
+            return cls.opened(own, folder, number + 1)
+        try:
+            here = _git_tree(path) or _made(own, step, path)
+            return cls(here, own, step, (folder, number))
+        except BaseException:
+            step.close()
+            raise
+
+    def close(self) -> None:
+        """Lets go of it."""
+        self._step.end()
+        self._step.close()
+        self.objects.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def go_to(self, commit: str) -> None:
+        """Gives it the files of a commit, byte for byte, and nothing else but what git ignores.
+
+        Git reads all files: what it remembers of them may have been made up by a check.
+        """
+        for name in _LEFT_OPEN:
+            shutil.rmtree(os.path.join(self.git_dir, name), ignore_errors=True)
+        for name in ("index", *_LOCKS):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.git_dir, name))
+        self._step.write("checkout", after=commit)
+        self._run("read-tree", no_dash(commit))
+        left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree)[1])
+        self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
+        if any(each.startswith("??") for each in left):
+            self._run("clean", "-ffdq")
+        self._forget_compiled(each[3:] for each in left)
+        self._compiled_at = commit
+
+    def ready(self) -> None:
+        """Makes it ready for a check of the commit that it has."""
+        before, now = self._compiled_at, self.head()
+        if before != now:
+            how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
+            self._forget_compiled(names_in(git(*how, before, now, "--", cwd=self.tree)))
+            self._compiled_at = now
+        if os.path.exists(os.path.join(self.tree, ".gitmodules")):
+            self._run("submodule", "--quiet", "update", "--init", "--recursive", "--force")
+        # Here the checkout is set up as any worktree, once there is a setting for that.
+
+    def beside(self, number: int) -> Self:
+        """Returns a further checkout, the first with 1."""
+        return self.opened(self._own, self._folder, self._number + number)
+
+    def left_by_check(self, commit: str) -> LeftByCheck | None:
+        """Returns the refusal for a check that left other files than it was given, or another
+        commit. What it left is kept on a branch.
+        """
+        files = but_records(self.open_files())
+        is_on_a_branch = current_branch(self.git_dir) is not None
+        if not (files or is_on_a_branch or self.is_merging) and self.head() == commit:
+            return None
+        with suppress(QueenError):
+            self._run("clean", "-ffdq")
+        here = Worktree(self.tree, self.git_dir, self.common_dir)
+        kept = keep_worktree(here, with_files=True, name=_LEFT)
+        return LeftByCheck(files, kept)
+
+    def lacking(self) -> list[str]:
+        """Returns some of what the worktree that lands has at its top, and this one has not,
+        because git ignores it.
+        """
+        how = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        try:
+            there = names_in(git(*how, cwd=self._own.tree))
+        except QueenError:
+            return []
+        at_top = (each for each in there if "/" not in each.rstrip("/"))
+        return [
+            each
+            for each in at_top
+            if each.rstrip("/") not in _OF_TOOLS
+            and not os.path.lexists(os.path.join(self.tree, each.rstrip("/")))
+        ][:_MOST_NAMED]
+
+    def _forget_compiled(self, changed: Iterable[str]) -> None:
+        """Removes what Python compiled from files that have changed: it compares times in seconds,
+        and so would take it for theirs.
+        """
+        for path in changed:
+            folder, name = os.path.split(os.path.join(self.tree, path))
+            cache = os.path.join(folder, "__pycache__")
+            if not name.endswith(".py") or os.path.islink(cache):
+                continue
+            for each in safe_open.names_in(cache):
+                if each.startswith(f"{name[:-3]}."):
+                    with suppress(OSError, Unreadable):
+                        safe_open.unlink(os.path.join(cache, each))
+
+    def _run(self, *arguments: str) -> None:
+        done = self.commands(*_WHOLE, *arguments, cwd=self.tree)
+        if done.status != 0:
+            self.commands.stop_if_asked()
+            raise NotLanded(
+                f"{named([self.tree])}, where landings are checked: {' '.join(done.said.split())}",
+                hint=f"git worktree remove --force --force {shell_word(self.tree)}, then queen "
+                "land again: it is made anew",
+            )
+
+
+def checkout_path(own: Place, folder: str, number: int = 1) -> str:
+    """Returns where a checkout is or is to be: beside the main worktree; in the folder of those who
+    land where that cannot be, or something else is there.
+    """
+    end = f"-{number}" if number > 1 else ""
+    beside = f"{own.main_tree}-landing-{os.path.basename(folder)}{end}"
+    is_free = not os.path.lexists(beside) and os.access(os.path.dirname(beside), os.W_OK)
+    if is_free or is_checkout(_git_dir(beside)):
+        return beside
+    return os.path.join(folder, f"checkout{end}")
+
+
+def _git_dir(path: str) -> str:
+    here = None
+    with suppress(QueenError):
+        here = git_tree(path) if os.path.isfile(os.path.join(path, ".git")) else None
+    return here.git_dir if here is not None and here.tree == path else ""
+
+
+def _git_tree(path: str) -> GitTree | None:
+    """Returns a checkout that is whole."""
+    return git_tree(path) if is_checkout(_git_dir(path)) else None
+
+
+def _made(own: Place, step: Step, path: str) -> GitTree:
+    shutil.rmtree(path, ignore_errors=True)
+    commands = Commands(own.commands.interrupts, step, own.common_dir)
+    how = ("--quiet", "--force", "--force", "--no-checkout", "--detach")
+    made = commands(
+        *(*_WHOLE, "worktree", "add", *how, "--lock", f"--reason={CHECKOUT}"),
+        *("--", path, no_dash(own.tip())),
+        cwd=own.tree,
+    )
+    here = _git_tree(path)
+    if made.status != 0 or here is None:
+        raise NotLanded(
+            f"there is no place to check a landing: {' '.join(made.said.split())}",
+            hint=f"ls -ld {shell_word(os.path.dirname(path))}",
+        )
+    return here

@@ -1,0 +1,282 @@
+"""A landing is merged and checked in a checkout of its own: nobody's worktree has a say in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import py_compile
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from acting import install_guard
+from hives import Queen, QuickQueen, Ran, commit_file, git
+
+SETTINGS = ".beads/queen.toml"
+
+
+@pytest.fixture
+def tree(repo: Path, tmp_path: Path) -> Path:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+    return tmp_path / "ui"
+
+
+def checkout(repo: Path) -> Path:
+    return repo.with_name(f"{repo.name}-landing-main")
+
+
+def checked_by(repo: Path, command: str) -> None:
+    commit_file(repo, SETTINGS, f"[land]\ncheck = '{command}'\n")
+
+
+def ignored(tree: Path, path: str, text: str = "") -> None:
+    """Makes a file of which `git status` says nothing."""
+    exclude = Path(git(tree, "rev-parse", "--git-path", "info/exclude").strip())
+    with (tree / exclude).open("a") as file:
+        file.write(f"/{path.split('/')[0]}\n")
+    (tree / path).parent.mkdir(parents=True, exist_ok=True)
+    (tree / path).write_text(text)
+
+
+def landing(quick: QuickQueen, tree: Path, *more: str) -> Ran:
+    return quick("land", *more, as_="ui", cwd=tree)
+
+
+def is_on_main(repo: Path, path: str) -> bool:
+    return path in git(repo, "ls-tree", "-r", "--name-only", "main").split()
+
+
+class TestWhatOnlyOneWorktreeHas:
+    """Whatever a program reads unasked, a check does not find it: it is not there."""
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            ("tox.ini", "[pytest]\naddopts = --co\n"),
+            ("setup.cfg", "[tool:pytest]\naddopts = --co\n"),
+        ],
+    )
+    @pytest.mark.parametrize("in_main", [False, True])
+    def test_has_no_settings_for_pytest(
+        self, quick: QuickQueen, repo: Path, tree: Path, path: str, text: str, in_main: bool
+    ) -> None:
+        checked_by(repo, "python3 -m pytest -q -p no:cacheprovider")
+        git(tree, "merge", "-q", "main")
+        commit_file(tree, "test_it.py", "def test_it():\n    assert False\n")
+        ignored(repo if in_main else tree, path, text)
+        assert landing(quick, tree).code == 1
+        assert not is_on_main(repo, "test_it.py")
+
+    @pytest.mark.parametrize(
+        ("check", "path"),
+        [
+            ("make -s test", "GNUmakefile"),
+            ("python3 -m chk", "chk/__init__.py"),
+            ("python3 -m chk", "chk/__main__.py"),
+            ("python3 chk.py", "json.py"),
+        ],
+    )
+    def test_is_not_read_in_place_of_what_git_has(
+        self, quick: QuickQueen, repo: Path, tree: Path, check: str, path: str
+    ) -> None:
+        commit_file(repo, "Makefile", "test:\n\tfalse\n")
+        commit_file(repo, "chk.py", "import json, sys\nsys.exit(hasattr(json, 'dumps'))\n")
+        checked_by(repo, check)
+        git(tree, "merge", "-q", "main")
+        commit_file(tree, "a", "x\n")
+        ignored(tree, path, "test:\n\ttrue\n" if path == "GNUmakefile" else "")
+        assert landing(quick, tree).code == 1
+
+    def test_judges_no_branch_of_another(
+        self, quick: QuickQueen, queen: Queen, repo: Path, tree: Path, tmp_path: Path
+    ) -> None:
+        commit_file(repo, "Makefile", "test:\n\ttest ! -e bad\n")
+        checked_by(repo, "sleep 1; make -s test")
+        git(tree, "merge", "-q", "main")
+        other = tmp_path / "api"
+        git(repo, "worktree", "add", "-q", str(other), "-b", "api")
+        ignored(tree, "GNUmakefile", "test:\n\ttrue\n")
+        commit_file(tree, "a", "x\n")
+        commit_file(other, "bad", "x\n")
+        first = queen.start("land", as_="ui", cwd=tree)
+        assert quick("land", as_="api", cwd=other).code == 1
+        first.communicate(timeout=60)
+        assert (first.returncode, is_on_main(repo, "bad")) == (0, False)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'test:\n\t@echo "running $@" && test ! -e bad\n',
+            "NAME = test\n$(NAME):\n\ttest ! -e bad\n",
+            "all: test\n%:\n\ttest ! -e bad\n",
+        ],
+    )
+    def test_is_not_taken_for_made(
+        self, quick: QuickQueen, repo: Path, tree: Path, text: str
+    ) -> None:
+        commit_file(repo, "Makefile", text)
+        checked_by(repo, "make test")
+        git(tree, "merge", "-q", "main")
+        commit_file(tree, "bad", "x\n")
+        ignored(tree, "test")
+        assert landing(quick, tree).code == 1
+        (tree / "test").unlink()
+        git(tree, "rm", "-q", "bad")
+        commit_file(tree, "good", "x\n")
+        assert landing(quick, tree).code == 0
+
+    def test_is_no_compiled_code_behind_a_link(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        commit_file(repo, "pkg/code.py", "good = True\n")
+        (repo / "pkg" / "__pycache__").symlink_to("../made")
+        git(repo, "add", "--force", "pkg/__pycache__")
+        git(repo, "commit", "-qm", "a link")
+        good = 'python3 -c "import sys; from pkg.code import good; sys.exit(not good)"'
+        checked_by(repo, good)
+        git(tree, "merge", "-q", "main")
+        ignored(tree, "made/x")
+        cache = importlib.util.cache_from_source(str(tree / "pkg" / "code.py"))
+        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+        py_compile.compile(str(tree / "pkg" / "code.py"), cfile=cache, invalidation_mode=mode)
+        assert list((tree / "made").glob("code.*"))
+        (tree / "pkg" / "code.py").write_text("good = None\n")
+        git(tree, "commit", "-qam", "bad")
+        assert landing(quick, tree).code == 1
+
+    def test_is_named_where_the_check_fails_without_it(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        checked_by(repo, "test -e .env")
+        git(tree, "merge", "-q", "main")
+        commit_file(tree, "a", "x\n")
+        ignored(tree, ".env")
+        done = landing(quick, tree)
+        assert (done.code, str(checkout(repo)) in done.out, ".env" in done.out) == (1, True, True)
+
+
+class TestWhatACheckLeaves:
+    def test_stays_if_git_ignores_it(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
+        commit_file(tree, ".gitignore", "made\n")
+        assert landing(quick, tree, "--check", "touch made").code == 0
+        commit_file(tree, "a", "x\n")
+        assert landing(quick, tree, "--check", "test -e made").code == 0
+
+    def test_is_gone_if_git_does_not(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
+        commit_file(tree, "a", "x\n")
+        assert landing(quick, tree, "--check", "mkdir made; touch made/it").code == 0
+        commit_file(tree, "b", "x\n")
+        assert landing(quick, tree, "--check", "test ! -e made").code == 0
+
+    @pytest.mark.parametrize(
+        "hides",
+        ["git update-index --assume-unchanged a", "git update-index --skip-worktree a"],
+    )
+    def test_is_put_right_whatever_git_remembers(
+        self, quick: QuickQueen, repo: Path, tree: Path, hides: str
+    ) -> None:
+        commit_file(tree, "a", "x\n")
+        assert landing(quick, tree, "--check", f"{hides}; echo y > a; false").code == 1
+        commit_file(tree, "b", "x\n")
+        assert landing(quick, tree, "--check", "grep -qx x a").code == 0
+
+    def test_that_python_compiled_is_not_taken_for_another_commits(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        """Python compares times in seconds, and sizes."""
+        commit_file(repo, ".gitignore", "__pycache__\n")
+        # Both files get one time, as they do where a check takes no second.
+        good = 'touch -d 2020-01-01 code.py; python3 -c "import code_of, sys; sys.exit(code_of.n)"'
+        commit_file(repo, "code_of.py", "n = 0\n")
+        good = good.replace("code.py", "code_of.py")
+        git(tree, "merge", "-q", "main")
+        commit_file(tree, "a", "x\n")
+        assert landing(quick, tree, "--check", good).code == 0
+        assert (checkout(repo) / "__pycache__").is_dir()
+        git(tree, "merge", "-q", "main")
+        commit_file(repo, "code_of.py", "n = 1\n")
+        commit_file(tree, "b", "x\n")
+        assert landing(quick, tree, "--check", good).code == 1
+
+
+class TestTheCheckout:
+    def test_is_in_no_list(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
+        commit_file(tree, "a", "x\n")
+        assert landing(quick, tree, "--unchecked").code == 0
+        assert checkout(repo).is_dir()
+        for said in (("worktree", "list"), ("doctor",), ("worktree", "collisions"), ("status",)):
+            assert "landing-main" not in quick(*said, as_="ui", cwd=tree).out
+
+    @pytest.mark.parametrize(
+        "breaks",
+        [
+            lambda path: shutil.rmtree(path),
+            lambda path: (path / ".git").unlink(),
+            lambda path: (path / ".git").write_text("gitdir: /nowhere\n"),
+            lambda path: git(path, "worktree", "unlock", str(path)),
+            lambda path: (path / "a").write_text("other\n"),
+            lambda path: git(path, "switch", "-q", "-c", "theirs"),
+        ],
+        ids=["gone", "no git", "elsewhere", "of somebody", "changed", "on a branch"],
+    )
+    def test_is_put_right_or_made_anew(
+        self, quick: QuickQueen, repo: Path, tree: Path, breaks: Callable[[Path], object]
+    ) -> None:
+        commit_file(tree, "a", "x\n")
+        assert landing(quick, tree, "--check", "grep -qx x a").code == 0
+        breaks(checkout(repo))
+        commit_file(tree, "b", "x\n")
+        assert landing(quick, tree, "--check", "grep -qx x a").code == 0
+        assert is_on_main(repo, "b")
+
+    def test_takes_nothing_from_somebody_who_was_there_first(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        checkout(repo).mkdir()
+        (checkout(repo) / "own").write_text("x\n")
+        commit_file(tree, "a", "x\n")
+        assert landing(quick, tree, "--check", "true").code == 0
+        assert (checkout(repo) / "own").read_text() == "x\n"
+
+    def test_knows_who_lands_in_its_hooks(
+        self, quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+    ) -> None:
+        install_guard(repo)
+        commit_file(tree, "a", "x\n")
+        commit_file(repo, "b", "x\n")
+        quick("reserve", "a", as_="ui", cwd=tree)
+        assert landing(quick, tree, "--check", "true").code == 0
+
+
+def test_the_worktree_is_not_touched_while_it_is_checked(
+    queen: Queen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    commit_file(tree, "a", "x\n")
+    commit_file(repo, "b", "x\n")
+    before = {each.name: each.stat().st_ino for each in tree.iterdir()}
+    check = f"touch {tmp_path}/on; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done"
+    started = queen.start("land", "--check", check, cwd=tree, as_="ui")
+    until_s = time.monotonic() + 60
+    while not (tmp_path / "on").exists() and time.monotonic() < until_s:
+        time.sleep(0.02)
+    now = {each.name: each.stat().st_ino for each in tree.iterdir()}
+    assert (now, git(tree, "branch", "--show-current").strip()) == (before, "ui")
+    (tmp_path / "go").touch()
+    started.communicate(timeout=60)
+    assert started.returncode == 0
+    assert (tree / "b").exists()
+
+
+def test_what_is_committed_while_the_check_runs_stays_for_the_next_landing(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    commit_file(tree, "a", "x\n")
+    commit_file(repo, "b", "x\n")
+    more = f"cd {tree} && touch later && git add later && git commit -qm later"
+    assert landing(quick, tree, "--check", f"({more})").code == 0
+    assert (is_on_main(repo, "a"), is_on_main(repo, "later")) == (True, False)
+    assert git(tree, "log", "-1", "--format=%s").strip() == "later"
+    assert not (tree / "b").exists()
+    assert landing(quick, tree, "--check", "true").code == 0
+    assert is_on_main(repo, "later")
