@@ -179,8 +179,9 @@ class TestWorkThatWasParked:
         assert "y.txt: just what the work on x-1 has, which has not been judged" in tried
 
     def test_lands_without_it(self, judged: Judged) -> None:
-        back = "queen land t-1 -m bad || queen land t-1 -m bad || "
-        back += "{ git checkout --no-overlay main -- x-1.txt; queen land t-1 -m t; }"
+        back = "queen land t-1 -m bad || queen land t-1 -m bad 2> $0.said || "
+        way = "sed -n 's/.*take it back, and commit that: //p' $0.said > $0.way"
+        back += f"{{ {way}; sh -e $0.way; queen land t-1 -m t; }}"
         text = f"echo bad > x-1.txt\n{PARKS['before and after']}\n{self.NEXT}\n"
         text += f"cp $0.kept x-1.txt; echo t > t.txt; {back}"
         judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import mentioned, named, suggested
+from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict
@@ -84,13 +84,13 @@ def refuse_unjudged_work(
     for issue_id, work in works.items() if same else ():
         if of_it := same & blobs_of(hive.layout, work, tree):
             files = sorted(path for path, blobs in contents.items() if blobs[1] in of_it)
-            again = suggested(
-                "git checkout --no-overlay", str(target_branch(hive.layout)), "--", *files
-            )
+            target = str(target_branch(hive.layout))
+            again = suggested("git checkout --no-overlay", target)
             raise Conflict(
                 f"{named(files, SHOWN)}: just what the work on {issue_id} has, which has not been "
                 "judged",
-                hint=f"land it for {issue_id}; or take it back, and commit that: {again}",
+                hint=f"land it for {issue_id}; or take it back, and commit that: "
+                f"{again} -- {' '.join(map(shell_word, files))}",
                 files=files,
             )
 
