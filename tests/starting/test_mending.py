@@ -247,17 +247,18 @@ class TestBeforeAnIssue:
         assert (ran.code, team.done()) == (0, {"x-1": ["ui"]}), ran
         assert git(team.repo, "show", "main:e/new") == "new\n"
 
-    @pytest.mark.parametrize("leaves", ["nested", "hidden"])
+    @pytest.mark.parametrize("leaves", ["nested", "committed", "hidden"])
     def test_what_no_landing_can_have_is_out_of_its_way(self, team: Team, leaves: str) -> None:
         (team.repo / "a.txt").write_text("a\n")
         team.issues(2)
         nested = "git init -q nested; git -C nested commit -q --allow-empty -m it"
         hidden = "git update-index --skip-worktree a.txt; echo b > a.txt"
-        spoils = {"nested": nested, "hidden": hidden}[leaves]
+        committed = f"test -e nested || {{ {nested}; git add nested; git commit -qm nested; }}"
+        spoils = {"nested": nested, "committed": committed, "hidden": hidden}[leaves]
         only_one = f'if [ "$QUEEN_ISSUE" = x-1 ]; then {spoils}; exit 3; fi\n'
         ran = team.start("ui", "--agent", team.agent(only_one + WORKS))
         assert team.done() == {"x-2": ["ui"]}, ran.out
-        if leaves == "nested":
+        if leaves != "hidden":
             assert (team.repo.parent / "repo-ui.set-aside-1" / ".git").exists()
             assert "was set aside as" in ran.out
         else:
