@@ -194,15 +194,20 @@ def network(
 
 
 def user_git(
-    *arguments: str, cwd: str, repository: Mapping[str, str] | None = None
+    *arguments: str,
+    cwd: str,
+    repository: Mapping[str, str] | None = None,
+    config: Mapping[str, str] | None = None,
 ) -> tuple[int, bytes, bytes]:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns its exit status and its two outputs. Raises `ExternalFailure` if it is not installed.
 
-    `repository` holds variables as those of `git`, such as another index.
+    `repository` holds variables as those of `git`, such as another index, and `config` overrides
+    their settings.
     """
     env = {**environment_of_user(), **(repository or {})}
-    return _run(arguments, cwd, _configured(env, {"core.fsmonitor": "false"}), _Patience())
+    said = {"core.fsmonitor": "false"} | dict(config or {})
+    return _run(arguments, cwd, _configured(env, said), _Patience())
 
 
 def as_the_user(*arguments: str, cwd: str, repository: Mapping[str, str] | None = None) -> bytes:

@@ -18,20 +18,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import mentioned, suggested
+from queenbee.core.text import mentioned, some, suggested
 from queenbee.errors import Conflict, ExternalFailure, QueenError
 from queenbee.git.ownership import worktree_note
 from queenbee.git.run import git, line, user_git, without_programs
 from queenbee.git.trees.elsewhere import refuse_elsewhere
-from queenbee.git.trees.hidden import show_hidden
+from queenbee.git.trees.hidden import LOOKING, is_sparse, lacking
 from queenbee.git.trees.in_the_way import between, has_repository
+from queenbee.git.trees.index_copy import index_copy
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
@@ -52,6 +51,7 @@ FOLDER = "unfinished"
 _LIMIT_S = 20.0
 _MOST_BYTES = 4_096
 _TRIES = 20
+_NAMED = 5
 _NONE = "0" * 40
 """In place of a ref's old value: it must not exist."""
 _NO_HOOKS = {"core.hooksPath": os.devnull}
@@ -216,20 +216,26 @@ def open_operations(git_dir: str) -> list[str]:
 
 def _changed(hive: Services, place: Worktree) -> list[str]:
     """Returns what is not committed in a worktree. Raises `ExternalFailure`."""
-    return _not_exempt(hive.layout, _all_changed(place))
+    return _not_exempt(hive.layout, sorted(Status(status_of(place)).changed))
 
 
 def _not_exempt(layout: Layout, paths: Iterable[str]) -> list[str]:
     return [path for path in paths if not is_exempt(layout, path)]
 
 
-def _all_changed(place: Worktree) -> list[str]:
-    return sorted(Status(status_of(place)).changed)
+def all_changed(place: Worktree) -> list[str]:
+    """Returns what is not committed in a worktree, records and hidden changes too, whatever the
+    times of the files say. Raises `ExternalFailure` and `OSError`.
+    """
+    with index_copy(place, exactly=True, limit_s=_LIMIT_S) as run:
+        return sorted(Status(run(*STATUS)).changed)
 
 
 def status_of(place: Worktree) -> bytes:
-    """Returns what git says about the files of a worktree. Raises `ExternalFailure`."""
-    config = without_programs(place.path, {}, limit_s=_LIMIT_S)
+    """Returns what git says about the files of a worktree, whatever its settings say of how closely
+    it looks. Raises `ExternalFailure`.
+    """
+    config = {**without_programs(place.path, {}, limit_s=_LIMIT_S), **LOOKING}
     return git(*STATUS, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
 
 
@@ -268,16 +274,18 @@ def _mtime_ms(path: str) -> int:
 def keep_worktree(place: Worktree, *, with_files: bool, name: str = "") -> str | None:
     """Returns the branch that keeps what is lost with a worktree: commits of a `HEAD` that is on no
     branch, the files that are not committed, other content that was staged, and what git put aside
-    for a rebase or merge that is open; None if there is nothing. Changes nothing there, but that
-    git looks at all files again. Raises `ExternalFailure` and `OSError`.
+    for a rebase or merge that is open; None if there is nothing. Changes nothing there.
+
+    Raises `Conflict` if a file that has changed did not get into the commit as it is there, and
+    `ExternalFailure` and `OSError`.
     """
     name = name or branch_part(os.path.basename(place.path))
     left = list(_put_aside(place))
     droid = place.droid or "queen"
-    if with_files:
-        show_hidden(place.path)
-    if with_files and _all_changed(place):
-        left.insert(0, commit_of_all(place, droid, f"{name}: what was not committed"))
+    if with_files and (changed := all_changed(place)):
+        about = f"{name}: what was not committed"
+        left.insert(0, commit_of_all(place, droid, about, exactly=True))
+        _refuse_lacking(place, left[0], changed)
     elif place.head is not None and commits_alone(place):
         left.insert(0, place.head)
     if not left:
@@ -285,6 +293,16 @@ def keep_worktree(place: Worktree, *, with_files: bool, name: str = "") -> str |
     config = {"user.name": droid, "user.email": f"{droid}@localhost"}
     run = partial(git, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
     return _branch(run, name, _together(run, name, left))
+
+
+def _refuse_lacking(place: Worktree, commit: str, changed: list[str]) -> None:
+    lost = lacking(place.path, commit, changed)
+    if lost:
+        raise Conflict(
+            f"git does not keep what is in {mentioned(place.path)}: {some(lost, _NAMED)}",
+            hint=f"{suggested('git -C', place.path)} status",
+            files=lost,
+        )
 
 
 def _put_aside(place: Worktree) -> Iterator[str]:
@@ -312,37 +330,15 @@ def _commit(place: Worktree, droid: str, name: str, about: str) -> str:
     return _branch(run, name, commit_of_all(place, droid, about))
 
 
-def commit_of_all(place: Worktree, droid: str, about: str) -> str:
+def commit_of_all(place: Worktree, droid: str, about: str, *, exactly: bool = False) -> str:
     """Returns a new commit, on no branch, with everything that a worktree has, ignored files apart.
+    `exactly`: whatever the times of the files say.
 
     It is made with an index of its own. Raises `ExternalFailure` and `OSError`.
     """
-    with tempfile.TemporaryDirectory(prefix="queen-unfinished-") as folder:
-        index = os.path.join(folder, "index")
-        shutil.copyfile(os.path.join(place.git_dir, "index"), index)
-        repository = {
-            "GIT_DIR": place.git_dir,
-            "GIT_WORK_TREE": place.path,
-            "GIT_INDEX_FILE": index,
-        }
-        config = {
-            **without_programs(place.path, repository, limit_s=_LIMIT_S),
-            "core.hooksPath": os.devnull,
-            "user.name": droid,
-            "user.email": f"{droid}@localhost",
-        }
-
-        def run(*arguments: str) -> str:
-            said = git(
-                *arguments,
-                cwd=place.path,
-                config=config,
-                repository=repository,
-                limit_s=_LIMIT_S,
-            )
-            return said.decode().strip()
-
-        return _committed(run, place, about)
+    who = {"user.name": droid, "user.email": f"{droid}@localhost"}
+    with index_copy(place, exactly=exactly, limit_s=_LIMIT_S) as run:
+        return _committed(lambda *words: run(*words, config=who).decode().strip(), place, about)
 
 
 def _committed(run: Callable[..., str], place: Worktree, about: str) -> str:
@@ -350,7 +346,8 @@ def _committed(run: Callable[..., str], place: Worktree, about: str) -> str:
     trees, before = [], None
     with suppress(ExternalFailure):  # In the midst of a conflict, there is none.
         trees.append(run("write-tree"))
-    run("add", "--all")
+    sparse = ("--sparse",) if is_sparse(place.path) else ()
+    run("add", "--all", *sparse)
     last = run("write-tree")
     if place.head is not None:
         before = run(*_TREE, f"{no_dash(place.head)}^{{tree}}")
@@ -442,9 +439,11 @@ class _PuttingBack:
         """
         staged = self._line("write-tree")  # None in the midst of a conflict.
         but = [f":(top,exclude,literal){each.rstrip('/')}" for each in nested]
-        self._as_the_user("add", "--all", "--", ":/", *but)
+        sparse = ("--sparse",) if is_sparse(self._place.path) else ()
+        self._as_the_user("add", "--all", *sparse, "--", ":/", *but)
         if ways:
-            self._as_the_user("add", "--force", "--", *(f":(top,literal){way}" for way in ways))
+            here = (f":(top,literal){way}" for way in ways)
+            self._as_the_user("add", "--force", *sparse, "--", *here)
         kept, made = self._head, 0
         for tree in (staged, self._git("write-tree").decode().strip()):
             if tree is not None and (
@@ -467,8 +466,8 @@ class _PuttingBack:
 
     def _as_the_user(self, *arguments: str) -> None:
         """Runs git with the user's filters, but without hooks. Raises `ExternalFailure`."""
-        how = ("-c", f"core.hooksPath={os.devnull}")
-        status, out, err = user_git(*how, *arguments, cwd=self._place.path)
+        config = {**LOOKING, **_NO_HOOKS}
+        status, out, err = user_git(*arguments, cwd=self._place.path, config=config)
         if status != 0:
             said = os.fsdecode(out + err).strip()
             raise ExternalFailure(f"git {arguments[0]} failed: {said}", program="git")

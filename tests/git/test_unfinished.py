@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hives import QuickQueen, commit_file, git
@@ -192,10 +193,10 @@ def test_what_is_typed_in_between_is_refused_and_not_overwritten(
     (tree / "a.txt").write_text("first\n")
     run = unfinished.user_git
 
-    def typing(*arguments: str, cwd: str) -> tuple[int, bytes, bytes]:
+    def typing(*arguments: str, cwd: str, **how: Any) -> tuple[int, bytes, bytes]:
         if "checkout" in arguments:
             (tree / "a.txt").write_text("second, while it was kept\n")
-        return run(*arguments, cwd=cwd)
+        return run(*arguments, cwd=cwd, **how)
 
     monkeypatch.setattr(unfinished, "user_git", typing)
     with pytest.raises(ExternalFailure, match="kept on unfinished/work"):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from hives import commit_file, git, write_lines
 from made_worktrees import add, assert_whole, opened, remove
 
 from queenbee.errors import Conflict, NotFound
+from queenbee.git import unfinished
 from queenbee.git.ownership import adopt, branch_note
 from queenbee.git.worktrees import worktree_making
 from queenbee.git.worktrees.worktree_care import abandon
@@ -116,3 +120,48 @@ def test_one_that_its_agent_leaves_keeps_what_is_not_committed(tree: Path) -> No
     assert abandon(opened(tree), str(path)).kept == "unfinished/repo-ui"
     assert not path.exists()
     assert git(tree, "show", "unfinished/repo-ui:typed.txt") == "typed\n"
+
+
+def test_it_keeps_changes_outside_of_a_sparse_checkout(tree: Path) -> None:
+    path = Path(add(opened(tree), "ui").path)
+    git(path, "sparse-checkout", "set", "--no-cone", "/*", "!file1.txt")
+    (path / "file1.txt").write_text("mine\n")
+    with pytest.raises(Conflict, match=r"not committed in .*file1\.txt"):
+        remove(opened(tree), "ui")
+    assert remove(opened(tree), "ui", force=True).kept == "unfinished/repo-ui"
+    assert git(tree, "show", "unfinished/repo-ui:file1.txt") == "mine\n"
+
+
+def test_it_refuses_a_change_that_no_time_shows(tree: Path) -> None:
+    path = Path(add(opened(tree), "ui").path)
+    for name, value in (("checkStat", "minimal"), ("trustctime", "false")):
+        git(tree, "config", f"core.{name}", value)
+    text = (path / "file1.txt").read_text()
+    os.utime(path / "file1.txt", ns=(10**18, 10**18))
+    git(path, "update-index", "--refresh")
+    (path / "file1.txt").write_text(text.replace("1", "2"))
+    os.utime(path / "file1.txt", ns=(10**18, 10**18))
+    assert git(path, "status", "--porcelain") == ""
+    with pytest.raises(Conflict, match=r"not committed in .*file1\.txt"):
+        remove(opened(tree), "ui")
+
+
+def test_what_git_does_not_keep_as_it_is_stays(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the reason: here, the commit is one without the change."""
+    path = Path(add(opened(tree), "ui").path)
+    (path / "file1.txt").write_text("mine\n")
+    head = git(path, "rev-parse", "HEAD").strip()
+    monkeypatch.setattr(unfinished, "commit_of_all", lambda *_, **__: head)
+    with pytest.raises(Conflict, match=r"git does not keep what is in .*file1\.txt"):
+        remove(opened(tree), "ui", force=True)
+    assert (path / "file1.txt").read_text() == "mine\n"
+
+
+def test_the_way_to_a_repository_with_commits_that_no_remote_has_can_be_pasted(tree: Path) -> None:
+    path = Path(add(opened(tree), "ui").path)
+    git(tree, "init", "-q", str(path / "own"))
+    git(path / "own", "commit", "-q", "--allow-empty", "-m", "only here")
+    with pytest.raises(Conflict, match="commits that no remote has") as refusal:
+        abandon(opened(tree), str(path))
+    said = subprocess.run(shlex.split(str(refusal.value.hint)), capture_output=True, check=True)
+    assert b"only here" in said.stdout

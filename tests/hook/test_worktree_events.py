@@ -7,6 +7,7 @@ as read on 2026-11-22.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,35 @@ def test_what_cannot_be_removed_is_not_said_to_be(repo: Path, made: Path, tmp_pa
     status, _, err = removed(repo, repo)
     assert status == 1 and "main worktree" in err
     assert made.exists() and repo.exists()
+
+
+def test_a_file_outside_of_a_sparse_checkout_is_kept(repo: Path, made: Path) -> None:
+    """Changed, new, and with an index that is sparse, too."""
+    for name in ("d/a.txt", "e/c.txt", "e/f/d.txt"):
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        commit_file(made, name, "old\n")
+    git(made, "sparse-checkout", "set", "--cone", "--sparse-index", "d")
+    (made / "e" / "f").mkdir(parents=True)
+    for name in ("e/c.txt", "e/f/d.txt", "e/new.txt", 'e/"x\ny'):
+        (made / name).write_text("precious\n")
+    (made / "e" / "link").symlink_to("c.txt")
+    assert removed(repo, made) == (0, "", "")
+    assert not made.exists()
+    for name in ("e/c.txt", "e/f/d.txt", "e/new.txt", 'e/"x\ny'):
+        assert git(repo, "show", f"unfinished/repo-feature-auth:{name}") == "precious\n"
+
+
+def test_a_change_that_no_time_shows_is_kept(repo: Path, made: Path) -> None:
+    commit_file(made, "a.txt", "old\n")
+    for name, value in (("checkStat", "minimal"), ("trustctime", "false")):
+        git(made, "config", f"core.{name}", value)
+    os.utime(made / "a.txt", ns=(10**18, 10**18))
+    git(made, "update-index", "--refresh")
+    (made / "a.txt").write_text("new\n")
+    os.utime(made / "a.txt", ns=(10**18, 10**18))
+    assert git(made, "status", "--porcelain") == ""
+    assert removed(repo, made) == (0, "", "")
+    assert git(repo, "show", "unfinished/repo-feature-auth:a.txt") == "new\n"
 
 
 def test_one_that_a_person_made_is_left_alone(repo: Path, tmp_path: Path) -> None:

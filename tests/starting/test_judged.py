@@ -129,13 +129,19 @@ PARKS = {
     "git show HEAD@{1}:x-1.txt > $0.kept; queen release x-1",
     "on a branch": "git add -A; git commit -qm x; git branch y; git reset -q --hard main; "
     "queen release x-1",
+    "in the stash": "git stash -qu; queen release x-1",
+    "in a file that git ignores": "echo x-1.txt >> $(git rev-parse --git-common-dir)/info/exclude; "
+    "queen release x-1",
 }
 BRINGS = {
     "before and after": "cp $0.kept x-1.txt",
     "in a commit": "git show HEAD@{1}:x-1.txt > x-1.txt",
     "in a commit that was left": "cp $0.kept x-1.txt",
     "on a branch": "git cherry-pick -n y",
+    "in the stash": "git stash pop",
+    "in a file that git ignores": "git add -f x-1.txt; git commit -qm t",
 }
+LONG = "bad work of some length, as no two files have by chance"
 
 
 class TestWorkThatWasParked:
@@ -174,17 +180,25 @@ class TestWorkThatWasParked:
 
     @pytest.mark.parametrize("how", ["before and after", "in a commit"])
     def test_does_not_land_under_another_name(self, judged: Judged, how: str) -> None:
-        text = f"{PARKS[how]}\n{self.NEXT}\n{BRINGS[how]}\nmv x-1.txt y.txt; queen land t-1 -m bad"
+        text = f"echo {LONG} > x-1.txt; {PARKS[how]}\n{self.NEXT}\n{BRINGS[how]}\n"
+        text += "mv x-1.txt y.txt; queen land t-1 -m bad"
         tried = judged.tries(f"test -e $0.once && exit 1; touch $0.once\n{text}")
         assert "y.txt: just what the work on x-1 has, which has not been judged" in tried
 
     def test_lands_without_it(self, judged: Judged) -> None:
-        back = "queen land t-1 -m bad || queen land t-1 -m bad || "
-        back += "{ git checkout --no-overlay main -- x-1.txt; queen land t-1 -m t; }"
+        back = "queen land t-1 -m bad || queen land t-1 -m bad 2> $0.said || "
+        way = "sed -n 's/.*take it back, and commit that: //p' $0.said > $0.way"
+        back += f"{{ {way}; sh -e $0.way; queen land t-1 -m t; }}"
         text = f"echo bad > x-1.txt\n{PARKS['before and after']}\n{self.NEXT}\n"
         text += f"cp $0.kept x-1.txt; echo t > t.txt; {back}"
         judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
         assert ("t-1" in judged.team.done(), judged.landed()) == (True, "")
+
+    def test_that_is_short_and_has_another_name_is_none(self, judged: Judged) -> None:
+        text = f"echo 1 > x-1.txt\n{PARKS['before and after']}\n{self.NEXT}\n"
+        text += "cp $0.kept y.txt; queen land t-1 -m t"
+        ran = judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
+        assert "t-1" in judged.team.done(), ran
 
     def test_that_is_empty_or_on_the_main_branch_is_none(self, judged: Judged) -> None:
         main = judged.team.repo
@@ -265,7 +279,16 @@ class TestWorkThatIsStillHeld:
                 'git -C "$AT" show HEAD@{1}:x-1.txt > x-1.txt',
             ),
             ("true", 'cp "$AT/x-1.txt" .'),
-            ("git add -A", 'cp "$AT/x-1.txt" y.txt'),
+            (f"echo {LONG} > x-1.txt; git add -A", 'cp "$AT/x-1.txt" y.txt'),
+            ("git stash -qu", "git stash pop"),
+            (
+                "echo x-1.txt >> $(git rev-parse --git-common-dir)/info/exclude",
+                'cp "$AT/x-1.txt" .; git add -f x-1.txt; git commit -qm t',
+            ),
+            (
+                "git update-index --skip-worktree README.md; mv x-1.txt README.md",
+                'cp "$AT/README.md" .',
+            ),
         ],
     )
     def test_does_not_land_under_another_issue(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -161,6 +162,9 @@ class TestAnotherFolder:
             assert (done.code, "alone say core.worktree" in done.err) == (5, True), done
         assert (tree / "new.txt").exists()
         self.assert_precious(precious)
+        way = done.err.partition("try: ")[2].strip()
+        subprocess.run(shlex.split(way), check=True)
+        assert team.queen("worktree", "remove", "ui", "--force").code == 0
 
 
 class TestBeforeAnIssue:
@@ -215,17 +219,46 @@ class TestBeforeAnIssue:
         assert team.start("ui", "--agent", team.agent(WORKS)).code == 0
         assert not (team.repo / "later").exists()
 
-    @pytest.mark.parametrize("leaves", ["nested", "hidden"])
+    @pytest.mark.parametrize("flag", ["true", "git update-index --skip-worktree e/c.txt"])
+    def test_what_is_outside_of_a_sparse_checkout_is_kept_on_a_branch(
+        self, team: Team, flag: str
+    ) -> None:
+        for name in ("d/a.txt", "e/c.txt"):
+            (team.repo / name).parent.mkdir()
+            (team.repo / name).write_text("old\n")
+        team.issues(2)
+        text = f"git sparse-checkout set d; {flag}; mkdir e; echo work > e/c.txt; echo new > e/new"
+        text = f'if [ "$QUEEN_ISSUE" = x-1 ]; then {text}; queen release x-1; exit 3; fi\n'
+        text += f"git sparse-checkout disable\n{WORKS}"
+        ran = team.start("ui", "--agent", team.agent(text))
+        assert team.done() == {"x-2": ["ui"]}, ran.out
+        assert git(team.repo, "show", "main:e/c.txt") == "old\n"
+        for name, said in (("c.txt", "work\n"), ("new", "new\n")):
+            assert git(team.repo, "show", f"unfinished/x-1-ui:e/{name}") == said
+
+    def test_what_is_outside_of_a_sparse_checkout_lands(self, team: Team) -> None:
+        (team.repo / "d").mkdir()
+        (team.repo / "d" / "a.txt").write_text("old\n")
+        team.issues(1)
+        text = (
+            'git sparse-checkout set d; mkdir e; echo new > e/new; queen land "$QUEEN_ISSUE" -m x'
+        )
+        ran = team.start("ui", "--agent", team.agent(text))
+        assert (ran.code, team.done()) == (0, {"x-1": ["ui"]}), ran
+        assert git(team.repo, "show", "main:e/new") == "new\n"
+
+    @pytest.mark.parametrize("leaves", ["nested", "committed", "hidden"])
     def test_what_no_landing_can_have_is_out_of_its_way(self, team: Team, leaves: str) -> None:
         (team.repo / "a.txt").write_text("a\n")
         team.issues(2)
         nested = "git init -q nested; git -C nested commit -q --allow-empty -m it"
         hidden = "git update-index --skip-worktree a.txt; echo b > a.txt"
-        spoils = {"nested": nested, "hidden": hidden}[leaves]
+        committed = f"test -e nested || {{ {nested}; git add nested; git commit -qm nested; }}"
+        spoils = {"nested": nested, "committed": committed, "hidden": hidden}[leaves]
         only_one = f'if [ "$QUEEN_ISSUE" = x-1 ]; then {spoils}; exit 3; fi\n'
         ran = team.start("ui", "--agent", team.agent(only_one + WORKS))
         assert team.done() == {"x-2": ["ui"]}, ran.out
-        if leaves == "nested":
+        if leaves != "hidden":
             assert (team.repo.parent / "repo-ui.set-aside-1" / ".git").exists()
             assert "was set aside as" in ran.out
         else:

@@ -18,6 +18,7 @@ from queenbee.git.landing.judged.nested import lost, unregistered
 from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
+from queenbee.git.trees.hidden import is_sparse
 from queenbee.services.writing.secrets import OVERRIDE, refuse_secrets
 from queenbee.store import safe_open
 
@@ -144,7 +145,8 @@ def _stored(tree: str, everything: Sequence[str]) -> tuple[str, bytes]:
             shutil.copy2(os.path.join(tree, os.fsdecode(path.rstrip(b"\n"))), *index.values())
         except FileNotFoundError:
             git("read-tree", "HEAD", cwd=tree, repository=index)
-        said = as_the_user("add", "--all", "--", *everything, cwd=tree, repository=index)
+        sparse = ("--sparse",) if is_sparse(tree) else ()
+        said = as_the_user("add", "--all", *sparse, "--", *everything, cwd=tree, repository=index)
         files = git("write-tree", cwd=tree, repository=index)
         return files.decode().strip(), said
 

@@ -27,7 +27,7 @@ def refuse_elsewhere(tree: str) -> None:
         raise Conflict(
             f"git's settings of {mentioned(tree)} alone say core.{name}: its files would be those "
             "of another folder",
-            hint=suggested("git -C", tree, "config --worktree --unset-all", f"core.{name}"),
+            hint=f"{suggested('git -C', tree)} config --worktree --unset-all core.{name}",
         )
 
 

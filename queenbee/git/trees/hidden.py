@@ -1,18 +1,42 @@
-"""Files at whose changes git was told not to look: `assume-unchanged` and `skip-worktree`.
+"""Files at whose changes git was told not to look: by `assume-unchanged` and `skip-worktree`, by a
+sparse checkout, or by settings that have it trust the size and the time of a file.
 
 Neither `git status` nor `git add` knows of an edit there, and some git commands overwrite it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import shell_word, suggested
-from queenbee.git.run import as_the_user, git, line
+from queenbee.git.run import git, line, names_in, without_programs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+LOOKING = {
+    # A file of the same size whose time was set back has another time of change.
+    "core.trustctime": "true",
+    "core.checkStat": "default",
+    "core.untrackedCache": "false",
+    # A file outside of a sparse checkout counts if it is there.
+    "index.sparse": "false",
+    "sparse.expectFilesOutsideOfPatterns": "false",
+}
+"""Settings with which git looks at all files that are there."""
+_NO_HOOKS = {"core.hooksPath": os.devnull}
+
+
+def is_sparse(tree: str) -> bool:
+    """Returns whether a worktree has a sparse checkout: for files outside of it, `git add` needs
+    `--sparse`, an option that git before 2.34 does not know.
+    """
+    asked = ("config", "--type=bool", "core.sparseCheckout")
+    return line(*asked, cwd=tree, repository={}) == "true"
 
 
 def hidden_in(listed: Iterable[str]) -> list[str]:
@@ -20,10 +44,10 @@ def hidden_in(listed: Iterable[str]) -> list[str]:
     return [each[2:] for each in listed if each[:1] == "S" or each[:1].islower()]
 
 
-def hidden_files(tree: str) -> list[str]:
-    """Returns the files with such a flag that are there."""
-    said = git("ls-files", "-v", "-z", cwd=tree, repository={}).split(b"\0")
-    return _there(tree, hidden_in(map(os.fsdecode, said)))
+def hidden_files(tree: str, repository: Mapping[str, str] | None = None) -> list[str]:
+    """Returns the files with such a flag that are there; `repository` may name another index."""
+    said = git("ls-files", "-v", "-z", cwd=tree, repository=repository or {})
+    return _there(tree, hidden_in(names_in(said)))
 
 
 def changed_of(tree: str, hidden: Sequence[str]) -> list[str]:
@@ -32,17 +56,33 @@ def changed_of(tree: str, hidden: Sequence[str]) -> list[str]:
     if not here:
         return []
     how = ("--literal-pathspecs", "ls-files", "-s", "-z", "--", *here)
-    stored = git(*how, cwd=tree, repository={}).split(b"\0")
-    said = {os.fsdecode(each.split(b"\t", 1)[-1]): each for each in stored}
-    return [each for each in here if _blob(tree, each).encode() not in said.get(each, b"")]
+    stored = _stored(names_in(git(*how, cwd=tree, repository={})))
+    return _other(tree, {path: stored.get(path, "") for path in here}, {})
 
 
-def show_hidden(tree: str) -> None:
-    """Has git look at them again. Raises `ExternalFailure`."""
-    here = hidden_files(tree)
+def lacking(tree: str, commit: str, paths: Sequence[str]) -> list[str]:
+    """Returns those of the files of which a commit does not have what is there now, after what git
+    does to line ends. No filter is run. Raises `ExternalFailure`.
+    """
+    here = [
+        path
+        for path in _there(tree, paths)
+        if os.path.islink(where := os.path.join(tree, path)) or not os.path.isdir(where)
+    ]
+    if not here:
+        return []
+    listed = git("ls-tree", "-r", "-z", "--full-tree", no_dash(commit), cwd=tree, repository={})
+    stored = _stored(names_in(listed))
+    return _other(tree, {path: stored.get(path, "") for path in here}, without_programs(tree, {}))
+
+
+def show_hidden(tree: str, repository: Mapping[str, str] | None = None) -> None:
+    """Has git look at them again; `repository` may name another index. Raises `ExternalFailure`."""
+    here = os.fsencode("".join(f"{each}\0" for each in hidden_files(tree, repository)))
     if here:  # One flag at a time.
-        as_the_user("update-index", "--no-assume-unchanged", "--", *here, cwd=tree)
-        as_the_user("update-index", "--no-skip-worktree", "--", *here, cwd=tree)
+        update = partial(git, cwd=tree, stdin=here, config=_NO_HOOKS, repository=repository or {})
+        update("update-index", "--no-assume-unchanged", "-z", "--stdin")
+        update("update-index", "--no-skip-worktree", "-z", "--stdin")
 
 
 def way_to_show(tree: str, path: str) -> str:
@@ -56,5 +96,37 @@ def _there(tree: str, paths: Iterable[str]) -> list[str]:
     return [each for each in paths if os.path.lexists(os.path.join(tree, each))]
 
 
-def _blob(tree: str, path: str) -> str:
-    return line("hash-object", "--", path, cwd=tree, repository={}) or "?"
+def _stored(listed: Iterable[str]) -> dict[str, str]:
+    """Returns the blob of each file, in what `ls-files -s` or `ls-tree` lists."""
+    entries = (each.partition("\t") for each in listed)
+    return {path: said.split()[-1 if " blob " in said else 1] for said, _, path in entries}
+
+
+def _other(tree: str, stored: Mapping[str, str], config: Mapping[str, str]) -> list[str]:
+    """Returns the files, of those with these blobs, that would get another one now."""
+    plain, found = [], []
+    for path, blob in stored.items():
+        where = os.path.join(tree, path)
+        if os.path.islink(where):
+            target = os.fsencode(os.readlink(where))
+            algorithm = "sha1" if len(blob) == 40 else "sha256"
+            made = hashlib.new(algorithm, b"blob %d\0" % len(target) + target)
+            found += [path] if made.hexdigest() != blob else []
+        elif os.path.isfile(where) and blob:
+            plain.append(path)
+        else:
+            found.append(path)
+    if plain:
+        asked = os.fsencode("".join(f"{_quoted(each)}\n" for each in plain))
+        how = ("hash-object", "--stdin-paths")
+        said = git(*how, cwd=tree, stdin=asked, config=config, repository={}).decode().split()
+        found += [path for path, blob in zip(plain, said, strict=True) if blob != stored[path]]
+    return sorted(found)
+
+
+def _quoted(path: str) -> str:
+    """Returns a path as one line for git."""
+    if "\n" not in path and not path.startswith('"'):
+        return path
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
+    return '"' + "".join(escapes.get(char, char) for char in path) + '"'

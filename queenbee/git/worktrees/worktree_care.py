@@ -14,9 +14,15 @@ from queenbee.git.ownership import refuse_other_hive, refuse_removing, worktree_
 from queenbee.git.run import as_the_user, git, line, names_in, without_programs
 from queenbee.git.touched import Owner
 from queenbee.git.trees.elsewhere import refuse_elsewhere
-from queenbee.git.trees.hidden import changed_of, hidden_files, show_hidden, way_to_show
+from queenbee.git.trees.hidden import changed_of, hidden_files, way_to_show
 from queenbee.git.trees.in_the_way import repositories
-from queenbee.git.unfinished import OPEN, commits_alone, keep_worktree, open_operations
+from queenbee.git.unfinished import (
+    OPEN,
+    all_changed,
+    commits_alone,
+    keep_worktree,
+    open_operations,
+)
 from queenbee.git.unmerged import Neighbours
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.git_files.worktrees import worktrees
@@ -166,10 +172,8 @@ def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
         )
     refuse_removing(hive.layout, place.found)
     refuse_elsewhere(place.path)
-    if force:
-        show_hidden(place.path)
-    else:
-        _refuse_unfinished(place)
+    if not force:
+        _refuse_unfinished(hive, place)
         _refuse_lonely(place)
     kept = keep_worktree(place.found, with_files=force)
     ignored = _ignored(place.path)
@@ -221,7 +225,7 @@ def _refuse_claimed(hive: Services, place: Place) -> None:
         )
 
 
-def _refuse_unfinished(place: Place) -> None:
+def _refuse_unfinished(hive: Services, place: Place) -> None:
     look = suggested("git -C", place.path, "status")
     if place.changed is None or place.unlanded is None:
         raise Conflict(f"git does not say what is in {place.path}", hint=look)
@@ -232,9 +236,10 @@ def _refuse_unfinished(place: Place) -> None:
             hint=way_to_show(place.path, hidden[0]),
             files=hidden,
         )
-    if place.changed:
-        what = f"not committed in {place.path}: {some(place.changed, _NAMED)}"
-        raise Conflict(what, hint=look, files=place.changed)
+    closer = [each for each in all_changed(place.found) if not is_exempt(hive.layout, each)]
+    if changed := sorted({*place.changed, *closer}):
+        what = f"not committed in {place.path}: {some(changed, _NAMED)}"
+        raise Conflict(what, hint=look, files=changed)
     if place.unlanded:
         many = f"{place.unlanded} commits" if place.unlanded > 1 else "one commit"
         raise Conflict(
@@ -268,7 +273,7 @@ def _refuse_nested(place: Place) -> None:
     if own:
         raise Conflict(
             f"a repository in {place.path} has commits that no remote has: {some(own, _NAMED)}",
-            hint=suggested("git -C", own[0], "log", "--all", "--not", "--remotes"),
+            hint=f"{suggested('git -C', own[0])} log --all --not --remotes",
             files=own,
         )
     open_ = [each for each in nested if _has_changes(each)]

@@ -33,7 +33,7 @@ from queenbee.store.git_trees import whole
 from queenbee.store.whole_files import write_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from queenbee.services.hive import Services
     from queenbee.store.layout import Layout
@@ -115,13 +115,18 @@ class WorktreeMender:
         show_hidden(self._path)
         to, name = f"refs/heads/{target_branch(self._hive.layout)}", branch_part(name)
         nested = (*nested_in(status_of(place)), *self._nested_in_the_way(place, to))
-        for each in dict.fromkeys(each.rstrip("/") for each in nested):
-            why = "no commit can have a repository of its own"
-            yield self._set_aside(why, os.path.join(self._path, each))
+        yield from self._nested_aside(nested)
         kept = WorktreeKeeper(self._hive).put_back(place, branch=self._branch, name=name, to=to)
+        # Those that were committed stay, in place of nothing.
+        yield from self._nested_aside(nested_in(status_of(place)))
         note_emptied(git_dir, self._hive.now_ms())
         if kept.branch is not None:
             yield kept.sentence()
+
+    def _nested_aside(self, nested: Iterable[str]) -> Iterator[str]:
+        why = "no commit can have a repository of its own"
+        for each in dict.fromkeys(each.rstrip("/") for each in nested):
+            yield self._set_aside(why, os.path.join(self._path, each))
 
     def _nested_in_the_way(self, place: Worktree, to: str) -> list[str]:
         """Returns the ignored repositories where the files of a commit are to be."""

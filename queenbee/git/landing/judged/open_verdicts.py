@@ -9,12 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import mentioned, named, suggested
+from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict
 from queenbee.git.contents.judging_bead import judging_bead
-from queenbee.git.landing.judged.open_work import any_blobs, blobs_of, note_released, open_work
+from queenbee.git.landing.judged.open_work import (
+    any_blobs,
+    blobs_of,
+    by_chance,
+    note_released,
+    open_work,
+)
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.ownership import bead_branches, emptied_ms
 from queenbee.git.run import git, line
@@ -82,15 +88,16 @@ def refuse_unjudged_work(
     works = open_work(hive, is_open)
     same = {blobs[1] for blobs in contents.values()} & any_blobs(hive.layout, works.values())
     for issue_id, work in works.items() if same else ():
-        if of_it := same & blobs_of(hive.layout, work, tree):
-            files = sorted(path for path, blobs in contents.items() if blobs[1] in of_it)
-            again = suggested(
-                "git checkout --no-overlay", str(target_branch(hive.layout)), "--", *files
-            )
+        of_it = blobs_of(hive.layout, work, tree)
+        both = {path: blobs[1] for path, blobs in contents.items() if blobs[1] in of_it}
+        if files := sorted(both.keys() - by_chance(hive.layout, both, of_it)):
+            target = str(target_branch(hive.layout))
+            again = suggested("git checkout --no-overlay", target)
             raise Conflict(
                 f"{named(files, SHOWN)}: just what the work on {issue_id} has, which has not been "
                 "judged",
-                hint=f"land it for {issue_id}; or take it back, and commit that: {again}",
+                hint=f"land it for {issue_id}; or take it back, and commit that: "
+                f"{again} -- {' '.join(map(shell_word, files))}",
                 files=files,
             )
 

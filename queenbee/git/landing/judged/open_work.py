@@ -15,6 +15,7 @@ import stat
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
@@ -22,7 +23,10 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.errors import QueenError
 from queenbee.git.landing.commands import RAW, git, is_commit
 from queenbee.git.landing.judged.reflogs import Reflog
+from queenbee.git.landing.judged.stashes import stashes_since
 from queenbee.git.ownership import bead_branches
+from queenbee.git.run import names_in
+from queenbee.git.trees.hidden import changed_of, hidden_files
 from queenbee.git.unfinished import FOLDER, branch_part, commit_of_all, name_of, status_of
 from queenbee.git.unmerged import DELETED, Status
 from queenbee.store.droids import roster
@@ -30,7 +34,7 @@ from queenbee.store.git_files.worktrees import branch_head, target_branch, workt
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.core.records import Assignment
     from queenbee.store.git_files.worktrees import Worktree
@@ -41,9 +45,16 @@ _RELEASED = "queenbee-released"
 _CHUNK_BYTES = 2**20
 _MOST_BYTES = 2**22
 _MOST_FILES = 10_000
+_MOST_IGNORED, _MOST_IGNORED_BYTES = 2_000, 2**24
+"""So many of the files that git ignores are looked at, and so much of them is read."""
+_SHORT_BYTES = 32
 _EMPTY = [each(b"blob 0\0").hexdigest() for each in (hashlib.sha1, hashlib.sha256)]
 _AGAIN = re.compile(r"-\d+$")
 """How the names of branches end that keep work on an issue for another time."""
+
+
+Blobs = dict[str, set[str]]
+"""The names of blobs, each with the paths that have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,7 @@ class OpenWork:
     """The work on one issue: where git has it, and the blobs of what is not committed."""
 
     commits: list[Commits] = field(default_factory=list)
-    files: set[str] = field(default_factory=set)
+    files: Blobs = field(default_factory=dict)
 
 
 def open_work(hive: Hive, is_open: Callable[[str], bool]) -> dict[str, OpenWork]:
@@ -74,13 +85,13 @@ def open_work(hive: Hive, is_open: Callable[[str], bool]) -> dict[str, OpenWork]
     places = worktrees(hive.layout)
     for place in places:
         for issue_id, blobs in _notes(place.git_dir).items():
-            found[issue_id].files.update(map(str, blobs))
+            _add(found[issue_id].files, ((str(each), paths) for each, paths in blobs.items()))
     works = {each: work for each, work in found.items() if is_open(each)}
     linked = {os.path.basename(each.path): each for each in places if each.linked}
     for held in hive.assignments.find(status="active"):
         if held.worktree in linked and (held.issue_id in works or is_open(held.issue_id)):
             work = works.setdefault(held.issue_id, OpenWork())
-            work.files.update(_not_committed(linked[held.worktree]))
+            _add(work.files, _not_committed(linked[held.worktree], held))
     return works
 
 
@@ -88,22 +99,40 @@ def any_blobs(layout: Layout, works: Iterable[OpenWork]) -> set[str]:
     """Returns the blobs of all that works may have and the main branch lacks."""
     found, tips = set[str](), set[str]()
     for each in works:
-        found |= each.files
+        found.update(each.files)
         tips.update(tip for commits in each.commits for tip in commits.tips)
-    return found | _blobs(layout, layout.tree, sorted(tips)) if tips else found
+    return found.union(_blobs(layout, layout.tree, sorted(tips))) if tips else found
 
 
-def blobs_of(layout: Layout, work: OpenWork, tree: str) -> set[str]:
+def blobs_of(layout: Layout, work: OpenWork, tree: str) -> Blobs:
     """Returns the blobs of one work, as far as it was not there before, the main branch neither
     has them nor had them where the work began, and others do not have them from a worktree.
     """
-    found, tips = {*work.files}, sorted({tip for each in work.commits for tip in each.tips})
+    found, tips = dict[str, set[str]](), sorted({tip for each in work.commits for tip in each.tips})
+    _add(found, work.files.items())
     elsewhere = [each for each in work.commits if each.worktree not in (None, tree)]
     not_its = Reflog.first_in(layout, tree) if elsewhere else ()
     for each in work.commits:
         but = not_its if each in elsewhere else ()
-        found |= _blobs(layout, layout.tree, each.tips, each.before, but)
-    return found - _of_main(layout, tips) if found else found
+        _add(found, _blobs(layout, layout.tree, each.tips, each.before, but).items())
+    of_main = _of_main(layout, tips) if found else ()
+    return {blob: paths for blob, paths in found.items() if blob not in of_main}
+
+
+def by_chance(layout: Layout, files: Mapping[str, str], work: Blobs) -> set[str]:
+    """Returns those of the files, each with its blob, that are as short as two files can be by
+    chance, and of which the work has none of the same name.
+    """
+    other = {path: blob for path, blob in files.items() if work[blob] and path not in work[blob]}
+    asked = "".join(f"{blob}\n" for blob in other.values()).encode()
+    said = git("cat-file", "--batch-check=%(objectsize)", cwd=layout.tree, stdin=asked)
+    sizes = said.decode().split("\n")
+    return {path for path, size in zip(other, sizes, strict=False) if int(size) < _SHORT_BYTES}
+
+
+def _add(to: Blobs, more: Iterable[tuple[str, Iterable[str]]]) -> None:
+    for blob, paths in more:
+        to.setdefault(blob, set()).update(paths)
 
 
 def note_released(hive: Hive, held: Assignment) -> None:
@@ -117,25 +146,60 @@ def note_released(hive: Hive, held: Assignment) -> None:
         return
     commit = commit_of_all(place, place.droid or "queen", "released")
     made, before = Reflog.of(place).between(instant_ms(held.created_at) or 0, None)
-    blobs = _blobs(layout, place.path, [commit, *made], before) - _of_main(layout, [commit])
-    note = {
-        **_notes(place.git_dir),
-        held.issue_id: sorted(blobs)[:_MOST_FILES],
-    }
+    blobs = _blobs(layout, place.path, [commit, *made], before)
+    _add(blobs, _ignored(place, instant_ms(held.created_at) or 0, len(commit)))
+    of_main = _of_main(layout, [commit])
+    own = [(blob, sorted(paths)) for blob, paths in blobs.items() if blob not in of_main]
+    note = {**_notes(place.git_dir), held.issue_id: dict(sorted(own)[:_MOST_FILES])}
     open_ = {each: said for each, said in note.items() if hive.issues.completion(each) is None}
     keep(os.path.join(place.git_dir, _RELEASED), open_)
 
 
-def _not_committed(place: Worktree) -> Iterator[str]:
-    """Yields the blobs of what a worktree has not committed, as its files are."""
+def _not_committed(place: Worktree, held: Assignment) -> Iterator[tuple[str, list[str]]]:
+    """Yields the blobs of what a worktree has not committed, as its files are, each with its path:
+    also what git ignores, or was told not to look at.
+    """
     with suppress(OSError, QueenError):  # Whoever works there may do anything meanwhile.
         status = Status(status_of(place))
-        changed = status.changed.items()
-        paths = [path for path, how in changed if how != DELETED and _counts(path)]
-        for path in paths[:_MOST_FILES]:
-            blob = _blob_of(os.path.join(place.path, path), len(status.head or ""))
-            if blob is not None and blob not in _EMPTY:
-                yield blob
+        length = len(status.head or "")
+        changed = [path for path, how in status.changed.items() if how != DELETED]
+        paths = [*changed, *changed_of(place.path, hidden_files(place.path))]
+        yield from _as_they_are(place.path, filter(_counts, paths[:_MOST_FILES]), length)
+        yield from _ignored(place, instant_ms(held.created_at) or 0, length)
+
+
+def _as_they_are(tree: str, paths: Iterable[str], length: int) -> Iterator[tuple[str, list[str]]]:
+    for path in paths:
+        blob = _blob_of(os.path.join(tree, path), length)
+        if blob is not None and blob not in _EMPTY:
+            yield blob, [path]
+
+
+def _ignored(place: Worktree, since_ms: int, length: int) -> Iterator[tuple[str, list[str]]]:
+    """Yields the same of what git ignores there, and that changed since then: of folders, such as
+    `node_modules`, no more than so many files are looked at.
+    """
+    how = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    listed = names_in(git("ls-files", *how, cwd=place.path, repository={}))
+    files = [each for each in listed if not each.endswith("/")]
+    inside = (path for each in listed if each.endswith("/") for path in _below(place.path, each))
+    young, left_bytes = [], _MOST_IGNORED_BYTES
+    for path in islice(chain(files, inside), _MOST_IGNORED):
+        with suppress(OSError):
+            found = os.lstat(os.path.join(place.path, path))
+            if found.st_ctime_ns // 1_000_000 >= since_ms and found.st_size <= left_bytes:
+                left_bytes -= found.st_size
+                young.append(path)
+    yield from _as_they_are(place.path, filter(_counts, young), length)
+
+
+def _below(tree: str, folder: str) -> Iterator[str]:
+    """Yields the files below a folder, but for those of repositories."""
+    for where, folders, files in os.walk(os.path.join(tree, folder)):
+        if ".git" in (*folders, *files):
+            folders.clear()
+            continue
+        yield from (os.path.relpath(os.path.join(where, each), tree) for each in files)
 
 
 def _blobs(
@@ -144,7 +208,7 @@ def _blobs(
     tips: Sequence[str],
     before: Sequence[str] = (),
     but: Collection[str] = (),
-) -> set[str]:
+) -> Blobs:
     """Returns the blobs that commits brought which the main branch lacks, but for some commits.
     Empty files are none of it.
     """
@@ -153,15 +217,16 @@ def _blobs(
     without = map(no_dash, (f"refs/heads/{target_branch(layout)}", *before))
     listed = git("log", *how, *more, "--not", *without, "--", cwd=tree)
     fields = iter(os.fsdecode(each).lstrip("\n") for each in listed.split(b"\0"))
-    found, commit = set[str](), ""
+    found, commit = dict[str, set[str]](), ""
     for said in fields:
         if said.startswith(":"):
             parents, path = len(said) - len(said.lstrip(":")), next(fields)
-            if commit not in but and _counts(path):
-                found.add(said.split()[2 * parents + 1])
+            blob = said.split()[2 * parents + 1]
+            if commit not in but and _counts(path) and blob not in _EMPTY:
+                _add(found, [(blob, [path])])
         elif is_commit(said):
             commit = said
-    return found.difference(_EMPTY)
+    return found
 
 
 def _counts(path: str) -> bool:
@@ -188,13 +253,19 @@ def _in_git(hive: Hive) -> Iterator[tuple[str, Commits]]:
     every = hive.assignments.find(status="all")
     yield from _kept(layout, every)
     logs = {os.path.basename(each.path): (each.path, Reflog.of(each)) for each in worktrees(layout)}
-    for each in every:
-        if each.status != "completed" and each.worktree in logs:
-            path, log = logs[each.worktree]
-            is_active, ended_ms = each.status == "active", instant_ms(each.updated_at) or 0
-            began_ms = instant_ms(each.created_at) or 0
-            made, before = log.between(began_ms, None if is_active else ended_ms)
-            yield each.issue_id, Commits(made, before, path)
+    branches = {each.path: each.branch for each in worktrees(layout)}
+    open_ = [each for each in every if each.status != "completed" and each.worktree in logs]
+    first_ms = min((instant_ms(each.created_at) or 0 for each in open_), default=None)
+    stashes = [] if first_ms is None else list(stashes_since(layout, first_ms // 1000))
+    for each in open_:
+        path, log = logs[str(each.worktree)]
+        is_active, ended_ms = each.status == "active", instant_ms(each.updated_at) or 0
+        began_ms = instant_ms(each.created_at) or 0
+        made, before = log.between(began_ms, None if is_active else ended_ms)
+        yield each.issue_id, Commits(made, before, path)
+        times_s = (began_ms // 1000, None if is_active else ended_ms // 1000)
+        stashed = [it.commit for it in stashes if it.is_of(branches[path], log, *times_s)]
+        yield each.issue_id, Commits(stashed)
 
 
 def _kept(layout: Layout, every: Sequence[Assignment]) -> Iterator[tuple[str, Commits]]:
@@ -209,9 +280,15 @@ def _kept(layout: Layout, every: Sequence[Assignment]) -> Iterator[tuple[str, Co
             yield issue_id, Commits([ref])
 
 
-def _notes(git_dir: str) -> dict[str, list[str]]:
+def _notes(git_dir: str) -> dict[str, dict[str, list[str]]]:
+    """Returns what was noted at releases: of each issue the blobs, each with its paths."""
     said = recall(os.path.join(git_dir, _RELEASED), _MOST_BYTES)
-    return said if isinstance(said, dict) else {}
+    every = said if isinstance(said, dict) else {}
+    # Notes of before have no paths.
+    return {
+        issue: blobs if isinstance(blobs, dict) else {each: [] for each in blobs}
+        for issue, blobs in every.items()
+    }
 
 
 def _blob_of(path: str, length: int) -> str | None:

@@ -43,6 +43,10 @@ class Reflog:
             ]
         )
 
+    def commits(self) -> set[str]:
+        """Returns all commits at which it was."""
+        return {commit for _, commit in self._moves}
+
     @staticmethod
     def first_in(layout: Layout, tree: str) -> set[str]:
         """Returns the commits at which a worktree was before any other one: it made them."""
