@@ -13,7 +13,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import MAX_LENGTH
+from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, QueenError
+from queenbee.git.worktrees.preparing import prepare, seen_setup
 from queenbee.git.worktrees.worktree_care import abandon
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.hook import events
@@ -35,8 +37,7 @@ def answer(event: Event, env: Mapping[str, str]) -> Plain:
     if not event.worktree:
         raise InvalidInput("the event names no worktree")
     if event.kind == events.WORKTREE_CREATE:
-        hive = Services(discover(event.cwd, env))
-        return f"{add(hive, _droid(event.worktree)).path}\n", 0
+        return f"{_made(Services(discover(event.cwd, env)), event.worktree, env)}\n", 0
     try:
         path = os.path.realpath(os.path.join(event.cwd, event.worktree))
         abandon(Services(discover(_main_tree(path) or _main_tree(event.cwd) or path, env)), path)
@@ -44,6 +45,25 @@ def answer(event: Event, env: Mapping[str, str]) -> Plain:
         hint = f"\n  try: {error.hint}" if error.hint else ""
         sys.stderr.write(f"queen-hook: {error.message}{hint}\n")
     return "", _FAILED if os.path.lexists(path) else 0
+
+
+def _made(hive: Services, name: str, env: Mapping[str, str]) -> str:
+    """Makes a worktree and sets it up; returns its path. Where that fails, it stays, and the same
+    call made again goes on.
+    """
+    seen_setup(hive.layout)
+    path = add(hive, _droid(name)).path
+    try:
+        prepare(hive.layout, path, env=env, tell=_tell)
+    except QueenError as error:
+        hint = f"; try: {error.hint}" if error.hint else ""
+        error.message = f"{path} was made, but is not ready: {error.message}{hint}"
+        raise
+    return path
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"queen-hook: {printable(text)}\n".encode(errors="replace").decode())
 
 
 def _droid(name: str) -> str:

@@ -20,6 +20,7 @@ from queenbee.starting.landing_result import message_of
 from queenbee.starting.processes.child import UNKNOWN, Child
 from queenbee.starting.sprint import Sprint, Step
 from queenbee.starting.worker import Worker
+from queenbee.starting.workplace import SETTING_UP
 from queenbee.store.droids import agent_sessions, roster
 from queenbee.store.git_files.host_tokens import without_tokens
 
@@ -79,6 +80,8 @@ class BeadWorker(Worker):
         sprint = self._on(held)
         self._make_sprint_fit(sprint)
         self.entry.path, self._ahead = sprint.path, self._unlanded()
+        if self._sets_up():
+            return
         step = self._step = sprint.step(self._why)
         if step.what == "give up":
             self.given_up.add(held.issue_id)
@@ -128,6 +131,9 @@ class BeadWorker(Worker):
         self._start(argv, state, env, said=path)
 
     def _settle(self, ended: str, *, is_own: bool) -> None:
+        if self.entry.state == SETTING_UP:
+            self._set_up(ended, is_own=is_own)
+            return
         held, state = self.held(), self.entry.state
         if held is not None and state in roster.STEPS and held.issue_id == self.entry.issue_id:
             self.entry.process = ""

@@ -9,8 +9,10 @@ from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING
 
-from queenbee.errors import Conflict, InvalidInput, QueenError
+from queenbee.errors import Conflict, InvalidInput, QueenError, Untrusted
 from queenbee.git.ownership import is_foreign, worktree_note
+from queenbee.git.worktrees.preparing import SetupFailed, prepare
+from queenbee.git.worktrees.slots import variables
 from queenbee.git.worktrees.worktree_care import remove
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender, broken_place
@@ -37,6 +39,7 @@ from queenbee.store.git_files.worktrees import worktrees
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.checks.processes import Interrupts
     from queenbee.git.worktrees.worktree_making import Made
     from queenbee.starting.clients import Client
     from queenbee.store.layout import Layout
@@ -76,14 +79,18 @@ class Crew:
         self.not_begun: list[Reason] = []
         """Why agents did not begin."""
         self._workers: list[BeadWorker] = []
+        self._interrupts: Interrupts | None = None
 
-    def assemble(self) -> Sequence[BeadWorker]:
-        """Returns the agents. Raises what making a worktree raises if there would be none."""
+    def assemble(self, interrupts: Interrupts) -> Sequence[BeadWorker]:
+        """Returns the agents. Raises what making a worktree raises if there would be none; and
+        `SetupFailed` if one cannot be set up: the others need the same.
+        """
+        self._interrupts = interrupts
         errors = list[Exception]()
         for name, client in self.clients().items():
             try:
                 self._workers.append(self._worker(name, client))
-            except InvalidInput:  # What was asked for is wrong, for all of them.
+            except (InvalidInput, SetupFailed, Untrusted):  # It is so for all of them.
                 raise
             except (QueenError, OSError) as error:
                 errors.append(error)
@@ -102,7 +109,8 @@ class Crew:
         for name, client in list(self.clients().items())[:most]:
             made = self._made(name, client)
             prompt = LOOP.format(name=name, alone="")
-            opened[name] = (made.path, client.opened(prompt, self._options(client)))
+            own = variables(self._hive.layout, made.path)
+            opened[name] = (made.path, client.opened(prompt, self._options(client)), own)
         env = without_tokens(self._env, self._hive.layout.common_dir)
         open_clients(opened, env, path_of(env))
 
@@ -134,8 +142,8 @@ class Crew:
         return [*names][: self._wanted.size or len(left) or settings.team_size]
 
     def _made(self, name: str, client: Client) -> Made:
-        """Returns an agent's worktree, put right. Raises `InvalidInput`, and makes none, if its
-        program would not be there.
+        """Returns an agent's worktree, put right and set up. Raises `InvalidInput`, and makes none,
+        if its program would not be there.
         """
         known = _path_of(self._hive, name)
         entry = roster.read(self._hive.layout, name)
@@ -154,6 +162,14 @@ class Crew:
                 with suppress(QueenError):
                     remove(self._hive, made.path)
             raise
+        if entry is None or not entry.is_alive:
+            prepare(
+                self._hive.layout,
+                made.path,
+                env=self._env,
+                tell=lambda said: self._tell(f"{name}: {said}"),
+                interrupts=self._interrupts,
+            )
         return made
 
     def _worker(self, name: str, client: Client) -> BeadWorker:

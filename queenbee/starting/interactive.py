@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 
 
 def open_clients(
-    clients: Mapping[str, tuple[str, CommandLine]], env: Mapping[str, str], path: str
+    clients: Mapping[str, tuple[str, CommandLine, Mapping[str, str]]],
+    env: Mapping[str, str],
+    path: str,
 ) -> None:
-    """Opens clients, by the names of their agents, each with its worktree and command; returns when
-    the person has left them. `path` is the PATH that finds `queen`.
+    """Opens clients, by the names of their agents, each with its worktree, command and variables;
+    returns when the person has left them. `path` is the PATH that finds `queen`.
 
     Raises `MissingPackage` for several without tmux.
     """
     if len(clients) == 1:
-        ((tree, argv),) = clients.values()
+        ((tree, argv, own),) = clients.values()
         others = {key: value for key, value in env.items() if key not in VARIABLES}
-        _run(argv, cwd=tree, env={**others, "PATH": path})
+        _run(argv, cwd=tree, env={**others, **own, "PATH": path})
         return
     tmux = shutil.which("tmux", path=env.get("PATH"))
     if tmux is None:
@@ -40,9 +42,10 @@ def open_clients(
             hint="install tmux, or start one: queen start --interactive --size 1",
         )
     inside, session = bool(env.get("TMUX")), f"queen-{os.getpid()}"
-    for number, (name, (tree, argv)) in enumerate(clients.items()):
+    for number, (name, (tree, argv, own)) in enumerate(clients.items()):
         unset = [word for each in VARIABLES for word in ("-u", each)]
-        command = ["env", *unset, f"PATH={path}", *argv]
+        named = [f"{each}={value}" for each, value in {**own, "PATH": path}.items()]
+        command = ["env", *unset, *named, *argv]
         if number == 0 and not inside:
             where = ["new-session", "-d", "-s", session]
         else:

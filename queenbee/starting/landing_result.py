@@ -40,7 +40,7 @@ class LandingResult:
     @property
     def of_settings(self) -> bool:
         """Whether the check is what nobody has seen: then no issue can land."""
-        return any(each.origin == "land.check" for each in self.commands)
+        return any(each.origin in ("land.check", "worktree.setup") for each in self.commands)
 
     @classmethod
     def read(cls, printed: bytes, ended: str) -> LandingResult:

@@ -92,7 +92,7 @@ class Team:
             if why := note_team(self._hive.layout):
                 self._tell(f"agents are known as such in no other repository: {why}")
             stack.callback(forget_team, self._hive.layout)
-            self.workers = self._crew.assemble()
+            self.workers = self._crew.assemble(interrupts)
             return self._ended(self._look_after(interrupts, on_tick))
 
     def _look_after(self, interrupts: Interrupts, on_tick: Callable[[Team], None]) -> Reason:

@@ -15,6 +15,7 @@ from queenbee.git.landing.committing import commit_all
 from queenbee.git.run import line
 from queenbee.git.touched import take_next
 from queenbee.git.unfinished import FOLDER
+from queenbee.git.worktrees.preparing import SetupFailed
 from queenbee.services.work import Nothing
 from queenbee.starting.clients import ALONE, LOOP, reported_cost, was_denied
 from queenbee.starting.ending import Reason
@@ -33,7 +34,7 @@ from queenbee.starting.obstacles import (
     kept_obstacles,
 )
 from queenbee.starting.tally import Tally
-from queenbee.starting.workplace import PlacedAgent
+from queenbee.starting.workplace import SETTING_UP, PlacedAgent
 from queenbee.store.droids import roster
 from queenbee.store.git_files.host_tokens import without_tokens
 
@@ -178,6 +179,8 @@ class Worker(PlacedAgent):
         if self._is_unclear:
             self._clear()
         self._takes(begin)
+        if self._sets_up():
+            return
         issue_id, self._ahead = self.entry.issue_id, self._unlanded()
         env = without_tokens(self._environment(issue_id), self.hive.layout.common_dir)
         said = self._handover.briefing(self.entry.path, env)
@@ -204,7 +207,20 @@ class Worker(PlacedAgent):
         prompt = again(issue_id, self._why, self._failures)
         return self.client.command(prompt, session=session, options=self.options)
 
+    def _set_up(self, ended: str, *, is_own: bool) -> None:
+        """Goes on after a set-up, or tries again later if it failed."""
+        self.entry.process = ""
+        if ended and is_own:
+            lines = [each for each in self._output.decode(errors="replace").splitlines() if each]
+            why = printable(shortened(lines[-1], 200)) if lines else ended
+            self.note_trouble(SetupFailed(f"its worktree cannot be set up: {why}"))
+        else:
+            self._note("between")
+
     def _settle(self, ended: str, *, is_own: bool) -> None:
+        if self.entry.state == SETTING_UP:
+            self._set_up(ended, is_own=is_own)
+            return
         was_landing, self.entry.process = self.entry.state == "landing", ""
         self.cost_usd += reported_cost(self._output)
         held = self._count_landed()

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import command_line
 from queenbee.errors import NotFound, QueenError
 from queenbee.git.landing.committing import RECORDS
 from queenbee.git.run import git, line
 from queenbee.git.unfinished import WorktreeKeeper
+from queenbee.git.worktrees.preparing import is_prepared
+from queenbee.git.worktrees.slots import variables
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.starting.agent_process import AgentProcess
@@ -22,6 +25,9 @@ from queenbee.store.git_files.worktrees import target_branch, worktrees
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.git.unfinished import Unfinished
+
+SETTING_UP = "setting up"
+"""The state of an agent whose worktree is made usable."""
 
 
 @dataclass
@@ -97,9 +103,20 @@ class PlacedAgent(AgentProcess):
             env, log = self._environment(issue_id), roster.log_path(self.hive.layout, self.name)
             abort_landing(self.entry.path, env, log)
 
+    def _sets_up(self) -> bool:
+        """Starts the set-up of the worktree that it is to work in, and returns whether it did: what
+        came in since the last time may have changed the lock files. Its end is a step of its own.
+        """
+        if is_prepared(self.home.layout, self.entry.path):
+            return False
+        env = self._environment(self.entry.issue_id)
+        self._start(command_line("queen", "worktree", "setup"), SETTING_UP, env)
+        return True
+
     def _environment(self, issue_id: str) -> dict[str, str]:
         failures = self._failures if self._ends else ""
-        return self._handover.environment(issue_id, self._ends, failures)
+        own = self._handover.environment(issue_id, self._ends, failures)
+        return {**own, **variables(self.home.layout, self.entry.path)}
 
     def _is_as_left(self, head: str) -> bool:
         """Returns whether its worktree has the commit that its agent left there, on its own branch

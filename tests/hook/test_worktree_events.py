@@ -125,3 +125,36 @@ def test_an_event_without_a_worktree_makes_nothing(repo: Path) -> None:
     del fields["name"]
     status, out, err = ran(json.dumps(fields).encode(), repo)
     assert (status, out) == (0, "") and "names no worktree" in err
+
+
+def test_it_is_set_up_before_the_path_is_printed(repo: Path) -> None:
+    commit_file(repo, ".gitignore", ".env\nready\n")
+    (repo / ".env").write_text("1")
+    settings = repo / ".beads" / "queen.toml"
+    settings.write_text('[worktree]\ncopy = [".env"]\nsetup = "echo noise; cp .env ready"\n')
+    status, out, err = ran(recorded("claude/worktree-create", repo), repo)
+    assert (status, out) == (0, f"{repo.parent / 'repo-feature-auth'}\n")
+    assert (repo.parent / "repo-feature-auth" / "ready").read_text() == "1"
+    assert "queen-hook: setting up" in err
+
+
+def test_if_the_set_up_fails_no_path_is_printed_and_the_next_call_goes_on(repo: Path) -> None:
+    settings = repo / ".beads" / "queen.toml"
+    settings.write_text('[worktree]\nsetup = "echo no network; test -e ../go"\n')
+    status, out, err = ran(recorded("claude/worktree-create", repo), repo)
+    assert (status, out) == (0, "")
+    assert "repo-feature-auth was made, but is not ready: the set-up of" in err
+    assert "no network" in err
+    assert "queen worktree setup" in err
+    (repo.parent / "go").touch()
+    status, out, _ = ran(recorded("claude/worktree-create", repo), repo)
+    assert (status, out) == (0, f"{repo.parent / 'repo-feature-auth'}\n")
+
+
+def test_a_command_that_nobody_has_seen_makes_no_worktree(repo: Path, asking: Path) -> None:
+    (repo / ".beads" / "queen.toml").write_text('[worktree]\nsetup = "touch ../ran"\n')
+    status, out, err = ran(recorded("claude/worktree-create", repo), repo)
+    assert (status, out) == (0, "")
+    assert "nobody on this machine has seen" in err
+    assert not (repo.parent / "repo-feature-auth").exists()
+    assert not (repo.parent / "ran").exists()

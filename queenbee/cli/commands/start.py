@@ -234,19 +234,21 @@ def _settle_check(hive: Hive) -> None:
 
 
 def _ask_for_all(hive: Hive) -> None:
-    """Asks a person once for everything that the team may run; without one, only the check has to
-    be seen, and issues whose commands are not wait. Raises `Untrusted`.
+    """Asks a person once for everything that the team may run; without one, only the check and the
+    set-up have to be seen, and issues whose commands are not wait. Raises `Untrusted`.
     """
     from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
     from queenbee.git.landing.landing import seen_check  # noqa: PLC0415 - start-up
     from queenbee.git.landing.work import Rules  # noqa: PLC0415 - start-up
+    from queenbee.git.worktrees.preparing import seen_setup  # noqa: PLC0415 - start-up
 
     if _asks():
         with suppress(Untrusted):  # What the person does not want to run waits.
             Consent.of(hive).require(unseen(hive))
         hive.asks_person = None
     seen_check(hive, Rules.of(hive))
+    seen_setup(hive.layout)
 
 
 def _lets_run(hive: Hive, unseen: Sequence[Proposal]) -> bool:
