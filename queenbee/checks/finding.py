@@ -28,7 +28,7 @@ def found_checks(tree: str) -> list[str]:
     """Returns the commands that run the tests of a tree, the most complete first; each is one of a
     fixed list, whatever the files say.
     """
-    read = _Reader(tree)
+    read = TreeReader(tree)
     return [command for command, says_so in _SIGNS if says_so(read)]
 
 
@@ -37,7 +37,7 @@ def check_setting(found: Sequence[str]) -> str:
     return suggested("queen config set land.check", found[0] if found else "COMMAND")
 
 
-class _Reader:
+class TreeReader:
     """Reads files of a tree, which may be hostile: no links, no devices, a bounded size."""
 
     def __init__(self, tree: str) -> None:
@@ -53,6 +53,14 @@ class _Reader:
                 continue
             found.append(data.decode(errors="replace"))
         return "\n".join(found)
+
+    def has(self, name: str) -> bool:
+        """Returns whether there is a regular file of this name that can be read."""
+        try:
+            safe_open.read(os.path.join(self._tree, name), 1)
+        except (OSError, QueenError):
+            return False
+        return True
 
     def toml(self, name: str) -> dict[str, object]:
         """Returns what a TOML file says, or nothing."""
@@ -71,7 +79,7 @@ class _Reader:
         return isinstance(tool, dict) and name in tool
 
 
-def _pytest(read: _Reader) -> bool:
+def _pytest(read: TreeReader) -> bool:
     return (
         read.has_tool("pytest")
         or read.says(r"^\[(tool:)?pytest\]", "pytest.ini", "tox.ini", "setup.cfg")
@@ -79,7 +87,7 @@ def _pytest(read: _Reader) -> bool:
     )
 
 
-def _npm(read: _Reader) -> bool:
+def _npm(read: TreeReader) -> bool:
     try:
         said = json.loads(read.text("package.json"))
     except (ValueError, RecursionError):
@@ -89,7 +97,7 @@ def _npm(read: _Reader) -> bool:
     return isinstance(test, str) and bool(test.strip()) and _NPM_STUB not in test
 
 
-_SIGNS: tuple[tuple[str, Callable[[_Reader], bool]], ...] = (
+_SIGNS: tuple[tuple[str, Callable[[TreeReader], bool]], ...] = (
     (
         "make test",
         lambda read: read.says(r"^test\s*:(?!=)", "GNUmakefile", "makefile", "Makefile"),

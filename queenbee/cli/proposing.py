@@ -1,4 +1,6 @@
-"""Proposes the check that must pass before anything lands: asks a person, tells everybody else."""
+"""Proposes the check that must pass before anything lands, and the command that sets up a new
+worktree: asks a person, tells everybody else.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.checks.finding import check_setting, found_checks
+from queenbee.checks.setup_finding import found_setup
 from queenbee.cli.person import sits_here
+from queenbee.core.text import suggested
 from queenbee.store.settings_file.changing_text import set_value
 
 if TYPE_CHECKING:
@@ -35,8 +39,27 @@ def settle_check(call: Invocation, layout: Layout) -> str:
     return ""
 
 
+def settle_setup(call: Invocation, layout: Layout) -> str:
+    """Sets the set-up of a hive that has none, if files of the repository say one and a person at a
+    terminal agrees. Returns the command that does so, or "".
+    """
+    if layout.settings.worktree_setup or layout.settings.problem is not None:
+        return ""
+    found = found_setup(layout.tree)
+    if found is None:
+        return ""
+    if not sits_here(is_json=call.json):
+        return suggested("queen config set worktree.setup", found.command)
+    asked = f"Which command makes a new worktree usable, by {found.source}? ({_NONE}: none)"
+    said = click.prompt(asked, default=found.command, err=True, value_proc=_checked)
+    if said and said != _NONE:
+        set_value(layout, "worktree.setup", said, holder=call.actor or "queen init")
+        call.tell(f"set: worktree.setup = {said}")
+    return ""
+
+
 def _checked(said: str) -> str:
     """Returns the answer. Raises `UsageError` for the next command of a text that was pasted."""
     if said.split()[:1] == ["queen"]:
-        raise click.UsageError("this is a command of queen; which one tests the repository?")
+        raise click.UsageError("this is a command of queen, and none of the repository")
     return said.strip()

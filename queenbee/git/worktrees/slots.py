@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from queenbee.checks.setup_finding import CODEX, CONDUCTOR, CURSOR
 from queenbee.errors import NotFound, QueenError
 from queenbee.store import safe_open
 from queenbee.store.creating import make_state_dir
@@ -60,13 +61,13 @@ def _named(layout: Layout, here: GitTree, slot: int) -> dict[str, str]:
         "QUEEN_PORT": port,
     }
     others = {
-        ".cursor/worktrees.json": {"ROOT_WORKTREE_PATH": root},
-        "conductor.json": {
+        CURSOR: {"ROOT_WORKTREE_PATH": root},
+        CONDUCTOR: {
             "CONDUCTOR_ROOT_PATH": root,
             "CONDUCTOR_WORKSPACE_PATH": here.tree,
             "CONDUCTOR_PORT": port,
         },
-        ".codex/environments/environment.toml": {
+        CODEX: {
             "CODEX_SOURCE_TREE_PATH": root,
             "CODEX_WORKTREE_PATH": here.tree,
         },

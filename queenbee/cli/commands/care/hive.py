@@ -59,6 +59,8 @@ def _show_init(value: dict[str, object]) -> None:
         steps = SYNCING | steps
     if value["to_set_check"]:
         steps = steps | {str(value["to_set_check"]): "so that nothing lands untested"}
+    if value["to_set_setup"]:
+        steps = steps | {str(value["to_set_setup"]): "so that new worktrees work"}
     width = max(map(len, steps))
     for step, why in steps.items():
         say(f"{'next:' if step == next(iter(steps)) else '':5} {step:{width}}  {why}")
@@ -69,9 +71,10 @@ def init(call: Invocation) -> dict[str, object]:
     """Make a hive in this repository
 
     Creates .beads/ with its settings (queen.toml) and git attributes, and asks which check must
-    pass before anything lands. Running it again changes nothing that is set.
+    pass before anything lands, and, if lock files or another tool's settings say one, which command
+    sets up a new worktree. Running it again changes nothing that is set.
     """
-    from queenbee.cli.proposing import settle_check  # noqa: PLC0415 - start-up
+    from queenbee.cli.proposing import settle_check, settle_setup  # noqa: PLC0415 - start-up
 
     places = _layout(call, must_exist=False)
     creating.refuse_bare(places)
@@ -85,6 +88,7 @@ def init(call: Invocation) -> dict[str, object]:
         "made": made,
         "elsewhere": creating.is_only_elsewhere(places),
         "to_set_check": settle_check(call, places) if places.common_dir is not None else "",
+        "to_set_setup": settle_setup(call, places) if places.common_dir is not None else "",
     }
 
 

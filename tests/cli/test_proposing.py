@@ -1,0 +1,43 @@
+"""What `queen init` proposes for new worktrees: to a person, and to everybody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import Queen, at_a_terminal
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def queen(repo: Path, asking: Path) -> Queen:
+    """The command in a repository with a lock file."""
+    (repo / "package-lock.json").write_text("{}")
+    return Queen(repo)
+
+
+def setting(queen: Queen) -> str:
+    return str(queen("config", "get", "worktree.setup").out)
+
+
+def test_nothing_is_set_without_a_person(queen: Queen) -> None:
+    done = queen("init", "--json")
+    assert done.json["to_set_setup"] == "queen config set worktree.setup 'npm ci'"
+    assert "queen config set worktree.setup 'npm ci'" in queen("init").out
+    assert setting(queen) == "\n"
+
+
+def test_a_person_is_asked_and_has_then_seen_it(queen: Queen) -> None:
+    status, shown = at_a_terminal(queen, "-\ntrue\n", "init")
+    assert status == 0, shown
+    assert "by package-lock.json? (-: none) [npm ci]" in shown
+    assert setting(queen) == "true\n"
+    assert queen("worktree", "add", "ui").code == 0
+    assert queen("init", "--json").json["to_set_setup"] == ""
+
+
+def test_a_person_may_want_none(queen: Queen) -> None:
+    status, shown = at_a_terminal(queen, "-\n-\n", "init")
+    assert status == 0, shown
+    assert setting(queen) == "\n"
