@@ -65,8 +65,8 @@ def found_setup(tree: str) -> FoundSetup | None:
         return FoundSetup(
             " && ".join(command for _, command in found), ", ".join(name for name, _ in found)
         )
-    for name, commands in _OTHERS:
-        lines = [line.strip() for each in commands(read) for line in each.splitlines()]
+    for name, said_by in _OTHERS:
+        lines = [line.strip() for each in said_by(read) for line in each.splitlines()]
         lines = [line for line in lines if line and not line.startswith("#")]
         text = (" && " if name == CURSOR else "; ").join(lines)
         is_fit = len(text) <= _MOST_CHARS and visible(text) and not any(map(_OPEN.search, lines))

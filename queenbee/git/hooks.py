@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from queenbee.errors import Conflict, NotFound, Unwritable
 from queenbee.git.hook_scripts import (
@@ -33,8 +33,10 @@ _OF_FRAMEWORKS = ("pre-commit", "pre-push")
 """Where a framework that manages the hooks itself is asked to run the guard."""
 PLAIN, HUSKY, LEFTHOOK, PRE_COMMIT = "git", "husky", "lefthook", "pre-commit"
 
-INSTALLED, ABSENT, OTHER = "installed", "absent", "other"
-"""States of a hook: with the guard; not there; there, but without the guard."""
+INSTALLED, ABSENT, OTHER, NOT_RUN = "installed", "absent", "other", "not run"
+"""States of a hook: with the guard; not there; there, but without the guard; with the guard, but
+not installed in this worktree: where git looks for it, there is nothing that can be run.
+"""
 
 SNIPPETS = {
     LEFTHOOK: """\
@@ -132,6 +134,10 @@ class HookFolder:
         """Whether the guard is there because `queen setup` installed it."""
         return OF_SETUP.encode() in (_read(self.runner) or b"")
 
+    def run(self, hook: str) -> str:
+        """Returns the file that git runs."""
+        return os.path.join(self.folder, hook)
+
     def path(self, hook: str) -> str:
         """Returns the file of a hook; with husky, the one that its users write."""
         own = self.framework == HUSKY and os.path.basename(self.folder) == "_"
@@ -203,6 +209,16 @@ def uninstall(hooks: HookFolder) -> list[HookState]:
 
 def states(hooks: HookFolder) -> list[HookState]:
     """Returns the state of each hook."""
+    return [
+        replace(each, state=NOT_RUN)
+        if each.state == INSTALLED and not os.access(hooks.run(each.hook), os.X_OK)
+        else each
+        for each in _written(hooks)
+    ]
+
+
+def _written(hooks: HookFolder) -> list[HookState]:
+    """Returns the states as far as files say them that somebody writes."""
     if hooks.snippet is None:
         return [_state(hook, hooks.path(hook)) for hook in HOOKS]
     config = hooks.config()

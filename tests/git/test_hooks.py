@@ -383,6 +383,12 @@ def test_with_lefthook_nothing_is_changed_and_what_to_add_is_printed(
     assert "run: queen guard check --staged" in ran.out
     assert snapshot(repo) == before
     (repo / name).write_text("pre-commit: {commands: {q: {run: queen guard check --staged}}}\n")
+    status = quick("guard", "status")
+    assert status.code == 1
+    assert "not installed here: git finds nothing that it can run" in status.out
+    assert "or install lefthook here" in status.out
+    for hook in ("pre-commit", "pre-push"):
+        write_hook(repo / ".git" / "hooks" / hook, "#!/bin/sh\nlefthook run\n")
     assert quick("guard", "status").code == 0
 
 
@@ -399,6 +405,11 @@ def test_with_pre_commit_nothing_is_changed_and_what_to_add_is_printed(
     assert "entry: queen guard check --staged" in ran.out
     assert snapshot(repo) == before
     (repo / ".pre-commit-config.yaml").write_text("entry: queen guard check --staged\n")
+    assert [each["state"] for each in quick("guard", "status", "--json").json["hooks"]] == [
+        "installed",
+        "not run",
+    ]
+    write_hook(repo / ".git" / "hooks" / "pre-push", PRE_COMMIT)
     assert quick("guard", "status").code == 0
 
 

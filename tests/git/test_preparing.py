@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from acting import install_guard
 from hives import COMMAND, Queen, QuickQueen, at_a_terminal, commit_file, git
 from live_processes import is_alive
 from made_worktrees import opened
@@ -295,6 +296,59 @@ class TestACommandThatCameWithAClone:
         }
         assert clone("worktree", "add", "ui", env=set_).code == 0
         assert not self.ran(clone)
+
+
+class TestHooksThatGitIgnores:
+    """husky 9 has git run hooks from `.husky/_`, which is in no commit."""
+
+    @pytest.fixture
+    def husky(self, repo: Path) -> Path:
+        folder = repo / ".husky" / "_"
+        folder.mkdir(parents=True)
+        (folder / ".gitignore").write_text("*")
+        for hook in ("pre-commit", "prepare-commit-msg", "pre-applypatch", "pre-push"):
+            (folder / hook).write_text('#!/bin/sh\nsh "${0%/_/*}/${0##*/}" "$@"\n')
+            (folder / hook).chmod(0o755)
+        git(repo, "config", "core.hooksPath", ".husky/_")
+        install_guard(repo)
+        git(repo, "add", "--all", "--", ":!.beads")
+        git(repo, "commit", "-qm", "hooks")
+        return repo
+
+    def test_run_in_a_worktree_that_was_added(self, husky: Path, other: Path, queen: Queen) -> None:
+        done = queen("worktree", "add", "ui")
+        assert done.code == 0
+        assert "no git hook" not in done.err
+        assert queen("guard", "status", cwd=other).code == 0
+        assert git(other, "status", "--porcelain") == ""
+        opened(husky, "api").reservations.reserve(["held.txt"])
+        (other / "held.txt").write_text("x")
+        git(other, "add", "held.txt")
+        tried = subprocess.run(["git", "commit", "-qm", "x"], cwd=other, capture_output=True)
+        assert tried.returncode == 1
+        assert b"queenbee guard: commit refused" in tried.stderr + tried.stdout
+
+    def test_are_said_not_to_run_where_they_are_missing(
+        self, husky: Path, other: Path, queen: Queen
+    ) -> None:
+        git(husky, "worktree", "add", "-q", str(other), "-b", "ui")
+        status = queen("guard", "status", cwd=other)
+        assert status.code == 1
+        assert "not installed here: git finds nothing that it can run" in status.out
+        assert "queen worktree setup" in status.out
+        assert not is_prepared(opened(other, None).layout, str(other))
+        assert queen("worktree", "setup", cwd=other).code == 0
+        assert queen("guard", "status", cwd=other).code == 0
+        (other / ".husky" / "_" / "pre-push").chmod(0o644)
+        states = queen("guard", "status", "--json", cwd=other).json["hooks"]
+        assert [each["state"] for each in states].count("not run") == 1
+
+
+@pytest.mark.parametrize("path", ["/usr/hooks", "~/hooks", "../hooks", ".", ""])
+def test_hooks_outside_of_the_tree_are_nothing_to_copy(repo: Path, other: Path, path: str) -> None:
+    git(repo, "config", "core.hooksPath", path)
+    git(repo, "worktree", "add", "-q", str(other), "-b", "ui")
+    assert is_prepared(opened(other, None).layout, str(other))
 
 
 def test_a_dry_run_shows_all_and_does_nothing(

@@ -96,13 +96,14 @@ def test_a_path_is_no_command_of_tmux(tmp_path: Path, monkeypatch: pytest.Monkey
     trees = [tmp_path / "a#(touch PWNED)", tmp_path / "b"]
     for tree in trees:
         tree.mkdir()
-    notes = shell_line(f'pwd >> "{tmp_path}/places"; exec sleep 60')
+    notes = shell_line(f'echo "$PWD $QUEEN_SLOT" >> "{tmp_path}/places"; exec sleep 60')
     monkeypatch.chdir(tmp_path)
     places = tmp_path / "places"
-    open_clients({each.name[0]: (str(each), notes) for each in trees}, os.environ, os.defpath)
+    clients = {each.name[0]: (str(each), notes, {"QUEEN_SLOT": each.name[0]}) for each in trees}
+    open_clients(clients, os.environ, os.defpath)
     until(lambda: places.exists() and places.read_text().count("\n") == len(trees))
     subprocess.run(["tmux", "kill-server"], check=True)
-    assert sorted(places.read_text().splitlines()) == [str(each) for each in trees]
+    assert sorted(places.read_text().splitlines()) == [f"{each} {each.name[0]}" for each in trees]
     assert not (tmp_path / "PWNED").exists()
 
 

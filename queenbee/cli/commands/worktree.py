@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -82,10 +83,12 @@ def add(
         if issue is not None and not new:
             hive.issues.refuse_slip(issue)
         made = worktree_making.add(hive, name, issue_id=issue, path=path, branch=branch)
-    if not made.guarded:
-        tell("no git hook refuses commits of files that others hold: queen guard install")
     with _told_made(made):
         prepare(hive.layout, made.path, env=os.environ, tell=tell)
+    # A set-up may have brought the hooks.
+    made = replace(made, guarded=worktree_making.is_guarded(made.path))
+    if not made.guarded:
+        tell("no git hook refuses commits of files that others hold: queen guard install")
     return made
 
 

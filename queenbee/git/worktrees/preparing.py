@@ -260,8 +260,10 @@ class _Place:
         tell(f"set up in {format_duration(ran.duration_s)}")
 
     def _patterns(self) -> list[str]:
+        if self.main is None:
+            return []
         said = self._layout.settings.worktree_copy
-        return [*said, *included(self.main)] if self.main is not None else []
+        return [*said, *included(self.main), *_hooks_pattern(self.here.common_dir)]
 
     def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """Returns what a check gets, and nothing that leads to another worktree's packages."""
@@ -339,6 +341,20 @@ def _machine_command(layout: Layout) -> str:
     asked = settings(rf"^{section}\.{name}$", cwd=layout.tree)
     said = [value for scope, _, value in asked if scope in _OWNERS]
     return said[-1] if said else ""
+
+
+def _hooks_pattern(common_dir: str) -> list[str]:
+    """Returns a pattern for the folder of git's hooks, if it is in the tree. husky has one that git
+    ignores: in a new worktree, no hook would run.
+    """
+    files = config_files(common_dir, os.environ)
+    found = (config_value(path, "core", "hookspath") for path in files)
+    said = next((each for each in found if each is not None), "")
+    folder = os.path.normpath(said)
+    if not said or folder.startswith(("/", "~", os.pardir)) or folder == os.curdir:
+        return []
+    plain = "".join(f"\\{char}" if char in "\\*?[]!# " else char for char in folder)
+    return [f"/{plain}/"]
 
 
 def _hash_of(tree: str, name: str) -> str:

@@ -109,7 +109,7 @@ def add(
             raise
         making.sign(git_dir)
         making.end()
-    return Made(making.path, making.branch, name, claimed, _is_guarded(making.path))
+    return Made(making.path, making.branch, name, claimed, is_guarded(making.path))
 
 
 class _Making:
@@ -358,7 +358,8 @@ def _is_empty(path: str) -> bool:
     return os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path)
 
 
-def _is_guarded(path: str) -> bool:
+def is_guarded(path: str) -> bool:
+    """Returns whether git's hooks run the guard in a worktree."""
     try:
         return all(each.state == INSTALLED for each in states(HookFolder(path)))
     except (QueenError, OSError):

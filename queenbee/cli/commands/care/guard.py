@@ -119,11 +119,18 @@ def _show_hooks(value: dict[str, object]) -> None:
         more = f", then {printable(os.path.basename(each.chained))}" if each.chained else ""
         if each.state == hooks.OTHER:
             more = ", a hook without the guard"
+        if each.state == hooks.NOT_RUN:
+            more = ", not installed here: git finds nothing that it can run"
         paragraph(f"{each.hook:18} {each.state:9} {printable(each.path)}{more}")
-    if snippet is not None and any(each.state != hooks.INSTALLED for each in states):
+    written = (hooks.INSTALLED, hooks.NOT_RUN)
+    if snippet is not None and any(each.state not in written for each in states):
         config = value["config"] or f"the configuration of {value['framework']}"
         paragraph(f"{value['framework']} manages the hooks here; add to {printable(str(config))}:")
         click.echo(snippet)
+    if any(each.state == hooks.NOT_RUN for each in states):
+        framework = value["framework"]
+        way = f"install {framework} here" if framework != hooks.PLAIN else "queen guard install"
+        paragraph(f"to have git run them: queen worktree setup, or {way}")
 
 
 def _hooks_answer(
