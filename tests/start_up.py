@@ -33,13 +33,16 @@ os._exit = told
 """
 
 
+_SETTINGS = {"QUEEN_DURABILITY": "buffered", "QUEEN_LAND_ATTACHED": "1"}
+
+
 def loaded(repo: Path, program: str, *arguments: str, stdin: str = "") -> set[str]:
     """Returns the modules that a program has loaded by its end, beyond those of a bare Python."""
     script = f"{_TELL}\n{program}\ntold(0)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", script, *arguments],
         cwd=repo,
-        env={"QUEEN_DROID": "ui-engineer", "QUEEN_DURABILITY": "buffered", "PATH": "/usr/bin:/bin"},
+        env={"QUEEN_DROID": "ui-engineer", "PATH": "/usr/bin:/bin", **_SETTINGS},
         input=stdin,
         capture_output=True,
         text=True,

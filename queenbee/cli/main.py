@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import click
 
-from queenbee.cli import exits
+from queenbee.cli import exits, outliving
 from queenbee.cli.app import Invocation, QueenGroup
 from queenbee.cli.terminal import aside
 from queenbee.core.json_form import error_document
@@ -122,10 +122,13 @@ def main() -> None:
     for stream in streams:
         # Escapes the characters that the terminal's encoding lacks.
         stream.reconfigure(errors="backslashreplace")
-    code = run(sys.argv[1:])
+    shown = outliving.begin(sys.argv[1:])
+    code = run(sys.argv[1:]) if shown is None else shown
     for stream in streams:
         with suppress(OSError):
             stream.flush()
+    if outliving.worker is not None:
+        outliving.worker.end(code)
     os._exit(code)
 
 

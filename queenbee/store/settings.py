@@ -156,6 +156,12 @@ SETTINGS = (
     Setting("land.check", _text(4096), "",
             "the shell command that must pass before queen land lands anything"),
     Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
+    Setting(
+        "land.patience",
+        _duration("1s", "1d"),
+        "8m",
+        "when queen land returns by itself, and the landing goes on",
+    ),
     Setting("land.guard_check", _FLAG, False,
             "whether a landing that changes the check waits for a person: land --accept-check"),
     Setting("land.strategy", _choice("merge", "rebase", "squash"), "merge",
@@ -163,7 +169,7 @@ SETTINGS = (
     Setting("land.batch", _number(100), 16,
             "how many branches may land with one check; 1: each alone"),
     Setting("land.jobs", _number(64), 1,
-            "how many checks run side by side, on copies, to find who made one fail"),
+            "how many checks run side by side, to find who made one fail"),
     Setting("land.join", _choice("on", "all", "off"), "on",
             "which conflicts are joined without you; all: also of new definitions; off: none"),
     Setting("land.union", _PATTERNS, [],
@@ -236,6 +242,7 @@ class Settings:
     hook_ignore: tuple[str, ...]
     land_check: str
     land_check_timeout_s: float
+    land_patience_s: float
     land_guard_check: bool
     land_strategy: str
     land_batch: int

@@ -105,6 +105,7 @@ class World:
         """Returns what a process in a tree has in its environment."""
         clock = {"CHECKER_CLOCK_NS": str(self._off_ns.get(tree, 0))} if self._off_ns else {}
         return clock | {
+            "QUEEN_LAND_ATTACHED": "1",  # Whoever is killed is whoever lands.
             "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
             "HOME": self.folder,
             "LANG": "C.UTF-8",

@@ -31,6 +31,12 @@ def head(tree: Path, name: str = "HEAD") -> str:
     return git(tree, "rev-parse", name).strip()
 
 
+@pytest.fixture(autouse=True)
+def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed here is whoever lands."""
+    monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
+
+
 @pytest.fixture
 def trees(repo: Path, tmp_path: Path) -> list[Path]:
     """Five worktrees, each with a commit of a file of its own and a line in a common one."""

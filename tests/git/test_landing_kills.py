@@ -21,6 +21,12 @@ from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
 
 
+@pytest.fixture(autouse=True)
+def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed here is whoever lands."""
+    monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
+
+
 @pytest.fixture
 def trees(repo: Path, tmp_path: Path) -> tuple[Path, Path]:
     """Two linked worktrees, each with one commit that adds, changes and removes files."""

@@ -61,6 +61,8 @@ exec {real} "$@"
 """
 RARELY = 149
 """So many calls of git bring two that fail: one before it has done anything, and one after."""
+IN_ONE = {"QUEEN_LAND_ATTACHED": "1", "QUEEN_DURABILITY": "buffered"}
+"""Whoever is killed or stopped is whoever lands."""
 WAYS = ("before", "alone", "after")
 """When the command is killed: before git does what it was called for; while git goes on without
 it; or after git has done it."""
@@ -71,7 +73,7 @@ def land(tree: str, droid: str, *more: str, env: Mapping[str, str] | None = None
     return subprocess.Popen(
         [*IMPATIENT, "land", *more],
         cwd=tree,
-        env={**ENVIRONMENT, "QUEEN_DROID": droid, "QUEEN_DURABILITY": "buffered", **(env or {})},
+        env={**ENVIRONMENT, **IN_ONE, "QUEEN_DROID": droid, **(env or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

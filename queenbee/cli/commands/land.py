@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from queenbee.cli import outliving
 from queenbee.cli.app import Answer, command, invocation, tell
 from queenbee.cli.commands import work as views
 from queenbee.cli.confirming import confirmation
+from queenbee.cli.exits import DONE, GOES_ON, NO
 from queenbee.cli.person import sits_here
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block, landing_of
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
+from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
+from queenbee.store.git_files.worktrees import commit_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,9 +32,22 @@ if TYPE_CHECKING:
     from queenbee.workflows.complete_hive import Hive
 
 _SHOWN = 5
+_AGAIN_S = 0.1
+_LEAST_BYTES = 2**20
+"""With less room, what it prints could be lost."""
+_NOTHING: dict[str, Any] = {
+    "landing": None,
+    "told": [],
+    "completed": None,
+    "also": [],
+    "next": None,
+}
 
 
 def _show(value: dict[str, Any]) -> None:
+    if "result" in value:
+        _show_result(value["result"])
+        return
     if value["landing"] is None:
         say("taken back; the turn went on to the next")
         return
@@ -36,6 +55,15 @@ def _show(value: dict[str, Any]) -> None:
         _show_landing(value)
     if value["next"] is not None:
         views.show_next(value["next"])
+
+
+def _show_result(result: dict[str, Any]) -> None:
+    for text in (result["output"], result["errors"]):
+        say(text.rstrip("\n")) if text else None
+    if result["under_way"]:
+        say(f"it is under way, since {printable(str(result['since']))}")
+    elif result["status"] is None:
+        say("it was killed; queen land again")
 
 
 def _show_landing(value: dict[str, Any]) -> None:
@@ -96,6 +124,8 @@ def _show_landing(value: dict[str, Any]) -> None:
     is_flag=True,
     help="Accept, as a person, the change of the check that it named",
 )
+@click.option("--no-wait", is_flag=True, help="Return at once; the landing goes on by itself")
+@click.option("--result", is_flag=True, help="Show what became of the last landing, and its output")
 @click.option("--abort", "abort", is_flag=True, help="Take the unfinished merge back")
 def land(  # noqa: PLR0913 - the options of a command
     hive: Hive,
@@ -110,6 +140,8 @@ def land(  # noqa: PLR0913 - the options of a command
     go_on: bool,
     confirm: bool,
     accept_check: bool,
+    no_wait: bool,
+    result: bool,
     abort: bool,
 ) -> Answer:
     """Bring your commits to the main branch, and complete the issue
@@ -127,12 +159,18 @@ def land(  # noqa: PLR0913 - the options of a command
     With --confirm, the git remote confirms first that the issue is yours, and files that others
     hold on other machines count too. Exit 6: it cannot be reached, and nothing was landed.
 
+    The landing goes on if this command is ended, by a time limit of its caller, say: the answer
+    comes with a later command, or with --result; called again, it shows the same landing. Ctrl-C
+    takes it back. After [land] patience (8m) it returns by itself (exit 9), with --no-wait at once.
+
     It names what your branch changes of the check: its settings, a file that it runs, a workflow.
     With guard_check in [land], that waits for a person, who types --accept-check in your worktree.
     """
     others = (issue_ids, check, reason, take_next, go_on, confirm, unchecked, message, alone)
     if abort:
-        return _taken_back(hive, (*others, accept_check))
+        return _taken_back(hive, (*others, accept_check, no_wait, result))
+    if result:
+        return _last(hive, (*others, accept_check, no_wait))
     if accept_check:
         _refuse_agents()
     from queenbee.git.landing.requests import Request  # noqa: PLC0415 - start-up
@@ -140,7 +178,60 @@ def land(  # noqa: PLR0913 - the options of a command
     issue_id = issue_ids[0] if issue_ids else None
     given = (issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message, alone)
     asked = Request(*given, accept_check=accept_check, also=issue_ids[1:])
-    return _landed(hive, asked)
+    patience_s = 0.0 if no_wait else hive.layout.settings.land_patience_s
+    return _landed(hive, asked, patience_s)
+
+
+def _last(hive: Hive, others: Sequence[object]) -> Answer:
+    """Shows what the last landing of this worktree has printed, and answers as it did."""
+    from queenbee.services.waiting.landing_record import (  # noqa: PLC0415 - start-up
+        LandingRecord,
+    )
+
+    if any(others):
+        raise InvalidInput("--result takes nothing else", hint="queen land --result")
+    record = LandingRecord(str(hive.layout.git_dir))
+    said = record.read()
+    if not said:
+        raise InvalidInput("nothing was landed from this worktree yet", hint="queen land")
+    record.is_new(str(said.get("droid")))
+    status, out, err = said.get("status"), *record.printed()
+    shown = {
+        "under_way": record.is_under_way,
+        "status": status if isinstance(status, int) else None,
+        "head": said.get("head"),
+        "droid": said.get("droid"),
+        "since": said.get("since"),
+        "output": out.decode(errors="replace"),
+        "errors": err.decode(errors="replace"),
+    }
+    no = status if isinstance(status, int) else GOES_ON if shown["under_way"] else NO
+    return Answer({**_NOTHING, "result": shown}, yes=status == DONE, no=no)
+
+
+def _leave(hive: Hive, asked: Request, patience_s: float) -> None:
+    """Goes on by itself, if the caller is there to show what this process prints; or shows the
+    landing of the same commit that is under way.
+    """
+    worker, disk = outliving.worker, os.statvfs(str(hive.layout.git_dir))
+    if worker is None or disk.f_bavail * disk.f_frsize < _LEAST_BYTES:
+        return
+    from queenbee.services.waiting.landing_record import (  # noqa: PLC0415 - start-up
+        LandingRecord,
+    )
+
+    record, head = LandingRecord(str(hive.layout.git_dir)), commit_at(hive.layout.tree)
+    until_s = time.monotonic() + asked.wait_s
+    is_told = False
+    while record.is_under_way and time.monotonic() < until_s:
+        if record.read().get("head") == head and not asked.go_on:
+            worker.hand_over(record, patience_s)
+        if not is_told:
+            tell("an earlier landing of this worktree is under way; waiting for it")
+            is_told = True
+        time.sleep(_AGAIN_S)
+    since = format_ms(hive.now_ms())
+    worker.leave(record, patience_s, head=head, droid=hive.actor, since=since)
 
 
 def _refuse_agents() -> None:
@@ -159,17 +250,10 @@ def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
     if any(others):
         raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
     landings.abort(hive, tell=tell)
-    nothing: dict[str, Any] = {
-        "landing": None,
-        "told": [],
-        "completed": None,
-        "also": [],
-        "next": None,
-    }
-    return Answer(nothing, yes=True)
+    return Answer(_NOTHING, yes=True)
 
 
-def _landed(hive: Hive, asked: Request) -> Answer:
+def _landed(hive: Hive, asked: Request, patience_s: float) -> Answer:
     """Lands, and takes the next issue if that is asked for."""
     from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
 
@@ -177,7 +261,8 @@ def _landed(hive: Hive, asked: Request) -> Answer:
     call.in_order = True
     if asked.go_on:
         asked = asked.resumed(hive.layout, tell)
-    done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
+    leave = partial(_leave, hive, asked, patience_s)
+    done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher(), leave=leave)
     landing = done.landing
     value = {
         "landing": landing,
@@ -186,7 +271,8 @@ def _landed(hive: Hive, asked: Request) -> Answer:
         "also": done.also,
         "next": None,
     }
-    if asked.take_next and done.done:
+    is_watched = outliving.worker is None or outliving.worker.is_watched
+    if asked.take_next and done.done and is_watched:  # Else nobody would know of the next one.
         if not call.json:  # Before the wait: whoever ends that must have it.
             _show_landing(value)
             sys.stdout.flush()

@@ -118,7 +118,9 @@ class Checkout(Place):
         before, now = self._compiled_at, self.head()
         if before != now:
             how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
-            self._forget_compiled(names_in(git(*how, before, now, "--", cwd=self.tree)))
+            self._forget_compiled(
+                names_in(git(*how, *map(no_dash, (before, now)), "--", cwd=self.tree))
+            )
             self._compiled_at = now
         if os.path.exists(os.path.join(self.tree, ".gitmodules")):
             self._run("submodule", "--quiet", "update", "--init", "--recursive", "--force")

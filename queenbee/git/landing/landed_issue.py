@@ -82,13 +82,14 @@ def land_issue(
     env: Mapping[str, str],
     tell: Callable[[str], None] = lambda _: None,
     on_progress: Callable[[Progress], None] | None = None,
+    leave: Callable[[], None] = lambda: None,
 ) -> Landed:
     """Lands the branch of this worktree, and completes the issue with the commit as its reason.
 
-    Its own checks run before anything lands, on the commit that lands. Raises as `land` and
-    `complete` do; `InvalidInput` if the actor has several issues, or there is no check and nobody
-    said that none is needed; `Taken` if another machine's droid has the issue, and `Unreachable`:
-    nothing is landed then; `Conflict` in the worktree of a team for what its agent may not land.
+    `leave` is called once all is asked and committed. Its own checks run before anything lands.
+    Raises as `land` and `complete` do; `InvalidInput` if the actor has several issues, or there is
+    no check; `Taken` and `Unreachable` as `Terms` does; and `Conflict` for what an agent of a team
+    may not land.
     """
     refuse_stranger(hive.layout)
     let_ask(hive)
@@ -115,13 +116,14 @@ def land_issue(
     _refuse_unseen(hive, rules, work.issues)
     work.look_again()
     work.commit()
-    landed = partial(land, hive, check=None, rules=rules, work=work, tell=tell)
-    landing = landed(wait_s=asked.wait_s, go_on=asked.go_on)
+    leave()
+    how: Any = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
+    landing = land(hive, check=None, wait_s=asked.wait_s, **how)
     if landing.landed:
         forget(hive.layout)
         _send(terms)
-    more = work.completed_too
-    return Landed(landing, work.issue_id, work.record, work.completion, more, work.told)
+    done = (work.completion, work.completed_too, work.told)
+    return Landed(landing, work.issue_id, work.record, *done)
 
 
 def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.processes import Interrupts
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
+    from queenbee.git.landing.commands import Done
     from queenbee.services.open_store import Store
 
 
@@ -247,19 +249,19 @@ class _One:
         if not head or head == commit or place.head() != head:
             return
         self.step.write("merge", before=head, after=commit)
-        ways = [
-            ["checkout", "-q", "--no-overwrite-ignore", f"-B{place.branch}", no_dash(commit), "--"]
-        ]
+        go: Callable[..., Done] = partial(self.commands, cwd=place.tree, to_the_end=True)
+        is_done = is_behind = False
         if self.rules.strategy == MERGE:
-            forward = ("--ff-only", "--no-stat", "--no-overwrite-ignore")
-            ways.insert(0, ["merge", *forward, no_dash(commit)])
-        for how in ways:
-            done = self.commands(*how, cwd=place.tree, to_the_end=True)
-            if done.status == 0:
-                self.step.end()
-                return
-            if how[0] == "merge" and place.is_ancestor(head, commit):
-                break
+            done = go("merge", "--ff-only", "--no-stat", "--no-overwrite-ignore", no_dash(commit))
+            is_done = done.status == 0
+            is_behind = not is_done and place.is_ancestor(head, commit)
+        if not is_done and not is_behind:
+            back = ("checkout", "-q", "--no-overwrite-ignore", f"-B{place.branch}")
+            done = go(*back, no_dash(commit), "--")
+            is_done = done.status == 0
+        if is_done:
+            self.step.end()
+            return
         self._tell(f"this worktree stays as it was: {' '.join(done.said.split())}")
         self.heal()
 

@@ -199,7 +199,8 @@ class Place:
         if not merged:
             return
         # Of the result: git also moves files of the target into folders that the branch renamed.
-        new = self._added_by(merged[0])
+        added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", "-z")
+        new = set(names_in(git(*added, "HEAD", *map(no_dash, merged), "--", cwd=self.tree)))
         if replays:
             new.update(
                 names_in(git("ls-tree", "-r", "-z", "--name-only", no_dash(target), cwd=self.tree))
@@ -207,17 +208,6 @@ class Place:
             commits = git("rev-list", no_dash(f"{target}..HEAD"), "--", cwd=self.tree)
             files = ("diff-tree", "--stdin", "--no-commit-id", "-r", "-m", "-z", "--name-only")
             new.update(names_in(git(*files, "--no-renames", cwd=self.tree, stdin=commits)))
-        self._refuse_in_the_way(new)
-
-    def refuse_losing(self, commit: str) -> None:
-        """Raises `NotLanded` if going to a commit would overwrite a file that git ignores."""
-        self._refuse_in_the_way(self._added_by(commit))
-
-    def _added_by(self, revision: str) -> set[str]:
-        added = ("diff-tree", "-r", "--name-only", "--no-renames", "--diff-filter=A", "-z")
-        return set(names_in(git(*added, "HEAD", no_dash(revision), "--", cwd=self.tree)))
-
-    def _refuse_in_the_way(self, new: set[str]) -> None:
         lost = in_the_way(self.tree, new)
         if lost:
             raise NotLanded(

@@ -1,0 +1,210 @@
+"""A command that goes on if whoever called it is ended: clients end one after minutes, and a check
+may take longer.
+
+There are three processes. The one that was called shows what the second one prints, and ends with
+its status. The second one does the work. The third one stands between them: once it ends, the work
+is no longer below its caller, who may end all that it has started. Until then, an end of any of
+them is that of all.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+
+from queenbee.cli.exits import GOES_ON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from queenbee.services.waiting.landing_record import LandingRecord
+
+ATTACHED = "QUEEN_LAND_ATTACHED"
+"""The variable that keeps the command in one process, which ends with its caller."""
+_AGAIN_S = 0.03
+_WITHOUT = frozenset({"--abort", "--result", "--help", "-h", "--accept-check"})
+_CHUNK_BYTES = 2**16
+_KILLED = 137
+_SAID = (
+    b"queen: the landing goes on by itself, you need not wait: the answer comes with a later "
+    b"command, or with: queen land --result\n"
+)
+
+
+class Worker:
+    """The process that does the work."""
+
+    def __init__(self, report: int, hold: int) -> None:
+        self._report = report
+        self._hold = hold
+        self._record: LandingRecord | None = None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody still waits for the result."""
+        ask = select.poll()
+        ask.register(self._report, 0)
+        return not ask.poll(0)  # Only that the other end is closed is reported.
+
+    def leave(self, record: LandingRecord, patience_s: float, **said: object) -> None:
+        """Goes on without the caller, who shows what is printed for some time. Raises `Busy`."""
+        outputs = record.begin(**said)
+        self._record = record
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os.setsid()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for number, each in enumerate((nothing, *outputs)):
+            os.dup2(each, number)
+            os.close(each)
+        self._show(record, patience_s, os.getpid())
+
+    def hand_over(self, record: LandingRecord, patience_s: float) -> NoReturn:
+        """Ends, and leaves it to the caller to show a landing that is under way."""
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        self._show(record, patience_s, int(str(record.read().get("pid") or 0)))
+        os._exit(0)
+
+    def end(self, status: int) -> None:
+        """Says how it ended."""
+        with suppress(OSError):
+            if self._record is not None:
+                self._record.end(status, is_told=self.is_watched)
+            else:
+                os.write(self._report, f"status {status}\n".encode())
+
+    def _show(self, record: LandingRecord, patience_s: float, pid: int) -> None:
+        with suppress(BrokenPipeError):
+            folder = os.fsencode(os.path.dirname(record.path)).hex()
+            os.write(self._report, f"shows {pid} {patience_s} {folder}\n".encode())
+        os.close(self._hold)
+
+
+worker: Worker | None = None
+"""What this process is, if it does the work of another one."""
+
+
+def begin(arguments: list[str]) -> int | None:
+    """Returns the exit status of a command that goes on, in the process that was called; None in
+    the one that does the work, and for all other commands.
+    """
+    global worker  # noqa: PLW0603 - what this process is
+    if arguments[:1] != ["land"] or _WITHOUT & {*arguments} or os.environ.get(ATTACHED):
+        return None
+    (report, into), (held, hold) = os.pipe(), os.pipe()
+    if os.fork():
+        for each in (into, held, hold):
+            os.close(each)
+        return _Shown(report).until_the_end()
+    if os.fork():
+        for each in (report, into, hold):
+            os.close(each)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.read(held, 1)  # Until the worker leaves, or ends.
+        os._exit(0)
+    os.close(report)
+    os.close(held)
+    os.write(into, f"pid {os.getpid()}\n".encode())
+    worker = Worker(into, hold)
+    return None
+
+
+class _Shown:
+    """What the process that was called does: it shows what the worker prints."""
+
+    def __init__(self, report: int) -> None:
+        self._report = report
+        self._buffer = b""
+        self._status: int | None = None
+        self._pid = 0
+        self._record: LandingRecord | None = None
+        self._read = [0, 0]
+        self._until_s = 0.0
+        self._signal = 0
+
+    def until_the_end(self) -> int:
+        """Returns the exit status."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._note)
+        is_open, status = True, None
+        while status is None:
+            is_open = is_open and self._listen()
+            if self._record is not None:
+                status = self._look(self._record)
+                if not is_open:
+                    time.sleep(_AGAIN_S)
+            elif not is_open:
+                status = 128 + self._signal if self._status is None else self._status
+        return status
+
+    def _look(self, record: LandingRecord) -> int | None:
+        """Shows what was printed since; returns the exit status if that is all."""
+        has_ended = not record.is_under_way  # Before what it prints last is read.
+        self._pump(record)
+        if has_ended:
+            said = record.read()
+            record.is_new(str(said.get("droid")))  # It is told here.
+            status = said.get("status")
+            return status if isinstance(status, int) else _KILLED
+        if self._signal not in (0, signal.SIGINT):
+            status = 128 + self._signal
+        elif time.monotonic() >= self._until_s:
+            status = GOES_ON
+        else:
+            return None
+        with suppress(OSError):
+            os.write(2, _SAID)
+        return status
+
+    def _listen(self) -> bool:
+        """Takes what the worker reports; returns whether it may report more."""
+        if not select.select([self._report], [], [], _AGAIN_S)[0]:
+            return True
+        data = os.read(self._report, _CHUNK_BYTES)
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for words in (each.split() for each in lines):
+            if words[0] == b"pid":
+                self._pid = int(words[1])
+            elif words[0] == b"status":
+                self._status = int(words[1])
+            else:
+                self._show(int(words[1]), float(words[2]), words[3])
+        return bool(data)
+
+    def _show(self, pid: int, patience_s: float, folder: bytes) -> None:
+        from queenbee.services.waiting.landing_record import (  # noqa: PLC0415 - start-up
+            LandingRecord,
+        )
+
+        self._record = LandingRecord(os.fsdecode(bytes.fromhex(folder.decode())))
+        self._pid = pid
+        self._until_s = time.monotonic() + patience_s
+        if self._signal == signal.SIGINT:
+            self._pass_on(self._signal)
+
+    def _note(self, number: int, _: object) -> None:
+        self._signal = number
+        # A terminal sends its Ctrl-C also to the worker, as long as that has not left. Later on,
+        # whoever types that takes the landing back.
+        if (number == signal.SIGINT) == (self._record is not None):
+            self._pass_on(number)
+
+    def _pass_on(self, number: int) -> None:
+        if self._pid and (self._record is None or self._record.is_under_way):
+            with suppress(OSError):
+                os.kill(self._pid, number)
+
+    def _pump(self, record: LandingRecord) -> None:
+        for number, path in enumerate(record.outputs):
+            with suppress(OSError), open(path, "rb") as file:
+                file.seek(self._read[number])
+                while data := file.read(_CHUNK_BYTES):
+                    self._read[number] += len(data)
+                    os.write(number + 1, data)

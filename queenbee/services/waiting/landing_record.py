@@ -1,0 +1,116 @@
+"""The landing of one worktree that goes on by itself: of which commit, what it printed, and how it
+ended. It is kept until the next one begins.
+
+The record is locked as long as its process lives, so nobody guesses from a process id.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from typing import TYPE_CHECKING
+
+from queenbee.errors import Busy, Unreadable
+from queenbee.services.waiting import LANDING_RECORD
+from queenbee.store import safe_open
+
+if TYPE_CHECKING:
+    from queenbee.core.fold import Fields
+
+_MOST_BYTES = 2**20
+_MOST_SHOWN_BYTES = 2**22
+_PATIENCE_S, _AGAIN_S = 1.0, 0.02
+
+
+class LandingRecord:
+    """The record in the git directory of a worktree."""
+
+    def __init__(self, git_dir: str) -> None:
+        self.path = os.path.join(git_dir, LANDING_RECORD)
+        self.outputs = (f"{self.path}.out", f"{self.path}.err")
+        """What it prints to its two outputs."""
+        self._fd = -1
+
+    def read(self) -> Fields:
+        """Returns what it says; nothing if there is none, or none that can be read."""
+        try:
+            said = json.loads(safe_open.read(self.path, _MOST_BYTES) or b"{}")
+        except (OSError, Unreadable, ValueError, RecursionError):
+            return {}
+        return said if isinstance(said, dict) else {}
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether its process lives."""
+        try:
+            fd = safe_open.open_file(self.path, os.O_RDONLY)
+        except (OSError, Unreadable):
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(fd)
+        return False
+
+    def begin(self, **said: object) -> tuple[int, int]:
+        """Begins one, of this process; returns descriptors for what it prints. Raises `Busy` if
+        there is another.
+        """
+        self._fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
+        until_s = time.monotonic() + _PATIENCE_S  # Whoever looks at it has it for a moment.
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until_s:
+                    raise Busy(
+                        "a landing of this worktree is under way", hint="queen land --result"
+                    ) from None
+                time.sleep(_AGAIN_S)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+        out, err = (safe_open.open_file(each, flags) for each in self.outputs)
+        self._write({**said, "pid": os.getpid()})
+        return out, err
+
+    def end(self, status: int, *, is_told: bool) -> None:
+        """Says how it ended, and whether somebody was there to see it."""
+        self._write({**self.read(), "status": status, "told": is_told})
+
+    def is_new(self, droid: str) -> bool:
+        """Returns, once, whether it has ended and nobody was there to see that."""
+        said = self.read()
+        if said.get("told") is not False or said.get("droid") != droid or self.is_under_way:
+            return False
+        self._fd = safe_open.open_file(self.path, os.O_RDWR)
+        self._write({**said, "told": True})
+        os.close(self._fd)
+        return True
+
+    def printed(self) -> tuple[bytes, bytes]:
+        """Returns the end of what it has printed so far."""
+        out, err = (_end_of(each) for each in self.outputs)
+        return out, err
+
+    def last_line(self) -> str:
+        """Returns the last line that it has printed."""
+        lines = [
+            each for text in self.printed()[::-1] for each in text.splitlines() if each.strip()
+        ]
+        return lines[-1].decode(errors="replace") if lines else ""
+
+    def _write(self, said: Fields) -> None:
+        line = json.dumps(said).encode(errors="surrogatepass") + b"\n"
+        os.pwrite(self._fd, line, 0)
+        os.ftruncate(self._fd, len(line))
+
+
+def _end_of(path: str) -> bytes:
+    try:
+        return safe_open.read(path, _MOST_SHOWN_BYTES)
+    except (OSError, Unreadable):
+        return b""

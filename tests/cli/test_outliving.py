@@ -1,0 +1,187 @@
+"""A landing goes on if its command is ended, and its answer comes later."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import COMMAND, Queen, commit_file, git, write_lines
+
+
+@pytest.fixture
+def tree(repo: Path, tmp_path: Path) -> Path:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+    commit_file(tmp_path / "ui", "a", "x\n")
+    return tmp_path / "ui"
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    return tmp_path / "go"
+
+
+def slow(gate: Path) -> str:
+    """Returns a check that says that it has begun, and waits."""
+    return f"touch {gate}.on; while [ ! -e {gate} ]; do sleep 0.05; done; echo was slow"
+
+
+def until(true: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+def begun(queen: Queen, tree: Path, gate: Path, *more: str, **how: object) -> subprocess.Popen[str]:
+    started = subprocess.Popen(
+        [*COMMAND, "land", "--check", slow(gate), *more],
+        cwd=tree,
+        env=queen.environment("ui", None),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **how,  # type: ignore[call-overload]
+    )
+    until(Path(f"{gate}.on").exists)
+    return started
+
+
+def cut_off(started: subprocess.Popen[str]) -> None:
+    started.kill()
+    started.communicate(timeout=60)
+
+
+def has_landed(repo: Path, path: str = "a") -> bool:
+    return path in git(repo, "ls-tree", "--name-only", "main").split()
+
+
+def result(queen: Queen, tree: Path) -> tuple[int, str]:
+    done = queen("land", "--result", as_="ui", cwd=tree)
+    return done.code, done.out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_it_goes_on_if_its_whole_group_is_ended(
+    queen: Queen, repo: Path, tree: Path, gate: Path, number: signal.Signals
+) -> None:
+    started = begun(queen, tree, gate, start_new_session=True)
+    os.killpg(started.pid, number)
+    _, err = started.communicate(timeout=60)
+    assert started.returncode in (-number, 128 + number)
+    assert number == signal.SIGKILL or "goes on by itself" in err
+    assert not has_landed(repo)
+    gate.touch()
+    until(lambda: has_landed(repo))
+    until(lambda: "landed on main" in result(queen, tree)[1])
+    assert result(queen, tree)[0] == 0
+    assert (tree / "a").exists()
+
+
+def test_it_is_below_nobody_who_ends_all_that_they_started(
+    queen: Queen, repo: Path, tree: Path, gate: Path
+) -> None:
+    started = begun(queen, tree, gate)
+    listed = subprocess.run(["ps", "-eo", "ppid=,stat="], capture_output=True, text=True)
+    children = [each.split() for each in listed.stdout.splitlines()]
+    assert not [stat for ppid, stat in children if int(ppid) == started.pid and stat[0] != "Z"]
+    gate.touch()
+    started.communicate(timeout=60)
+    assert started.returncode == 0
+
+
+def test_called_again_it_shows_the_same_landing(
+    queen: Queen, repo: Path, tree: Path, gate: Path
+) -> None:
+    cut_off(begun(queen, tree, gate))
+    again = queen.start("land", "--check", "false", cwd=tree, as_="ui")
+    time.sleep(0.5)
+    gate.touch()
+    out, err = again.communicate(timeout=60)
+    assert (again.returncode, "was slow" in out, has_landed(repo)) == (0, True, True), err
+
+
+def test_another_commit_waits_for_it(queen: Queen, repo: Path, tree: Path, gate: Path) -> None:
+    cut_off(begun(queen, tree, gate))
+    commit_file(tree, "b", "x\n")
+    again = queen.start("land", "--check", "true", cwd=tree, as_="ui")
+    assert again.stdout is not None
+    assert "under way" in again.stdout.readline()
+    gate.touch()
+    _, err = again.communicate(timeout=60)
+    assert again.returncode == 0, err
+    assert has_landed(repo)
+    assert has_landed(repo, "b")
+
+
+def test_whoever_types_ctrl_c_takes_it_back(
+    queen: Queen, repo: Path, tree: Path, gate: Path
+) -> None:
+    started = begun(queen, tree, gate)
+    started.send_signal(signal.SIGINT)
+    started.communicate(timeout=60)
+    assert started.returncode == 130
+    gate.touch()
+    assert not has_landed(repo)
+    assert git(tree, "status", "--porcelain") == ""
+
+
+def test_it_need_not_be_waited_for(queen: Queen, repo: Path, tree: Path, gate: Path) -> None:
+    done = queen("land", "--no-wait", "--check", slow(gate), as_="ui", cwd=tree)
+    assert (done.code, "queen land --result" in done.err) == (9, True)
+    code, said = result(queen, tree)
+    assert (code, "under way" in said) == (9, True)
+    gate.touch()
+    until(lambda: has_landed(repo))
+    until(lambda: result(queen, tree)[0] == 0)
+
+
+def test_it_returns_by_itself_after_some_time(
+    queen: Queen, repo: Path, tree: Path, gate: Path
+) -> None:
+    queen("config", "set", "land.patience", "1s")
+    done = queen("land", "--check", slow(gate), as_="ui", cwd=tree)
+    assert (done.code, "you need not wait" in done.err) == (9, True)
+    gate.touch()
+    until(lambda: has_landed(repo))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_answer_comes_once_with_a_later_command(
+    queen: Queen, repo: Path, beads: Path, tree: Path, gate: Path, fails: bool
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    queen("claim", "qb-1", as_="ui", cwd=tree)
+    check = f"{slow(gate)}; exit {int(fails)}"
+    queen("land", "--no-wait", "--next", "--check", check, as_="ui", cwd=tree)
+    gate.touch()
+    told = "your landing did not pass" if fails else "your landing has ended"
+    until(lambda: told in queen("status", as_="ui", cwd=tree).err)
+    assert told not in queen("status", as_="ui", cwd=tree).err
+    assert result(queen, tree)[0] == int(fails)
+    done = queen("issue", "assignments", "--status", "completed", "--json").json
+    assert [each["issue_id"] for each in done] == ([] if fails else ["qb-1"])
+
+
+def test_one_that_is_killed_is_no_answer(queen: Queen, repo: Path, tree: Path, gate: Path) -> None:
+    check = f"touch {gate}.on; kill -9 $PPID; sleep 1"
+    done = queen("land", "--check", check, as_="ui", cwd=tree)
+    assert done.code == 137
+    assert not has_landed(repo)
+    assert queen("land", "--check", "true", as_="ui", cwd=tree).code == 0
+
+
+def test_without_a_worker_it_ends_with_its_caller(
+    queen: Queen, repo: Path, tree: Path, gate: Path
+) -> None:
+    queen.env["QUEEN_LAND_ATTACHED"] = "1"
+    started = begun(queen, tree, gate)
+    started.terminate()
+    started.communicate(timeout=60)
+    gate.touch()
+    assert (started.returncode, has_landed(repo)) == (130, False)
