@@ -99,13 +99,10 @@ def land_issue(
     issue_id, *others = dict.fromkeys(_issue(hive, each) for each in (asked.issue_id, *asked.also))
     if also := [*map(str, others)]:
         asked = replace(asked, issue_id=issue_id, also=also)
-    work = _IssueWork(
-        hive=hive,
+    made = partial(_IssueWork, hive=hive, env=env, on_progress=on_progress, tell=tell)
+    work = made(
         issue_id=issue_id,
         also=also,
-        env=env,
-        on_progress=on_progress,
-        tell=tell,
         is_confirmed=terms.confirm,
         is_unchecked=rules.check is None and not asked.unchecked,
         asked=asked,
