@@ -43,6 +43,8 @@ class Worker:
         self._report = report
         self._hold = hold
         self._record: LandingRecord | None = None
+        self.landed: str | None = None
+        """The commit with which the work landed."""
 
     @property
     def is_watched(self) -> bool:
@@ -65,7 +67,7 @@ class Worker:
         self._show(record, patience_s, os.getpid())
 
     def hand_over(self, record: LandingRecord, patience_s: float) -> NoReturn:
-        """Ends, and leaves it to the caller to show a landing that is under way."""
+        """Ends, and leaves it to the caller to show a landing that is under way, or has ended."""
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         self._show(record, patience_s, int(str(record.read().get("pid") or 0)))
@@ -75,7 +77,7 @@ class Worker:
         """Says how it ended."""
         with suppress(OSError):
             if self._record is not None:
-                self._record.end(status, is_told=self.is_watched)
+                self._record.end(status, landed=self.landed, is_told=self.is_watched)
             else:
                 os.write(self._report, f"status {status}\n".encode())
 

@@ -106,6 +106,18 @@ def test_called_again_it_shows_the_same_landing(
     assert (again.returncode, "was slow" in out, has_landed(repo)) == (0, True, True), err
 
 
+def test_called_again_once_it_has_ended_it_shows_that_once(
+    queen: Queen, repo: Path, tree: Path, gate: Path
+) -> None:
+    cut_off(begun(queen, tree, gate))
+    gate.touch()
+    until(lambda: has_landed(repo))
+    time.sleep(1)  # Most often it has ended then.
+    again = queen("land", "--check", "false", as_="ui", cwd=tree)
+    assert (again.code, "was slow" in again.out, has_landed(repo)) == (0, True, True), again.err
+    assert queen("land", "--check", "false", as_="ui", cwd=tree).code == 5  # There is nothing new.
+
+
 def test_another_commit_waits_for_it(queen: Queen, repo: Path, tree: Path, gate: Path) -> None:
     cut_off(begun(queen, tree, gate))
     commit_file(tree, "b", "x\n")

@@ -223,9 +223,11 @@ def _leave(hive: Hive, asked: Request, patience_s: float) -> None:
     record, head = LandingRecord(str(hive.layout.git_dir)), commit_at(hive.layout.tree)
     until_s = time.monotonic() + asked.wait_s
     is_told = False
-    while record.is_under_way and time.monotonic() < until_s:
-        if record.read().get("head") == head and not asked.go_on:
+    while True:
+        if not asked.go_on and record.answers(head, hive.actor):
             worker.hand_over(record, patience_s)
+        if not record.is_under_way or time.monotonic() >= until_s:
+            break
         if not is_told:
             tell("an earlier landing of this worktree is under way; waiting for it")
             is_told = True
@@ -264,6 +266,8 @@ def _landed(hive: Hive, asked: Request, patience_s: float) -> Answer:
     leave = partial(_leave, hive, asked, patience_s)
     done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher(), leave=leave)
     landing = done.landing
+    if outliving.worker is not None:
+        outliving.worker.landed = landing.commit
     value = {
         "landing": landing,
         "told": done.told,

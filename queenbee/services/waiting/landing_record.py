@@ -77,9 +77,19 @@ class LandingRecord:
         self._write({**said, "pid": os.getpid()})
         return out, err
 
-    def end(self, status: int, *, is_told: bool) -> None:
-        """Says how it ended, and whether somebody was there to see it."""
-        self._write({**self.read(), "status": status, "told": is_told})
+    def end(self, status: int, *, landed: str | None, is_told: bool) -> None:
+        """Says how it ended, with which commit it landed, and whether somebody saw that."""
+        self._write({**self.read(), "status": status, "landed": landed, "told": is_told})
+
+    def answers(self, head: str | None, droid: str) -> bool:
+        """Returns whether what it does, or did without anybody to see it, is what a landing of this
+        commit would do again.
+        """
+        said = self.read()
+        if self.is_under_way:
+            return said.get("head") == head
+        is_untold = said.get("told") is False and said.get("droid") == droid
+        return is_untold and head in (said.get("head"), said.get("landed"))
 
     def is_new(self, droid: str) -> bool:
         """Returns, once, whether it has ended and nobody was there to see that."""
