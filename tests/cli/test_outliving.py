@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hives import COMMAND, Queen, commit_file, git, write_lines
 
+from queenbee.services.waiting.landing_record import LandingRecord
+
 
 @pytest.fixture
 def tree(repo: Path, tmp_path: Path) -> Path:
@@ -100,10 +102,27 @@ def test_called_again_it_shows_the_same_landing(
 ) -> None:
     cut_off(begun(queen, tree, gate))
     again = queen.start("land", "--check", "false", cwd=tree, as_="ui")
-    time.sleep(0.5)
+    assert again.stdout is not None
+    assert "check: touch" in again.stdout.readline()
     gate.touch()
     out, err = again.communicate(timeout=60)
     assert (again.returncode, "was slow" in out, has_landed(repo)) == (0, True, True), err
+    assert "your landing" not in queen("status", as_="ui", cwd=tree).err
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_called_again_it_shows_an_answer_that_nobody_saw(
+    queen: Queen, repo: Path, tree: Path, gate: Path, fails: bool
+) -> None:
+    check = f"{slow(gate)}; exit {int(fails)}"
+    queen("land", "--no-wait", "--check", check, as_="ui", cwd=tree)
+    gate.touch()
+    record = LandingRecord(git(tree, "rev-parse", "--absolute-git-dir").strip())
+    until(lambda: not record.is_under_way)
+    again = queen("land", "--check", "true", as_="ui", cwd=tree)
+    assert (again.code, "was slow" in again.out) == (int(fails), True), again
+    assert has_landed(repo) is not fails
+    assert queen("land", "--check", "true", as_="ui", cwd=tree).code == (0 if fails else 5)
 
 
 def test_called_again_once_it_has_ended_it_shows_that_once(

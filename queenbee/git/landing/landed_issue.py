@@ -111,7 +111,6 @@ def land_issue(
     _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
     _refuse_unseen(hive, rules, work.issues)
-    work.look_again()
     work.commit()
     leave()
     how: Any = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
@@ -209,8 +208,9 @@ class _IssueWork(Work):
 
     def commit(self) -> None:
         """Commits all changes of the worktree, if that is asked for; looks at what was resolved, if
-        that goes on.
+        that goes on. Raises `Conflict` for mail to read first.
         """
+        self.look_again()
         layout = self.hive.layout
         message, allowed = self.asked.message, self.hive.allow_secrets
         if layout.worktree is None or (message is None and (allowed or not self.asked.go_on)):
