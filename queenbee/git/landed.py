@@ -146,7 +146,7 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
         return ""
     waits: list[str] = []
     for _ in range(_TRIES):
-        if why := in_the_way(root):
+        if why := in_the_way(root, target_branch(layout)):
             waits = [f"the records are not committed: {why}"]
             break
         try:
@@ -155,7 +155,7 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
         except QueenError:
             return ""
         waits = records.left_out
-        if not records.blobs or records.commit(root):
+        if not records.blobs or records.commit(root, target_branch(layout)):
             break
         time.sleep(_AGAIN_S)  # Somebody else commits.
         before = _head(root) or before
@@ -174,7 +174,9 @@ def _to_carry(hive: Services, left: Mapping[str, str], *, is_end: bool) -> list[
     if not any(is_record(each) or (is_end and is_bead(each)) for each in left):
         return []
     with suppress(QueenError):  # The ledger has all of it.
-        has_more = hive.tracker().has_unfiled and not in_the_way(hive.layout.root)
+        has_more = hive.tracker().has_unfiled and not in_the_way(
+            hive.layout.root, target_branch(hive.layout)
+        )
         if has_more and export_issues(hive):
             left = _left(hive.layout)
     return [each for each in left if is_record(each) or (is_end and is_bead(each))]

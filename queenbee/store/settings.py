@@ -7,6 +7,7 @@ file; it counts while `queen.toml` cannot be read. `docs/format.md`, section "Se
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,19 @@ def _lines(value: object) -> tuple[str, ...] | None:
     return tuple(value) if is_text else None
 
 
+def _branch_name() -> Type:
+    named = re.compile(r"(?![-/.])[^\x00-\x20\x7f~^:?*\[\\]{1,255}(?<![/.])")
+    return Type(
+        "the name of a branch",
+        lambda value: (
+            value
+            if isinstance(value, str)
+            and (not value or (named.fullmatch(value) and ".." not in value))
+            else None
+        ),
+    )
+
+
 _FLAG = Type("true or false", lambda value: value if isinstance(value, bool) else None)
 _PATTERNS = Type("a list of patterns, as in .gitignore", _lines)
 _LINES = Type("a list of texts", _lines)
@@ -153,6 +167,8 @@ SETTINGS = (
     Setting("hook.ignore", _PATTERNS, [], "files that it does not lease; they may be tracked"),
     Setting("hook.stop", _choice("remind", "off"), "remind",
             "off: an agent may stop while it has an issue or owes an answer"),
+    Setting("land.target", _branch_name(), "",
+            "the branch on which work lands; by default, that of the main worktree"),
     Setting("land.check", _text(4096), "",
             "the shell command that must pass before queen land lands anything"),
     Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
@@ -240,6 +256,7 @@ class Settings:
     """0 if ledgers are not rotated automatically."""
     hook_reserve: str
     hook_ignore: tuple[str, ...]
+    land_target: str
     land_check: str
     land_check_timeout_s: float
     land_patience_s: float

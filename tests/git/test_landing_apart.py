@@ -280,3 +280,32 @@ def test_what_is_committed_while_the_check_runs_stays_for_the_next_landing(
     assert not (tree / "b").exists()
     assert landing(quick, tree, "--check", "true").code == 0
     assert is_on_main(repo, "later")
+
+
+@pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
+@pytest.mark.parametrize("why", ["busy", "went on"])
+def test_what_a_worktree_did_not_follow_lands_once(
+    quick: QuickQueen, repo: Path, tree: Path, strategy: str, why: str
+) -> None:
+    """Its next landing first puts what it has since upon what has landed."""
+    quick("config", "set", "land.strategy", strategy)
+    commit_file(repo, "CHANGELOG.md", "# Changes\n\nend\n")
+    git(tree, "merge", "-q", "main")
+    commit_file(tree, "CHANGELOG.md", "# Changes\n\n- one\nend\n")
+    commit_file(repo, "CHANGELOG.md", "# Changes\n\n- other\nend\n")
+    lock = Path(git(tree, "rev-parse", "--absolute-git-dir").strip(), "index.lock")
+    own = "cd {} && echo x > later && git add later && git commit -qm later"
+    check = f"touch {lock}" if why == "busy" else own.format(tree)
+    done = landing(quick, tree, "--check", f"({check})")
+    assert (done.code, "- one" in git(repo, "show", "main:CHANGELOG.md")) == (0, True), done
+    if why == "busy":
+        assert "stays as it was" in done.out
+        lock.unlink()
+        commit_file(tree, "later", "x\n")
+    assert landing(quick, tree, "--check", "true").code == 0
+    lines = git(repo, "show", "main:CHANGELOG.md").splitlines()
+    assert sorted(lines) == ["", "# Changes", "- one", "- other", "end"]
+    assert is_on_main(repo, "later")
+    if strategy != "merge":
+        assert git(repo, "log", "--format=%s", "main", "--", "later").count("\n") == 1
+    assert git(tree, "rev-parse", "HEAD") == git(repo, "rev-parse", "main")

@@ -27,6 +27,12 @@ def files(tree: Path, commit: str) -> dict[str, str]:
     return {path: blob for path, blob in blobs.items() if not path.startswith(".beads/queen_")}
 
 
+@pytest.fixture(autouse=True)
+def _in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is killed here is whoever lands."""
+    monkeypatch.setenv("QUEEN_LAND_ATTACHED", "1")
+
+
 @pytest.fixture
 def tracked(repo: Path, beads: Path, quick: QuickQueen) -> Path:
     """A repository that has its records in git, with two issues."""

@@ -545,9 +545,11 @@ def test_one_landing_completes_one_issue(
     assert [each["issue_id"] for each in done] == ["x-1"]
 
 
-def test_a_bare_repository_has_no_branch_to_land_on(repo: Path, tmp_path: Path) -> None:
+def test_in_a_bare_repository_its_branch_moves(repo: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--bare", str(repo), str(tmp_path / "bare.git"))
     git(tmp_path / "bare.git", "worktree", "add", "-q", str(tmp_path / "one"), "-b", "one")
     (tmp_path / "one" / ".beads").mkdir(exist_ok=True)
-    with pytest.raises(QueenError, match="has no main worktree"):
-        landed(tmp_path / "one")
+    commit_file(tmp_path / "one", "new.txt", "x\n")
+    commit = landed(tmp_path / "one", check="test -e new.txt")
+    assert commit == head(tmp_path / "bare.git", "main") == head(tmp_path / "one")
+    assert (tmp_path / "bare-landing-main").is_dir()

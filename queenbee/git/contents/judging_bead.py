@@ -73,9 +73,9 @@ def _on_main(hive: Hive, issue_id: str) -> BeadFile | None:
     """Returns the bead that the main branch has in git, in a file or in a row of the tracker."""
     layout = hive.layout
     here, target = git_tree(layout.tree), target_branch(layout)
-    if here is None or here.main_tree is None or target is None:
+    if here is None or target is None:
         return None
-    top, ref = here.main_tree, f"refs/heads/{target}"
+    top, ref = here.main_tree or here.tree, f"refs/heads/{target}"
     commit = line("rev-parse", "--verify", "--quiet", ref, cwd=top, repository={})
     if commit is None:  # Nothing is committed yet.
         return None

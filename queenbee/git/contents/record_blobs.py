@@ -62,7 +62,7 @@ class Records(NamedTuple):
         how = ("update-index", "--add", "-z", "--index-info")
         git(*how, cwd=root, stdin=entries, repository=repository)
 
-    def commit(self, root: str) -> bool:
+    def commit(self, root: str, target: str | None) -> bool:
         """Commits them as the user would; returns False where git is at work in the worktree.
 
         With an index of its own, so that nothing else is in the commit. The lock of the worktree's
@@ -79,7 +79,8 @@ class Records(NamedTuple):
             IndexLock(here.git_dir),
             tempfile.TemporaryDirectory(prefix=begin, dir=here.git_dir) as own,
         ):
-            return not in_the_way(root) and self._commit(root, index, os.path.join(own, "i"))
+            is_free = not in_the_way(root, target)
+            return is_free and self._commit(root, index, os.path.join(own, "i"))
         return False
 
     def _commit(self, root: str, index: str, own: str) -> bool:
@@ -126,8 +127,9 @@ def records_of(layout: Layout, root: str, commit: str, paths: Iterable[str]) -> 
     return Records(blobs, left_out)
 
 
-def in_the_way(root: str) -> str:
+def in_the_way(root: str, target: str | None) -> str:
     """Returns why nothing is to be committed in a worktree now; empty if nothing is in the way.
+    Records go to the branch on which work lands, and to no other one.
 
     A commit in the midst of a person's rebase would become a part of it, and one beside what they
     staged would change what they are about to commit.
@@ -138,8 +140,11 @@ def in_the_way(root: str) -> str:
     opened = open_operations(here.git_dir)
     if opened:
         return f"git {OPEN[opened[0]][0]} is under way in {root}"
-    if current_branch(here.git_dir) is None:
+    branch = current_branch(here.git_dir)
+    if branch is None:
         return f"{root} is on no branch"
+    if branch != target:
+        return f"{root} is on another branch than {target}"
     staged = git("diff-index", "--cached", "--name-only", "HEAD", "--", cwd=root, repository={})
     return f"something is staged in {root}" if staged else ""
 

@@ -191,7 +191,8 @@ def checkout_path(own: Place, folder: str, number: int = 1) -> str:
     land where that cannot be, or something else is there.
     """
     end = f"-{number}" if number > 1 else ""
-    beside = f"{own.main_tree}-landing-{os.path.basename(folder)}{end}"
+    top = own.main_tree or own.common_dir.removesuffix(".git").rstrip(os.sep + ".")
+    beside = f"{top}-landing-{os.path.basename(folder)}{end}"
     is_free = not os.path.lexists(beside) and os.access(os.path.dirname(beside), os.W_OK)
     if is_free or is_checkout(_git_dir(beside)):
         return beside

@@ -118,8 +118,7 @@ def land_issue(
     if landing.landed:
         forget(hive.layout)
         _send(terms)
-    done = (work.completion, work.completed_too, work.told)
-    return Landed(landing, work.issue_id, work.record, *done)
+    return work.result(landing)
 
 
 def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> None:
@@ -205,6 +204,11 @@ class _IssueWork(Work):
         """Keeps what is asked, for going on. Raises `InvalidInput` if nothing would be checked."""
         self.refuse_unchecked()
         self.asked.keep(self.hive.layout)
+
+    def result(self, landing: Landing) -> Landed:
+        """Returns what became of it."""
+        done = (self.completion, self.completed_too, self.told)
+        return Landed(landing, self.issue_id, self.record, *done)
 
     def commit(self) -> None:
         """Commits all changes of the worktree, if that is asked for; looks at what was resolved, if

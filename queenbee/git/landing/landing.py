@@ -16,6 +16,7 @@ A step that is written down says what is under way, before it begins. ADR 0025.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -30,7 +31,7 @@ from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import Incoming
 from queenbee.git.landing.checkout import Checkout, checkout_path
-from queenbee.git.landing.commands import Commands
+from queenbee.git.landing.commands import Commands, is_commit
 from queenbee.git.landing.conflicts import Joins, left_places
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.leading import Leading
@@ -41,6 +42,8 @@ from queenbee.git.landing.together.promised import Promised
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
+from queenbee.store import safe_open
+from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -153,6 +156,8 @@ class _One:
         joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(self.place, rules, joins, work.subject())
         self.incoming: Incoming | None = None
+        self._behind = os.path.join(self.place.git_dir, "queenbee-landed")
+        """Says what landed of this worktree that it does not have yet."""
         self._head = ""
         """The commit that is to land."""
         self._tip = ""
@@ -244,26 +249,61 @@ class _One:
         return self.finish(done, self.work.issue_id)
 
     def _follow(self, commit: str, head: str) -> None:
-        """Brings this worktree to the commit that landed, if it still has the one that did."""
-        place = self.place
-        if not head or head == commit or place.head() != head:
+        """Brings this worktree to the commit that landed; where that fails, the next landing tries
+        again, before it looks at what is there.
+        """
+        keep(self._behind, {"commit": commit, "head": head})
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        said = recall(self._behind)
+        known = said if isinstance(said, dict) else {}
+        commit, head = str(known.get("commit")), str(known.get("head"))
+        if is_commit(commit) and is_commit(head) and not self._caught_up(commit, head):
             return
+        with suppress(OSError, QueenError):
+            safe_open.unlink(self._behind)
+
+    def _caught_up(self, commit: str, head: str) -> bool:
+        """Returns whether this worktree has what landed of it, or need not: with a merge, the next
+        one brings that.
+        """
+        place, now = self.place, self.place.head()
+        if now == head != commit and not self._has_open():
+            done = self._go_to(commit, head)
+        elif self._has_open() or self.rules.strategy == MERGE or not place.is_ancestor(head, now):
+            return True
+        else:
+            done = self._put_upon(commit, head, now)
+        if done.status == 0:
+            self.step.end()
+            return True
+        self._tell(f"this worktree stays as it was: {' '.join(done.said.split())}")
+        with suppress(QueenError):  # It has landed: the next landing heals this.
+            self.heal()
+        return False
+
+    def _has_open(self) -> bool:
+        return self.place.is_merging or self.place.is_rebasing
+
+    def _put_upon(self, commit: str, head: str, now: str) -> Done:
+        """Puts what was committed since upon what has landed."""
+        self.step.write("rebase", before=now, after=commit)
+        onto = (f"--onto={commit}", no_dash(head))
+        done = self.commands("rebase", *onto, cwd=self.place.tree, to_the_end=True)
+        if done.status != 0 and self._has_open():
+            self.commands("rebase", "--abort", cwd=self.place.tree, to_the_end=True)
+        return done
+
+    def _go_to(self, commit: str, head: str) -> Done:
+        go: Callable[..., Done] = partial(self.commands, cwd=self.place.tree, to_the_end=True)
         self.step.write("merge", before=head, after=commit)
-        go: Callable[..., Done] = partial(self.commands, cwd=place.tree, to_the_end=True)
-        is_done = is_behind = False
         if self.rules.strategy == MERGE:
             done = go("merge", "--ff-only", "--no-stat", "--no-overwrite-ignore", no_dash(commit))
-            is_done = done.status == 0
-            is_behind = not is_done and place.is_ancestor(head, commit)
-        if not is_done and not is_behind:
-            back = ("checkout", "-q", "--no-overwrite-ignore", f"-B{place.branch}")
-            done = go(*back, no_dash(commit), "--")
-            is_done = done.status == 0
-        if is_done:
-            self.step.end()
-            return
-        self._tell(f"this worktree stays as it was: {' '.join(done.said.split())}")
-        self.heal()
+            if done.status == 0 or self.place.is_ancestor(head, commit):
+                return done
+        back = ("checkout", "-q", "--no-overwrite-ignore", f"-B{self.place.branch}")
+        return go(*back, no_dash(commit), "--")
 
     def offer(self) -> dict[str, object] | None:
         """Returns what somebody else needs to land this branch; None if it has to land alone."""
@@ -282,6 +322,7 @@ class _One:
             self.heal()
         if go_on:
             self.joining.finish()
+        self._catch_up()
         self.incoming = Incoming(self.place)  # The conflict has told what came in before.
         self.place.refuse_unfinished()
         self.place.look()
@@ -307,8 +348,9 @@ class _One:
         """Lands in a turn that has come. Raises as `Leading.land` does."""
         self.commands.token = turn.token
         sweep(turn.folder)
-        with Step.of(turn.folder, self.place.main_tree) as step:
-            healing.heal(self.commands, step, self.place.main, self._tell)
+        if self.place.main_tree:
+            with Step.of(turn.folder, self.place.main_tree) as step:
+                healing.heal(self.commands, step, self.place.main, self._tell)
         with Checkout.opened(self.place, turn.folder) as checkout:
             leading = Leading(
                 *(self._store, turn, self.place, checkout),

@@ -17,6 +17,7 @@ from queenbee.core.text import named, shell_word, some
 from queenbee.errors import QueenError
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import began, undone
+from queenbee.git.landing.commands import ACTION
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
@@ -26,7 +27,6 @@ from queenbee.git.landing.together.records import with_records
 from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import Landing
 from queenbee.services.waiting.landing_steps import Step
-from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
 
@@ -241,15 +241,15 @@ class Leading:
         return not held and self._turn.still([each.offer.entry for each in members])
 
     def _advance(self, commit: str) -> bool:
-        """Moves the target by fast-forward to the commit that was checked; returns False if the
-        target was moved meanwhile. Raises `NotLanded`.
+        """Moves the target to the commit that was checked; returns False if the target was moved
+        meanwhile. Raises `NotLanded`.
 
         Git compares and swaps: it moves the branch only from the commit that it found. Whatever
         git says, the work has landed if the target has it.
         """
+        if not self._own.main_has_target:
+            return self._moved(commit)
         own, commands = self._own, self._own.commands
-        if current_branch(own.common_dir) != own.target:
-            raise own.other("the main worktree is on another branch than before")
         with Step.of(self._turn.folder, own.main_tree) as step:
             if own.tip() != self.joining.target:
                 return False
@@ -268,6 +268,22 @@ class Leading:
             if own.tip() != self.joining.target:
                 return False
         raise own.cannot_move(commit, done.said)
+
+    def _moved(self, commit: str) -> bool:
+        """Does so where no worktree has the target checked out."""
+        own = self._own
+        between = (no_dash(commit), no_dash(self.joining.target))
+        how = ("update-ref", "-m", ACTION, own.target_ref, *between)
+        done = own.commands(*how, cwd=own.tree, to_the_end=True)
+        if own.has(commit):
+            return True
+        if own.tip() != self.joining.target:
+            return False
+        raise NotLanded(
+            f"{named([own.target])} cannot be moved to {commit[:10]}: "
+            f"{' '.join(done.said.split())}",
+            hint="queen land",
+        )
 
     def _tell_joined(self) -> None:
         for each in self.joining.joined[self._told :]:

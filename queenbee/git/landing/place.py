@@ -27,7 +27,12 @@ from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
-from queenbee.store.git_files.worktrees import branch_head, current_branch
+from queenbee.store.git_files.worktrees import (
+    branch_head,
+    current_branch,
+    target_branch,
+    worktrees,
+)
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
@@ -61,7 +66,8 @@ class Place:
         self.tree = here.tree
         self.git_dir = here.git_dir
         self.common_dir = here.common_dir
-        self.main_tree = str(here.main_tree)
+        self.main_tree = here.main_tree or ""
+        """Empty in a bare repository."""
         self.branch, self.target = branch, target
         self.own = Where(here.tree, here.git_dir, here.common_dir, branch)
         self.untracked: list[str] = []
@@ -74,24 +80,27 @@ class Place:
         """Returns the worktree that the actor is in. Raises `InvalidInput` if it has nothing to
         land, or the main worktree has no branch.
         """
-        here = git_tree(store.layout.tree)
-        if here is None or not here.linked or here.main_tree is None:
-            bare = here is not None and here.linked
+        here, target = git_tree(store.layout.tree), target_branch(store.layout)
+        if here is None or not here.linked:
             raise InvalidInput(
-                "this repository has no main worktree, whose branch the work would go to"
-                if bare
-                else "this is not a linked worktree: there is nothing to land",
-                hint="git push" if bare else "queen worktree add NAME, and work there",
+                "this is not a linked worktree: there is nothing to land",
+                hint="queen worktree add NAME, and work there",
             )
         refuse_elsewhere(here.tree)
-        target = current_branch(here.common_dir)
         branch = _rebased(here.git_dir) or current_branch(here.git_dir)
         if branch is None or target is None or branch == target:
-            where = here.tree if branch is None else here.main_tree
+            top = here.main_tree or here.common_dir
+            where = here.tree if branch is None or target is not None else top
             what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
             way = partial(_way_to_a_branch, where, here.common_dir, but=branch)
             raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
+        _refuse_checked_out(store, here, target)
         return cls(here, branch, target, allows_secrets=store.allow_secrets)
+
+    @property
+    def main_has_target(self) -> bool:
+        """Whether the main worktree has the target checked out, and so follows it."""
+        return bool(self.main_tree) and current_branch(self.common_dir) == self.target
 
     @property
     def target_ref(self) -> str:
@@ -316,6 +325,24 @@ class Place:
             files=files,
             union=list(union),
         )
+
+
+def _refuse_checked_out(store: Store, here: GitTree, target: str) -> None:
+    """Raises `InvalidInput` if there is no target, or a linked worktree has it checked out, which
+    would not follow.
+    """
+    asked = ("rev-parse", "--quiet", "--verify", f"refs/heads/{target}")
+    if not (branch_head(here.common_dir, target) or line(*asked, cwd=here.tree)):
+        raise InvalidInput(
+            f"there is no branch {named([target])}, on which work is to land",
+            hint=f"git branch {shell_word(target)}; or queen config set land.target BRANCH",
+        )
+    for each in worktrees(store.layout):
+        if each.linked and each.branch == target:
+            raise InvalidInput(
+                f"{each.path} has {target} checked out, on which work lands",
+                hint=f"git -C {shell_word(each.path)} switch -c NAME",
+            )
 
 
 def _rebased(git_dir: str) -> str | None:

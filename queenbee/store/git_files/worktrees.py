@@ -81,9 +81,13 @@ def is_checkout(git_dir: str) -> bool:
 
 
 def target_branch(layout: Layout) -> str | None:
-    """Returns the branch of the main worktree, which work lands on; None if it is on none."""
+    """Returns the branch on which work lands: the one that is set, or that of the main worktree, or
+    of a bare repository; None if that is on none.
+    """
     here = git_tree(layout.tree)
-    return None if here is None else current_branch(here.common_dir)
+    if here is None:
+        return None
+    return layout.settings.land_target or current_branch(here.common_dir)
 
 
 def current_branch(git_dir: str) -> str | None:

@@ -150,9 +150,9 @@ def whole_check(checks: Sequence[str]) -> str | None:
 def settings_path(layout: Layout) -> str:
     """Returns the path of the settings in the repository; empty if the hive is not in it."""
     here = git_tree(layout.tree) if layout.common_dir is not None else None
-    if here is None or here.main_tree is None:
+    if here is None:
         return ""
-    path = os.path.relpath(os.path.join(layout.beads_dir, FILE_NAME), here.main_tree)
+    path = os.path.relpath(os.path.join(layout.beads_dir, FILE_NAME), here.main_tree or here.tree)
     return "" if path.startswith(os.pardir + os.sep) else path
 
 

@@ -19,6 +19,7 @@ from queenbee.git.landing.commands import differing, git
 from queenbee.git.landing.healing import put_in_index
 from queenbee.services.care.exporting import export_issues
 from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import target_branch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -50,8 +51,8 @@ def _to_carry(store: Store, main: str, left: Collection[str]) -> list[str]:
     """Returns the records of what is not committed, once the tracker's file has its rows; none
     while something is in the way.
     """
-    has_unfiled = store.tracker().has_unfiled
-    if not (has_unfiled or any(map(is_record, left))) or in_the_way(main):
+    has_unfiled, target = store.tracker().has_unfiled, target_branch(store.layout)
+    if not (has_unfiled or any(map(is_record, left))) or in_the_way(main, target):
         return []
     is_told = os.path.relpath(store.layout.issues_path, main) in left
     if has_unfiled and export_issues(store) and not is_told:
@@ -63,6 +64,8 @@ def _with_records(
     store: Store, place: Place, joining: Joining, commit: str, changed: Collection[str]
 ) -> tuple[str, Sequence[str]]:
     target, tip, tree, main = joining.target, place.tip(), place.tree, place.main_tree
+    if not place.main_has_target:
+        return commit, ()
     since = differing(tree, target, tip) if tip != target else []
     if os.path.realpath(store.layout.beads_dir) != os.path.join(main, _HIVE):
         return commit, ()

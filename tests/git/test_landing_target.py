@@ -1,0 +1,99 @@
+"""Where work lands is a setting: the main worktree may have any branch, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, Ran, commit_file, git, write_lines
+
+
+@pytest.fixture
+def tree(quick: QuickQueen, repo: Path, tmp_path: Path) -> Path:
+    """A worktree with a commit, of a repository whose work is to land on `main`."""
+    quick("config", "set", "land.target", "main")
+    git(repo, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+    commit_file(tmp_path / "ui", "a", "x\n")
+    return tmp_path / "ui"
+
+
+def landing(quick: QuickQueen, tree: Path, *more: str) -> Ran:
+    return quick("land", "--check", "test -e a", *more, as_="ui", cwd=tree)
+
+
+def on(repo: Path, branch: str) -> list[str]:
+    return git(repo, "ls-tree", "--name-only", branch).split()
+
+
+@pytest.mark.parametrize(
+    "leaves",
+    [
+        lambda repo: git(repo, "switch", "-q", "-c", "mine"),
+        lambda repo: git(repo, "switch", "-q", "--detach"),
+    ],
+    ids=["another branch", "none"],
+)
+def test_the_main_worktree_is_not_touched_on_another_branch(
+    quick: QuickQueen, repo: Path, tree: Path, leaves: Callable[[Path], object]
+) -> None:
+    leaves(repo)
+    (repo / "README.md").write_text("my work\n")
+    before = git(repo, "rev-parse", "HEAD")
+    done = landing(quick, tree)
+    assert (done.code, "landed on main" in done.out) == (0, True), done
+    assert "a" in on(repo, "main")
+    assert git(repo, "rev-parse", "HEAD") == before
+    assert (repo / "README.md").read_text() == "my work\n"
+    assert not (repo / "a").exists()
+    assert git(tree, "rev-parse", "HEAD") == git(repo, "rev-parse", "main")
+
+
+def test_the_main_worktree_follows_if_it_has_the_target(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    assert landing(quick, tree).code == 0
+    assert (repo / "a").exists()
+    assert git(repo, "status", "--porcelain", "--", "a") == ""
+
+
+def test_no_record_is_committed_to_a_branch_of_somebody(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    git(repo, "add", "--all")
+    git(repo, "commit", "-qm", "a hive")
+    git(repo, "switch", "-q", "-c", "mine")
+    before = git(repo, "rev-parse", "HEAD")
+    quick("claim", "qb-1", as_="ui", cwd=tree)
+    assert landing(quick, tree).code == 0
+    assert git(repo, "rev-parse", "HEAD") == before
+    (done,) = quick("issue", "assignments", "--status", "completed", "--json").json
+    assert done["landed"] == git(repo, "rev-parse", "main").strip()
+
+
+def test_a_new_worktree_begins_there(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    landing(quick, tree)
+    git(repo, "switch", "-q", "-c", "mine", "HEAD~1")
+    made = quick("worktree", "add", "api", "--json").json
+    assert (Path(made["path"]) / "a").exists()
+
+
+def test_a_worktree_that_has_it_checked_out_is_named(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    git(repo, "switch", "-q", "-c", "mine")
+    git(repo, "worktree", "add", "-q", str(tmp_path / "other"), "main")
+    done = landing(quick, tree)
+    assert (done.code, f"{tmp_path / 'other'} has main checked out" in done.err) == (2, True)
+
+
+def test_a_branch_that_is_not_there_is_named(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    quick("config", "set", "land.target", "nowhere")
+    done = landing(quick, tree)
+    assert (done.code, "there is no branch nowhere" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["-x", "a b", "a..b", "/a", "a/", "a:b"])
+def test_what_is_no_name_of_a_branch_is_refused(quick: QuickQueen, name: str) -> None:
+    assert quick("config", "set", "--", "land.target", name).code == 2
