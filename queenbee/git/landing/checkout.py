@@ -12,8 +12,10 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import suppress
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
+from queenbee.checks.noted_process import end_left
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word
 from queenbee.errors import Busy, QueenError, Unreadable
@@ -21,6 +23,8 @@ from queenbee.git.landing.commands import Commands, git
 from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
 from queenbee.git.run import names_in, user_git
+from queenbee.git.trees.in_the_way import has_repository
+from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.unfinished import keep_worktree
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
@@ -35,6 +39,11 @@ _WHOLE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.sparseCheckout=false
 """Moving between commits is no event for anybody's hooks. A check reads all files."""
 _STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
 """Keeps in the index what it has read."""
+_CLEAN = (
+    'rm -f "$(git rev-parse --git-dir)/index" && git reset -q --hard && git clean -ffdq || true'
+)
+"""What puts a submodule right, if it can be: then git says so at the next step."""
+_NOTE = "queenbee-check"
 _LEFT_OPEN = ("rebase-merge", "rebase-apply")
 _LOCKS = ("index.lock", "HEAD.lock")
 _LEFT = "left-by-check"
@@ -82,6 +91,11 @@ class Checkout(Place):
             step.close()
             raise
 
+    @property
+    def check_note(self) -> str:
+        """The file in which a check is noted that runs here."""
+        return os.path.join(self.git_dir, _NOTE)
+
     def close(self) -> None:
         """Lets go of it."""
         self._step.end()
@@ -99,6 +113,8 @@ class Checkout(Place):
 
         Git reads all files: what it remembers of them may have been made up by a check.
         """
+        end_left(self.check_note)
+        self._keep_branch()
         for name in _LEFT_OPEN:
             shutil.rmtree(os.path.join(self.git_dir, name), ignore_errors=True)
         for name in ("index", *_LOCKS):
@@ -108,6 +124,9 @@ class Checkout(Place):
         self._run("read-tree", no_dash(commit))
         left = names_in(user_git(*_WHOLE, *_STATUS, cwd=self.tree)[1])
         self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
+        for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
+            if has_repository(path := os.path.join(self.tree, way)):
+                set_aside(path, self.tree, "it is a repository of its own")
         if any(each.startswith("??") for each in left):
             self._run("clean", "-ffdq")
         self._forget_compiled(each[3:] for each in left)
@@ -123,8 +142,17 @@ class Checkout(Place):
             )
             self._compiled_at = now
         if os.path.exists(os.path.join(self.tree, ".gitmodules")):
+            # What checks left in them, and hid there: no other check may read it.
+            self._run("submodule", "--quiet", "foreach", "--recursive", _CLEAN)
             self._run("submodule", "--quiet", "update", "--init", "--recursive", "--force")
         # Here the checkout is set up as any worktree, once there is a setting for that.
+
+    def _keep_branch(self) -> None:
+        """Keeps what is not committed on a branch that somebody has checked out here."""
+        if current_branch(self.git_dir) is not None:
+            here = Worktree(self.tree, self.git_dir, self.common_dir)
+            with suppress(QueenError):  # Of a broken one.
+                keep_worktree(here, with_files=True, name=os.path.basename(self.tree))
 
     def beside(self, number: int) -> Self:
         """Returns a further checkout, the first with 1."""
@@ -134,12 +162,12 @@ class Checkout(Place):
         """Returns the refusal for a check that left other files than it was given, or another
         commit. What it left is kept on a branch.
         """
+        with suppress(QueenError):
+            self._run("clean", "-ffdq")
         files = but_records(self.open_files())
         is_on_a_branch = current_branch(self.git_dir) is not None
         if not (files or is_on_a_branch or self.is_merging) and self.head() == commit:
             return None
-        with suppress(QueenError):
-            self._run("clean", "-ffdq")
         here = Worktree(self.tree, self.git_dir, self.common_dir)
         kept = keep_worktree(here, with_files=True, name=_LEFT)
         return LeftByCheck(files, kept)
@@ -187,15 +215,16 @@ class Checkout(Place):
 
 
 def checkout_path(own: Place, folder: str, number: int = 1) -> str:
-    """Returns where a checkout is or is to be: beside the main worktree; in the folder of those who
-    land where that cannot be, or something else is there.
+    """Returns where a checkout is or is to be: beside the main worktree, with a letter more where
+    something else is there; in the folder of those who land where nothing can be made there.
     """
     end = f"-{number}" if number > 1 else ""
     top = own.main_tree or own.common_dir.removesuffix(".git").rstrip(os.sep + ".")
     beside = f"{top}-landing-{os.path.basename(folder)}{end}"
-    is_free = not os.path.lexists(beside) and os.access(os.path.dirname(beside), os.W_OK)
-    if is_free or is_checkout(_git_dir(beside)):
-        return beside
+    for path in (f"{beside}{letter}" for letter in ("", *ascii_lowercase)):
+        is_free = not os.path.lexists(path) and os.access(os.path.dirname(path), os.W_OK)
+        if is_free or is_checkout(_git_dir(path)):
+            return path
     return os.path.join(folder, f"checkout{end}")
 
 

@@ -15,17 +15,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import time
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
+from queenbee.checks.noted_process import GRACE_S, end_left, forget, noted_line
 from queenbee.checks.processes import Interrupts, Program, run_process
-from queenbee.core.command_lines import shell_line
 from queenbee.core.text import mentioned, one_line, quotation, some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import ExternalFailure, NotFound, QueenError
@@ -34,7 +31,6 @@ from queenbee.git.worktrees.copying import copy, included, select
 from queenbee.git.worktrees.slots import known_variables, variables
 from queenbee.store import safe_open
 from queenbee.store.droids.identity import VARIABLES
-from queenbee.store.droids.liveness import described, is_running, space_and_id
 from queenbee.store.git_files.host_tokens import for_a_landing
 from queenbee.store.git_trees import config_files, config_value, git_tree, owners_environment
 from queenbee.store.lock import LongLock
@@ -70,13 +66,6 @@ _LOGS = "setup"
 _MOST_LOGS, _LOGS_KEPT_S = 64, 30 * 86400.0
 _LAST_LINES, _LINE_CHARS = 10, 200
 _TELL_EVERY_S = 10
-_NOTES_ITSELF = (
-    'echo "${2%% *} $$ $(cut -d" " -f22 "/proc/$$/stat" 2>/dev/null)" >"$1"; shift 2; exec 2>&1'
-)
-"""The shell notes itself, as `described` would, before it runs anything: after a kill, the next
-call ends it. `$2` is our own process, in the same place.
-"""
-_GRACE_S = 2.0
 _SHOWN = 5
 
 
@@ -139,7 +128,7 @@ def prepare(  # noqa: PLR0913 - by name
     if place.is_prepared and not again:
         return
     command = seen_setup(layout, ask)
-    wait_s = layout.settings.worktree_setup_timeout_s + _GRACE_S
+    wait_s = layout.settings.worktree_setup_timeout_s + GRACE_S
     with LongLock(place.file(_LOCK), holder="queen worktree setup", timeout_s=wait_s):
         if place.is_prepared and not again:  # By somebody else, meanwhile.
             return
@@ -147,7 +136,7 @@ def prepare(  # noqa: PLR0913 - by name
         before = recall(place.file(_STAMP), 1 << 16)
         with suppress(FileNotFoundError):
             safe_open.unlink(place.file(_STAMP))
-        _end_left(place.file(_PROCESS))
+        end_left(place.file(_PROCESS))
         place.copy(tell)
         is_done = isinstance(before, dict) and before.get("command") == stamp["command"]
         if command is not None and (again or not is_done):
@@ -244,14 +233,13 @@ class _Place:
 
         tell(f"setting up {mentioned(tree)}: {one_line(command, _LINE_CHARS)}")
         note = self.file(_PROCESS)
-        line = shell_line(f"{_NOTES_ITSELF}\n{command}", "queen", note, described(os.getpid()))
+        limit_s = settings_.worktree_setup_timeout_s
         ran = run_process(
-            Program(line, tree, self._environment(env), settings_.worktree_setup_timeout_s),
+            Program(noted_line(command, note), tree, self._environment(env), limit_s),
             on_tick=on_tick,
             interrupts=interrupts,
         )
-        with suppress(OSError, QueenError):
-            safe_open.unlink(note)
+        forget(note)
         log = self._logged(ran)
         if ran.ended == "interrupted":
             raise KeyboardInterrupt("interrupted while setting up")
@@ -311,24 +299,6 @@ def _failed(
         log=log,
         worktree=tree,
     )
-
-
-def _end_left(path: str) -> None:
-    """Ends the command of a call that was killed, with its process group."""
-    try:
-        noted = safe_open.read(path, 1 << 12).decode(errors="replace").strip()
-        safe_open.unlink(path)
-    except (OSError, QueenError):
-        return
-    if not is_running(noted):
-        return
-    end = partial(os.killpg, space_and_id(noted)[1])
-    with suppress(OSError):
-        end(signal.SIGTERM)
-        until_s = time.monotonic() + _GRACE_S
-        while time.monotonic() < until_s and is_running(noted):
-            time.sleep(0.05)
-        end(signal.SIGKILL)
 
 
 def _machine_command(layout: Layout) -> str:

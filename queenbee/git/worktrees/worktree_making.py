@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import suggested
+from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
 from queenbee.git.hooks import INSTALLED, HookFolder, states
 from queenbee.git.ownership import (
@@ -38,7 +38,7 @@ from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
-from queenbee.store.git_files.worktrees import Worktree, target_branch, worktrees
+from queenbee.store.git_files.worktrees import Worktree, is_checkout, target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import LongLock
 from queenbee.store.whole_files import write_document
@@ -147,6 +147,12 @@ class _Making:
         else:
             path = os.path.join(hive.cwd, path)
         parent, folder = os.path.split(os.path.normpath(path))
+        around = git_tree(parent) if os.path.isdir(parent) else None
+        if around is not None and is_checkout(around.git_dir):
+            raise InvalidInput(
+                f"{mentioned(around.tree)} is emptied at each landing",
+                hint="choose another: " + suggested("queen worktree add", name, path="DIR"),
+            )
         return cls(hive, name, top, os.path.join(os.path.realpath(parent), folder))
 
     def go_to(self, branch: str, base: str | None, bead: str | None) -> None:

@@ -20,6 +20,7 @@ from queenbee.git.run import as_the_user, line
 from queenbee.git.trees.elsewhere import bring_home
 from queenbee.git.trees.hidden import show_hidden
 from queenbee.git.trees.in_the_way import between, has_repository
+from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.unfinished import (
     WorktreeKeeper,
     branch_part,
@@ -168,16 +169,8 @@ class WorktreeMender:
         return f"{said}; its last commits are kept: {suggested('git log', kept)}" if kept else said
 
     def _set_aside(self, why: str, path: str = "") -> str:
-        """Gives the folder, or one in it, another name beside it: it may have work that only people
-        can tell from junk.
-        """
-        path = path or self._path
-        names = (f"{self._path}.set-aside-{number}" for number in range(1, _TRIES))
-        aside = next((each for each in names if not os.path.lexists(each)), None)
-        if aside is None or os.path.islink(self._path):
-            raise Conflict(f"{mentioned(path)} cannot be set aside: {why}")
-        os.rename(path, aside)
-        return f"{mentioned(path)} was set aside as {mentioned(aside)}: {why}"
+        """Gives the folder, or one in it, another name beside it."""
+        return set_aside(path or self._path, self._path, why)
 
     def _remove_locks(self, git_dir: str) -> None:
         """Removes the locks of a git that was killed. Raises `Conflict` while one is at work."""

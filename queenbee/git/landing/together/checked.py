@@ -7,10 +7,12 @@ import queue
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.checks.noted_process import noted_line
 from queenbee.checks.processes import Interrupts, Program, run_process
-from queenbee.core.command_lines import no_dash, shell_line
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
 from queenbee.git.run import environment_of_user, git
@@ -50,12 +52,12 @@ def run_check(
     tree: str,
     interrupts: Interrupts,
     on_tick: Callable[[float, str], None] | None = None,
+    note: str = os.devnull,
 ) -> Verdict:
     """Runs a check at the top of a tree. Whatever it started ends with it, also after its time and
-    after a request to end.
+    after a request to end. While it runs, it is noted in a file.
     """
-    argv = shell_line(f"exec 2>&1\n{check.command}")
-    program = Program(argv, tree, check.env, check.timeout_s)
+    program = Program(noted_line(check.command, note), tree, check.env, check.timeout_s)
     ran = run_process(program, on_tick=on_tick, interrupts=interrupts)
     seconds = round(ran.duration_s, 1)
     text = (ran.problem or ran.stdout.text()).strip()
@@ -78,7 +80,8 @@ def side_by_side(check: Check, checkout: Checkout, commits: Sequence[str]) -> li
             each.go_to(commit)
             each.ready()
         interrupts = checkout.commands.interrupts
-        return list(pool.map(lambda each: run_check(check, each.tree, interrupts), places))
+        run = partial(run_check, check, interrupts=interrupts)
+        return list(pool.map(lambda each: run(each.tree, note=each.check_note), places))
 
 
 class Copies:

@@ -140,7 +140,9 @@ class Trial:
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
             self._place.ready()
-            ran = run_check(self._check, self._place.tree, self._commands.interrupts, on_tick)
+            where = (self._place.tree, self._commands.interrupts)
+            note = self._place.check_note
+            ran = run_check(self._check, *where, on_tick, note=note)
             self._commands.stop_if_asked()
             if ran.failed is not None:
                 return ran.failed + self._lacking()

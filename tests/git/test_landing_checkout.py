@@ -1,0 +1,122 @@
+"""The checkout of landings: nothing that was left there has a say, and nobody loses work in it."""
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from hives import Queen, QuickQueen, add_submodule, commit_file, git
+
+CHECK = "sh ./t.sh"
+
+
+@pytest.fixture
+def tree(repo: Path, tmp_path: Path) -> Path:
+    commit_file(repo, "t.sh", "true\n")
+    git(repo, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+    return tmp_path / "ui"
+
+
+def place(repo: Path) -> Path:
+    return repo.with_name(f"{repo.name}-landing-main")
+
+
+def lands(quick: QuickQueen, tree: Path, path: str, text: str = "x\n") -> int:
+    commit_file(tree, path, text)
+    return quick("land", "--check", CHECK, as_="ui", cwd=tree).code
+
+
+class TestASubmodule:
+    @pytest.fixture
+    def lib(self, repo: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A submodule with a commit that is bad, on a branch of its own."""
+        count = int(os.environ["GIT_CONFIG_COUNT"])
+        monkeypatch.setenv("GIT_CONFIG_COUNT", str(count + 1))
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{count}", "protocol.file.allow")
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{count}", "always")
+        other = tmp_path / "other"
+        add_submodule(tree, other, "lib", "s")
+        git(tree, "commit", "-qm", "a submodule")
+        git(other, "switch", "-qc", "bad")
+        commit_file(other, "s", "BAD\n")
+        return other
+
+    def bad(self, tree: Path) -> None:
+        git(tree / "lib", "fetch", "-q", "origin", "bad:bad")
+        git(tree / "lib", "checkout", "-q", "bad")
+        git(tree, "add", "lib")
+
+    @pytest.mark.parametrize(
+        "leaves",
+        ["touch lib/built", "cd lib; git update-index --skip-worktree s; echo ok > s; exit 1"],
+    )
+    def test_has_nothing_that_another_check_left(
+        self, quick: QuickQueen, repo: Path, tree: Path, lib: Path, leaves: str
+    ) -> None:
+        assert lands(quick, tree, "t.sh", "true\n#\n") == 0
+        lands(quick, tree, "t.sh", leaves + "\n")
+        git(tree, "reset", "-q", "--hard", "main")
+        git(tree, "submodule", "--quiet", "update", "--init")
+        self.bad(tree)
+        assert lands(quick, tree, "t.sh", "test -e lib/built || ! grep -q BAD lib/s\n") == 1
+
+
+def test_a_check_that_a_kill_left_is_ended_before_the_next_one(
+    queen: Queen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    began, made = tmp_path / "began", tmp_path / "made"
+    left = f"touch {began}; sleep 2; touch {made}; touch made; sleep 60\n"
+    commit_file(tree, "t.sh", left)
+    queen.env["QUEEN_LAND_ATTACHED"] = "1"
+    started = queen.start("land", "--check", CHECK, as_="ui", cwd=tree)
+    while not began.exists():
+        time.sleep(0.02)
+    started.send_signal(signal.SIGKILL)
+    started.communicate()
+    git(tree, "reset", "-q", "--hard", "main")
+    commit_file(tree, "t.sh", "sleep 3; test ! -e made\n")
+    assert queen("land", "--check", CHECK, as_="ui", cwd=tree).code == 0
+    assert not made.exists()
+
+
+class TestTheFolder:
+    def test_that_somebody_has_is_left_and_another_one_is_made_beside_it(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        place(repo).mkdir()
+        (place(repo) / "mine").write_text("x\n")
+        (repo / "pytest.ini").write_text("[pytest]\n")
+        assert lands(quick, tree, "t.sh", "test ! -e ../pytest.ini && pwd\n") == 0
+        assert [each.name for each in place(repo).iterdir()] == ["mine"]
+        assert place(repo).with_name(f"{place(repo).name}a").is_dir()
+
+    def test_has_repositories_of_somebody_set_aside(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        assert lands(quick, tree, "a") == 0
+        (place(repo) / "sub" / "proj").mkdir(parents=True)
+        git(place(repo) / "sub" / "proj", "init", "-q")
+        (place(repo) / "sub" / "proj" / "only").write_text("x\n")
+        assert lands(quick, tree, "b") == 0
+        aside = place(repo).with_name(f"{place(repo).name}.set-aside-1")
+        assert (aside / "proj" / "only").read_text() == "x\n"
+        assert lands(quick, tree, "c") == 0
+        assert not place(repo).with_name(f"{place(repo).name}.set-aside-2").exists()
+
+    def test_has_what_is_not_committed_on_a_branch_kept(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        assert lands(quick, tree, "a") == 0
+        git(place(repo), "switch", "-qc", "mine")
+        (place(repo) / "a").write_text("mine\n")
+        assert lands(quick, tree, "b") == 0
+        kept = git(repo, "for-each-ref", "--format=%(refname:short)", "refs/heads/unfinished")
+        assert git(repo, "show", f"{kept.split()[0]}:a") == "mine\n"
+
+    def test_gets_no_worktree_of_a_droid(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
+        assert lands(quick, tree, "a") == 0
+        refused = quick("worktree", "add", "x", "--path", str(place(repo) / "x"), as_="ui")
+        assert refused.code == 2
+        assert "emptied at each landing" in refused.err
