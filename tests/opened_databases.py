@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import pytest
@@ -27,13 +27,13 @@ def note(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
 
 def close(opened: list[sqlite3.Connection]) -> None:
     """Closes what is open. A thread that a test has left may still ask a memory: closed amid that,
-    SQLite would end the process.
+    SQLite would end the process. So all are waited for, those too that are just being opened.
     """
-    memories = list(database._opened)
-    for memory in memories:
-        memory.close()  # It waits for whoever asks.
-    in_use = {id(memory._db) for memory in memories}
-    for each in opened:
-        if id(each) not in in_use:
+    known = [*opened]
+    with ExitStack() as stack:
+        for memory in list(database._opened):
+            stack.enter_context(memory.mutex)
+            memory.close()
+        for each in known:
             with suppress(sqlite3.ProgrammingError):  # Another thread's.
                 each.close()
