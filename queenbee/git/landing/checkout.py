@@ -22,13 +22,15 @@ from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
 from queenbee.git.run import names_in, user_git
 from queenbee.git.unfinished import keep_worktree
+from queenbee.git.worktrees.preparing import is_prepared, prepare
+from queenbee.git.worktrees.slots import variables
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import CHECKOUT, Worktree, current_branch, is_checkout
 from queenbee.store.git_trees import GitTree, git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Self
 
 _WHOLE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.sparseCheckout=false")
@@ -52,7 +54,8 @@ class Checkout(Place):
     is_own = False
 
     def __init__(self, here: GitTree, own: Place, step: Step, which: tuple[str, int]) -> None:
-        super().__init__(here, own.branch, own.target, allows_secrets=own.allows_secrets)
+        named = (own.branch, own.target)
+        super().__init__(own.layout, here, *named, allows_secrets=own.allows_secrets)
         self._own = own
         self._step = step
         self._folder, self._number = which
@@ -113,8 +116,14 @@ class Checkout(Place):
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
 
-    def ready(self) -> None:
-        """Makes it ready for a check of the commit that it has."""
+    def ready(self, tell: Callable[[str], None]) -> dict[str, str]:
+        """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
+        the variables that the check gets. Raises `SetupFailed`.
+        """
+        if not is_prepared(self.layout, self.tree):
+            interrupts = self.commands.interrupts
+            prepare(self.layout, self.tree, env=os.environ, tell=tell, interrupts=interrupts)
+            self._run("checkout", "--force", "HEAD", "--", ".")  # A check reads what lands.
         before, now = self._compiled_at, self.head()
         if before != now:
             how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
@@ -124,7 +133,7 @@ class Checkout(Place):
             self._compiled_at = now
         if os.path.exists(os.path.join(self.tree, ".gitmodules")):
             self._run("submodule", "--quiet", "update", "--init", "--recursive", "--force")
-        # Here the checkout is set up as any worktree, once there is a setting for that.
+        return variables(self.layout, self.tree)
 
     def beside(self, number: int) -> Self:
         """Returns a further checkout, the first with 1."""

@@ -6,7 +6,7 @@ import os
 import queue
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts, Program, run_process
@@ -34,6 +34,10 @@ class Check:
     command: SeenCommand
     timeout_s: float
     env: Mapping[str, str]
+
+    def with_variables(self, more: Mapping[str, str]) -> Check:
+        """Returns the same with further variables."""
+        return replace(self, env={**self.env, **more})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,9 @@ def run_check(
     return Verdict(said or f"status {ran.exit_code}", "", seconds)
 
 
-def side_by_side(check: Check, checkout: Checkout, commits: Sequence[str]) -> list[Verdict]:
+def side_by_side(
+    check: Check, checkout: Checkout, commits: Sequence[str], tell: Callable[[str], None]
+) -> list[Verdict]:
     """Checks commits in as many checkouts, this one and further ones."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
 
@@ -76,9 +82,10 @@ def side_by_side(check: Check, checkout: Checkout, commits: Sequence[str]) -> li
         places = [checkout, *more]
         for each, commit in zip(places, commits, strict=True):
             each.go_to(commit)
-            each.ready()
+        own = [check.with_variables(each.ready(tell)) for each in places]
         interrupts = checkout.commands.interrupts
-        return list(pool.map(lambda each: run_check(check, each.tree, interrupts), places))
+        trees = [each.tree for each in places]
+        return list(pool.map(lambda check, tree: run_check(check, tree, interrupts), own, trees))
 
 
 class Copies:
