@@ -104,7 +104,7 @@ class Checkout(Place):
         """
         for name in _LEFT_OPEN:
             shutil.rmtree(os.path.join(self.git_dir, name), ignore_errors=True)
-        for name in ("index", *_LOCKS):
+        for name in _LOCKS:
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.git_dir, name))
         self._step.write("checkout", after=commit)
