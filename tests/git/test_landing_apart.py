@@ -249,6 +249,39 @@ class TestTheCheckout:
         assert landing(quick, tree, "--check", "true").code == 0
 
 
+class TestTheSetUp:
+    """The checkout is set up as any worktree."""
+
+    def test_runs_there_once_and_the_check_finds_what_it_made(
+        self, quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+    ) -> None:
+        (repo / ".gitignore").write_text("made\n.env\n")
+        (repo / ".env").write_text("x\n")
+        setup = f"echo $QUEEN_SLOT >> {tmp_path}/ran; touch made; echo junk >> README.md"
+        text = f"[worktree]\nsetup = '{setup}'\ncopy = ['.env']\n"
+        (repo / SETTINGS).write_text(text)
+        git(repo, "add", "--all")
+        git(repo, "commit", "-qm", "set up")
+        git(tree, "merge", "-q", "main")
+        commit_file(tree, "a", "x\n")
+        check = 'test -e made && test -e .env && test "$QUEEN_WORKTREE" = "$PWD"'
+        done = landing(quick, tree, "--check", check)
+        assert done.code == 0, done
+        commit_file(tree, "b", "x\n")
+        assert landing(quick, tree, "--check", check).code == 0
+        assert len((tmp_path / "ran").read_text().splitlines()) == 1
+        assert "junk" not in git(repo, "show", "main:README.md")
+
+    def test_that_fails_lands_nothing_and_says_so(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        (repo / SETTINGS).write_text("[worktree]\nsetup = 'echo no network; exit 3'\n")
+        commit_file(tree, "a", "x\n")
+        done = landing(quick, tree, "--check", "true")
+        assert (done.code, "no network" in done.out + done.err) == (8, True), done
+        assert not is_on_main(repo, "a")
+
+
 def test_the_worktree_is_not_touched_while_it_is_checked(
     queen: Queen, repo: Path, tree: Path, tmp_path: Path
 ) -> None:

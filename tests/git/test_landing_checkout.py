@@ -1,4 +1,5 @@
 """The checkout of landings: nothing that was left there has a say, and nobody loses work in it."""
+
 from __future__ import annotations
 
 import os

@@ -15,8 +15,8 @@ from hives import COMMAND, Queen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy, QueenError
 from queenbee.git.landing import NotLanded, Rules, land
-from queenbee.git.landing.healing import Where, remove_locks
 from queenbee.git.landing.work import Work
+from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
 

@@ -26,13 +26,15 @@ from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.in_the_way import has_repository
 from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.unfinished import keep_worktree
+from queenbee.git.worktrees.preparing import is_prepared, prepare
+from queenbee.git.worktrees.slots import variables
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import CHECKOUT, Worktree, current_branch, is_checkout
 from queenbee.store.git_trees import GitTree, git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Self
 
 _WHOLE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.sparseCheckout=false")
@@ -61,7 +63,8 @@ class Checkout(Place):
     is_own = False
 
     def __init__(self, here: GitTree, own: Place, step: Step, which: tuple[str, int]) -> None:
-        super().__init__(here, own.branch, own.target, allows_secrets=own.allows_secrets)
+        named = (own.branch, own.target)
+        super().__init__(own.layout, here, *named, allows_secrets=own.allows_secrets)
         self._own = own
         self._step = step
         self._folder, self._number = which
@@ -117,7 +120,7 @@ class Checkout(Place):
         self._keep_branch()
         for name in _LEFT_OPEN:
             shutil.rmtree(os.path.join(self.git_dir, name), ignore_errors=True)
-        for name in ("index", *_LOCKS):
+        for name in _LOCKS:
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.git_dir, name))
         self._step.write("checkout", after=commit)
@@ -132,8 +135,14 @@ class Checkout(Place):
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
 
-    def ready(self) -> None:
-        """Makes it ready for a check of the commit that it has."""
+    def ready(self, tell: Callable[[str], None]) -> dict[str, str]:
+        """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
+        the variables that the check gets. Raises `SetupFailed`.
+        """
+        if not is_prepared(self.layout, self.tree):
+            interrupts = self.commands.interrupts
+            prepare(self.layout, self.tree, env=os.environ, tell=tell, interrupts=interrupts)
+            self._run("checkout", "--force", "HEAD", "--", ".")  # A check reads what lands.
         before, now = self._compiled_at, self.head()
         if before != now:
             how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
@@ -145,7 +154,7 @@ class Checkout(Place):
             # What checks left in them, and hid there: no other check may read it.
             self._run("submodule", "--quiet", "foreach", "--recursive", _CLEAN)
             self._run("submodule", "--quiet", "update", "--init", "--recursive", "--force")
-        # Here the checkout is set up as any worktree, once there is a setting for that.
+        return variables(self.layout, self.tree)
 
     def _keep_branch(self) -> None:
         """Keeps what is not committed on a branch that somebody has checked out here."""

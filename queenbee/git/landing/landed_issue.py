@@ -26,6 +26,7 @@ from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.ownership import refuse_stranger
 from queenbee.git.remote.terms import Terms
+from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import CHECK_FILES, LANDED, stage
 from queenbee.services.telling.notices import ended_by
@@ -128,6 +129,7 @@ def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> No
     if not rules.machine_check:
         check = of_setting("land.check", hive.layout.settings.land_check)
         Consent.of(hive).require(check)
+    seen_setup(hive.layout, hive.asks_person)
     for bead in (judging_bead(hive, each)[0] for each in issues if each is not None):
         if bead is not None:
             seen_checks(bead, Consent.of(hive))

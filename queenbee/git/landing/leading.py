@@ -273,7 +273,7 @@ class Leading:
         """Does so where no worktree has the target checked out."""
         own = self._own
         between = (no_dash(commit), no_dash(self.joining.target))
-        how = ("update-ref", "-m", ACTION, own.target_ref, *between)
+        how = ("update-ref", "-m", ACTION, f"refs/heads/{own.target}", *between)
         done = own.commands(*how, cwd=own.tree, to_the_end=True)
         if own.has(commit):
             return True

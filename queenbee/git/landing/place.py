@@ -13,7 +13,7 @@ from queenbee.core.text import named, shell_word
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import RAW, contents, differing, git, is_commit, line
-from queenbee.git.landing.healing import Where, merge_in_memory
+from queenbee.git.landing.healing import merge_in_memory
 from queenbee.git.landing.judged.nested import lost_between
 from queenbee.git.landing.refusals import (
     SHOWN,
@@ -27,6 +27,7 @@ from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
+from queenbee.git.worktrees.left_locks import Where
 from queenbee.store.git_files.worktrees import (
     branch_head,
     current_branch,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from queenbee.git.landing.commands import Commands
     from queenbee.services.open_store import Store
     from queenbee.store.git_trees import GitTree
+    from queenbee.store.layout import Layout
 
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _LINKS = frozenset({"120000", "160000"})
@@ -57,7 +59,10 @@ class Place:
     is_own = True
     """Whether it is somebody's, and not the hive's own checkout."""
 
-    def __init__(self, here: GitTree, branch: str, target: str, *, allows_secrets: bool) -> None:
+    def __init__(
+        self, layout: Layout, here: GitTree, branch: str, target: str, *, allows_secrets: bool
+    ) -> None:
+        self.layout = layout
         self.commands: Commands
         self.objects = Objects(here.tree)
         """Reads commits and files of commits; to be closed."""
@@ -95,7 +100,7 @@ class Place:
             way = partial(_way_to_a_branch, where, here.common_dir, but=branch)
             raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
         _refuse_checked_out(store, here, target)
-        return cls(here, branch, target, allows_secrets=store.allow_secrets)
+        return cls(store.layout, here, branch, target, allows_secrets=store.allow_secrets)
 
     @property
     def main_has_target(self) -> bool:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, Unreadable
-from queenbee.git.landing.healing import Where, remove_locks
 from queenbee.git.ownership import note_branch, note_emptied, note_worktree, worktree_note
 from queenbee.git.run import as_the_user, line
 from queenbee.git.trees.elsewhere import bring_home
@@ -28,6 +27,7 @@ from queenbee.git.unfinished import (
     open_operations,
     status_of,
 )
+from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, target_branch
 from queenbee.store.git_trees import whole

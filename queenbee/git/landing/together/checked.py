@@ -6,7 +6,7 @@ import os
 import queue
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,10 @@ class Check:
     command: SeenCommand
     timeout_s: float
     env: Mapping[str, str]
+
+    def with_variables(self, more: Mapping[str, str]) -> Check:
+        """Returns the same with further variables."""
+        return replace(self, env={**self.env, **more})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,9 @@ def run_check(
     return Verdict(said or f"status {ran.exit_code}", "", seconds)
 
 
-def side_by_side(check: Check, checkout: Checkout, commits: Sequence[str]) -> list[Verdict]:
+def side_by_side(
+    check: Check, checkout: Checkout, commits: Sequence[str], tell: Callable[[str], None]
+) -> list[Verdict]:
     """Checks commits in as many checkouts, this one and further ones."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
 
@@ -78,10 +84,11 @@ def side_by_side(check: Check, checkout: Checkout, commits: Sequence[str]) -> li
         places = [checkout, *more]
         for each, commit in zip(places, commits, strict=True):
             each.go_to(commit)
-            each.ready()
+        own = [check.with_variables(each.ready(tell)) for each in places]
         interrupts = checkout.commands.interrupts
-        run = partial(run_check, check, interrupts=interrupts)
-        return list(pool.map(lambda each: run(each.tree, note=each.check_note), places))
+        trees = [(each.tree, each.check_note) for each in places]
+        run = partial(run_check, interrupts=interrupts)
+        return list(pool.map(lambda check, at: run(check, at[0], note=at[1]), own, trees))
 
 
 class Copies:

@@ -139,10 +139,9 @@ class Trial:
                 return said
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
-            self._place.ready()
+            check = self._check.with_variables(self._place.ready(self._tell))
             where = (self._place.tree, self._commands.interrupts)
-            note = self._place.check_note
-            ran = run_check(self._check, *where, on_tick, note=note)
+            ran = run_check(check, *where, on_tick, note=self._place.check_note)
             self._commands.stop_if_asked()
             if ran.failed is not None:
                 return ran.failed + self._lacking()
@@ -150,14 +149,17 @@ class Trial:
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
         elif self._work.issue_id is not None:
-            self._place.ready()
+            self._place.ready(self._tell)
         return self._work.verify(self._place.tree)
 
     def _lacking(self) -> str:
         """Returns what the check may have missed, in words for whoever reads why it failed."""
         files = self._place.lacking()
+        if not files:
+            return ""
         where = f"it ran in {self._place.tree}, which has what git has"
-        return f"\n({where}, and not {named(files, len(files))})" if files else ""
+        more = "[worktree] copy or setup in queen.toml brings them there: queen worktree setup"
+        return f"\n({where}, and not {named(files, len(files))}; {more})"
 
     def _is_at(self, commit: str) -> bool:
         """Returns whether this worktree has the files of a commit, but for records."""
@@ -185,7 +187,9 @@ class Trial:
         rows, jobs = self.batch.rows, self._rules.jobs
         if jobs > 1 and self._check is not None and count > 2:
             sizes = sorted({max(1, n * count // (jobs + 1)) for n in range(1, jobs + 1)})
-            ran = side_by_side(self._check, self._place, [rows[size - 1] for size in sizes])
+            ran = side_by_side(
+                self._check, self._place, [rows[size - 1] for size in sizes], self._tell
+            )
             self._commands.stop_if_asked()
             for size, verdict in zip(sizes, ran, strict=True):
                 if verdict.failed is not None:
