@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.checks import Command
+from queenbee.checks.noted_process import noted_line
 from queenbee.cli.calling import _desktop_command
 from queenbee.cli.commands.land import land
 from queenbee.core.command_lines import (
@@ -28,7 +29,9 @@ from queenbee.starting.clients import CLIENTS, client_of
 from queenbee.starting.landing_result import land_line, message_of
 
 ROOT = Path(__file__).resolve().parent.parent / "queenbee"
-BUILDERS = frozenset({"command_line", "git_line", "shell_line", "typed_line", "filled_line"})
+BUILDERS = frozenset({
+    "command_line", "git_line", "shell_line", "noted_line", "typed_line", "filled_line",
+})  # fmt: skip
 STARTS = frozenset({
     "subprocess.Popen", "subprocess.run", "os.posix_spawnp", "textual_serve.server.Server",
 })  # fmt: skip
@@ -306,6 +309,7 @@ LINES: dict[str, Build] = {
     "queen land": lambda text: command_line("queen", "land", values=[text], message=text),
     "git": lambda text: git_line(text, ("log", f"--format={text}", "--", text)),
     "a shell": lambda text: shell_line("exec cat", text, text),
+    "a shell that notes itself": lambda text: noted_line("exec cat", text),
     "a check": lambda text: Command(text).argv,
     "a check of bash": lambda text: Command(text, "bash").argv,
     "a check of PowerShell": lambda text: Command(text, "pwsh").argv,
@@ -324,7 +328,7 @@ LINES: dict[str, Build] = {
 """What makes a command line, of one text in all of its places."""
 MAKERS = {
     "argv", "command", "opened", "_command", "_desktop_command", "command_line", "git_line",
-    "shell_line", "typed_line", "filled_line", "land_line",
+    "shell_line", "noted_line", "typed_line", "filled_line", "land_line",
 }  # fmt: skip
 """The functions that return a command line: those above. `_command` calls `command`, and what
 somebody typed is theirs."""

@@ -54,6 +54,12 @@ def escaped(text: str) -> str:
     )
 
 
+def last_said(text: str) -> str:
+    """Returns the last line of what a command printed, but for blank ones and our own hints."""
+    lines = (each for each in reversed(text.splitlines()) if each.strip())
+    return next((each for each in lines if not each.startswith("  try: ")), "")
+
+
 def one_line(text: str, most: int | None = None) -> str:
     """Returns the text on one line, with a space for each invisible character."""
     line = "".join(char if visible(char) else " " for char in text)

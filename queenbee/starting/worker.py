@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import printable, quotation, shortened
+from queenbee.core.text import last_said, printable, quotation, shortened
 from queenbee.errors import Conflict, NotFound, NotReady, QueenError, Untrusted
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.run import line
@@ -211,8 +211,8 @@ class Worker(PlacedAgent):
         """Goes on after a set-up, or tries again later if it failed."""
         self.entry.process = ""
         if ended and is_own:
-            lines = [each for each in self._output.decode(errors="replace").splitlines() if each]
-            why = printable(shortened(lines[-1], 200)) if lines else ended
+            said = last_said(self._output.decode(errors="replace"))
+            why = printable(shortened(said, 200)) or ended
             self.note_trouble(SetupFailed(f"its worktree cannot be set up: {why}"))
         else:
             self._note("between")

@@ -5,6 +5,7 @@ waits in its worktree, costs no attempt, and can land once that is out of the wa
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,9 @@ def lands_now(team: Team) -> None:
     assert runs(team) == 1
 
 
-def test_busy_while_somebody_else_lands_from_the_same_worktree(team: Team) -> None:
+@pytest.mark.parametrize("attached", [False, True])
+def test_while_somebody_else_lands_from_the_same_worktree(team: Team, attached: bool) -> None:
+    """It is one landing; only one that stays in its process keeps others from that."""
     go, checking = team.bin / "go", team.bin / "checking"
     team.issues(1)
     waiting = f"[ -e {go} ] || {{ touch {checking}; until [ -e {go} ]; do sleep 0.1; done; }}"
@@ -48,15 +51,21 @@ def test_busy_while_somebody_else_lands_from_the_same_worktree(team: Team) -> No
     )
     running = team.begun("ui", "--json", "--agent", team.agent(COUNTS + WORKS + ready))
     team.wait(begun.exists)
+    if attached:
+        team.queen.env["QUEEN_LAND_ATTACHED"] = "1"
     person = team.queen.start("land", "x-1", as_="ui", cwd=Path(f"{team.repo}-ui"))
     team.wait(checking.exists)
     gate.touch()
+    if not attached:
+        time.sleep(1)
+        go.touch()
     out, err = running.communicate(timeout=LIMIT_S)
-    said = waits(Ran(running.returncode, out, err))
-    assert "x-1 waits to land: another queen land is at work in" in said
-    go.touch()
-    assert person.communicate(timeout=LIMIT_S)
-    assert (person.returncode, runs(team)) == (0, 1)
+    if attached:
+        said = waits(Ran(running.returncode, out, err))
+        assert "x-1 waits to land: another queen land is at work in" in said
+        go.touch()
+    person.communicate(timeout=LIMIT_S)
+    assert (running.returncode, person.returncode, runs(team)) == (int(attached), 0, 1)
     assert team.done() == {"x-1": ["ui"]}
 
 

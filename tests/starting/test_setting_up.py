@@ -80,8 +80,9 @@ def test_if_that_fails_the_agent_ends_and_says_why(team: Team) -> None:
     first = 'if [ "$QUEEN_ISSUE" = x-1 ]; then echo two > uv.lock; fi\n'
     ran = team.start("ui", "--agent", team.agent(first + WORKS))
     assert ran.code == 1, ran
-    assert team.content("x-1") == "x-1 by ui\n"
-    assert "its worktree cannot be set up" in ran.out
+    assert team.content("x-1") == ""  # Its landing cannot be set up either.
+    [*_, why] = [each for each in ran.out.splitlines() if "its worktree cannot be set up" in each]
+    assert "“grep one uv.lock”: status 1" in why
 
 
 def test_a_killed_start_goes_on_after_the_set_up(team: Team) -> None:

@@ -12,6 +12,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import last_said
 from queenbee.errors import Busy, Unreadable
 from queenbee.services.waiting import LANDING_RECORD
 from queenbee.store import safe_open
@@ -108,10 +109,8 @@ class LandingRecord:
 
     def last_line(self) -> str:
         """Returns the last line that it has printed."""
-        lines = [
-            each for text in self.printed()[::-1] for each in text.splitlines() if each.strip()
-        ]
-        return lines[-1].decode(errors="replace") if lines else ""
+        said = (last_said(each.decode(errors="replace")) for each in self.printed())
+        return next(filter(None, said), "")
 
     def _write(self, said: Fields) -> None:
         line = json.dumps(said).encode(errors="surrogatepass") + b"\n"
