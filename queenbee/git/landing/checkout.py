@@ -59,6 +59,7 @@ class Checkout(Place):
         self.commands = Commands(own.commands.interrupts, step, own.common_dir)
         self.commands.token = own.commands.token
         self.commands.droid = own.commands.droid
+        self.commands.tell_waiting = own.commands.tell_waiting
         self._compiled_at = ""
         """The commit up to which nothing is left that Python compiled from other files."""
 
