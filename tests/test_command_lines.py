@@ -26,7 +26,7 @@ from queenbee.core.command_lines import (
 )
 from queenbee.errors import InvalidInput
 from queenbee.starting.clients import CLIENTS, client_of
-from queenbee.starting.landing_result import land_line, message_of
+from queenbee.starting.landing_result import land_line
 
 ROOT = Path(__file__).resolve().parent.parent / "queenbee"
 BUILDERS = frozenset({
@@ -377,7 +377,7 @@ def test_no_text_changes_the_words_that_are_no_values(build: Build, text: str) -
 def test_queen_reads_an_id_and_a_message_as_what_they_are(issue_id: str, title: str) -> None:
     line = land_line(issue_id, title)
     asked = land.make_context("land", list(line[2:])).params
-    assert (asked["issue_ids"], asked["message"]) == ((issue_id,), message_of(issue_id, title))
+    assert (asked["issue_ids"], asked["message"]) == ((issue_id,), title)
     assert not any(asked[name] for name in ("check", "unchecked", "abort", "go_on", "take_next"))
 
 

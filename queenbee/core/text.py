@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 JOINERS = frozenset("\u200d\ufe0f")
 """They join several emoji into one and hide nothing."""
@@ -31,6 +31,8 @@ _IN_NAMES = _LITERAL | frozenset(",:#*?[]{}!\\")
 """Together with letters and digits, the characters of names, paths and patterns."""
 _IN_PHRASES = _IN_NAMES | frozenset(" &%='")
 """Together with letters and digits, the characters that cannot end brackets around them."""
+_PAIRS = frozenset({"()", "[]"})
+_SEPARATORS = " :-"
 _CURLY = frozenset("“”„‟❝❞〝〞＂")
 
 
@@ -69,6 +71,44 @@ def one_line(text: str, most: int | None = None) -> str:
 def shortened(text: str, most: int = 60) -> str:
     """Returns the text in at most this many characters, with a mark where it was cut."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def names_in_braces(template: str) -> list[str] | None:
+    """Returns the names that stand in braces in a template; None where a brace has no other."""
+    first, *parts = template.split("{")
+    names = [each.partition("}") for each in parts]
+    if "}" in first or any(not end or "}" in rest for _, end, rest in names):
+        return None
+    return [name for name, _, _ in names]
+
+
+def filled(template: str, texts: Mapping[str, str]) -> str:
+    """Returns a template with a text in place of each name, on one line. For a text that is empty,
+    brackets around it go too, and what separates it from the rest at the beginning.
+    """
+    line, *parts = template.split("{")
+    for part in parts:
+        name, _, rest = part.partition("}")
+        text = one_line(texts[name]).strip()
+        if not text and line[-1:] + rest[:1] in _PAIRS:
+            line, rest = line[:-1], rest[1:]
+        line += text + rest
+    return " ".join(one_line(line).split()).lstrip(_SEPARATORS)
+
+
+def without_escapes(text: str) -> str:
+    """Returns the text of a program without what it says to a terminal, such as colors."""
+    first, *parts = text.split("\x1b")
+    return first + "".join(map(_after_escape, parts))
+
+
+def _after_escape(part: str) -> str:
+    if part[:1] == "[":  # To a letter: `ESC [ 38;2;1;2;3 m`.
+        end = next((n for n, char in enumerate(part) if n and "@" <= char <= "~"), len(part))
+        return part[end + 1 :]
+    if part[:1] == "]":  # A title or a link, to a bell; or to `ESC \\`, where the next part begins.
+        return part.partition("\a")[2]
+    return part[1:]
 
 
 def lines_counted(count: int) -> str:

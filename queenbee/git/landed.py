@@ -131,7 +131,6 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     While others land, they carry them. At the end of all work, beads are committed too, and records
     also where git does not have them yet.
     """
-    from queenbee.git.contents.record_blobs import in_the_way, records_of  # noqa: PLC0415 - start-up
     from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
 
     layout = hive.layout
@@ -144,27 +143,50 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     before = _head(root)
     if before is None:
         return ""
-    waits: list[str] = []
-    for _ in range(_TRIES):
-        if why := in_the_way(root, target_branch(layout)):
-            waits = [f"the records are not committed: {why}"]
-            break
-        try:
-            with hive.transaction():  # No line is half written.
-                records = records_of(layout, root, before, wanted)
-        except QueenError:
-            return ""
-        waits = records.left_out
-        if not records.blobs or records.commit(root, target_branch(layout)):
-            break
-        time.sleep(_AGAIN_S)  # Somebody else commits.
-        before = _head(root) or before
+    tried = _committed(hive, before, wanted)
+    if tried is None:
+        return ""
+    waits, before = tried
+    target = target_branch(layout)
     if layout.worktree and _head(layout.tree) == before:
-        target = target_branch(layout)
         with suppress(ExternalFailure):
             how = ("merge", "-q", "--ff-only", "--no-overwrite-ignore", f"refs/heads/{target}")
             as_the_user(*how, cwd=layout.tree)
     return _once(layout, waits)
+
+
+def _committed(hive: Services, before: str, wanted: Sequence[str]) -> tuple[list[str], str] | None:
+    """Commits records; returns why some are left, a sentence each, and the commit before. None if
+    they cannot be read.
+    """
+    from queenbee.git.contents.landing_messages import (  # noqa: PLC0415 - start-up
+        Messages,
+        other_message,
+    )
+    from queenbee.git.contents.record_blobs import in_the_way, records_of  # noqa: PLC0415 - start-up
+
+    layout, root, waits = hive.layout, hive.layout.root, list[str]()
+    messages = Messages.of(layout.settings, root)
+    target = target_branch(layout)
+    message = messages.records(target or "", hive.actor)
+    for _ in range(_TRIES):
+        if why := in_the_way(root, target):
+            return [f"the records are not committed: {why}"], before
+        try:
+            with hive.transaction():  # No line is half written.
+                records = records_of(layout, root, before, wanted)
+        except QueenError:
+            return None
+        waits = records.left_out
+        refused = records.commit(root, target, message) if records.blobs else ""
+        if refused:
+            way = other_message("land.message")
+            return [*waits, f"the records are not committed: {refused}; try: {way}"], before
+        if refused is not None:
+            break
+        time.sleep(_AGAIN_S)  # Somebody else commits.
+        before = _head(root) or before
+    return waits, before
 
 
 def _to_carry(hive: Services, left: Mapping[str, str], *, is_end: bool) -> list[str]:

@@ -27,7 +27,7 @@ from queenbee.errors import ExternalFailure
 from queenbee.store.git_trees import owners_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from queenbee.core.command_lines import CommandLine
@@ -198,16 +198,18 @@ def user_git(
     cwd: str,
     repository: Mapping[str, str] | None = None,
     config: Mapping[str, str] | None = None,
+    on_tick: Callable[[float], None] | None = None,
 ) -> tuple[int, bytes, bytes]:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns its exit status and its two outputs. Raises `ExternalFailure` if it is not installed.
 
     `repository` holds variables as those of `git`, such as another index, and `config` overrides
-    their settings.
+    their settings. `on_tick` is called about once a second, with the seconds that git has taken.
     """
     env = {**environment_of_user(), **(repository or {})}
     said = {"core.fsmonitor": "false"} | dict(config or {})
-    return _run(arguments, cwd, _configured(env, said), _Patience())
+    patience = _Patience() if on_tick is None else _Watched(on_tick)
+    return _run(arguments, cwd, _configured(env, said), patience)
 
 
 def as_the_user(*arguments: str, cwd: str, repository: Mapping[str, str] | None = None) -> bytes:
@@ -307,6 +309,23 @@ class _Patience:
         if left_s is not None and left_s <= 0:
             raise _GivenUp(f"no answer within {most_s:g} s")
         return left_s
+
+
+class _Watched(_Patience):
+    """Waits for as long as it takes, and says every second how long that is."""
+
+    def __init__(self, on_tick: Callable[[float], None]) -> None:
+        super().__init__()
+        self._on_tick = on_tick
+        self._next_s = self._began_s + 1.0
+
+    def left_s(self) -> float:
+        """Returns how long to wait for more until the next second has passed."""
+        now_s = time.monotonic()
+        if now_s >= self._next_s:
+            self._next_s = now_s + 1.0
+            self._on_tick(now_s - self._began_s)
+        return max(0.0, self._next_s - now_s)
 
 
 class _Process:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import command_line
 from queenbee.core.text import printable
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
+from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.ownership import bead_branches
 from queenbee.git.unfinished import Unfinished, WorktreeKeeper
@@ -168,9 +169,7 @@ class BeadWorker(Worker):
         if not ended:
             try:
                 self._make_sprint_fit(sprint)
-                title = str(sprint.row.get("title") or "")
-                for said in commit_all(sprint.path, message_of(sprint.issue_id, title)):
-                    self.tell(f"{self.name}: {said}")
+                self._commit(sprint)
             except QueenError as error:
                 status, ended = "failed", error.message
         if not ended and not sprint.makes_nothing and not self._unlanded():
@@ -183,6 +182,16 @@ class BeadWorker(Worker):
         else:
             self._why = ""
             self._note("between")
+
+    def _commit(self, sprint: Sprint) -> None:
+        def tell(said: str) -> None:
+            self.tell(f"{self.name}: {said}")
+
+        title = str(sprint.row.get("title") or "")
+        messages = Messages.of(self.hive.layout.settings, sprint.path)
+        message = message_of(sprint.issue_id, title, self.name, messages)
+        for said in commit_all(sprint.path, message, tell=tell):
+            tell(said)
 
     def _has_judged(self, sprint: Sprint, held: Assignment) -> None:
         step, output = self._step, self._output.decode(errors="replace")

@@ -16,6 +16,8 @@ from queenbee.store.trust import Proposal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from queenbee.git.contents.landing_messages import Messages
+
 NOTHING = "nothing_to_land"
 UNKNOWN = "unknown"
 """Its answer is lost: it was started by a run that was killed, or was killed itself."""
@@ -75,15 +77,16 @@ class LandingResult:
         return "\n".join(filter(None, parts))
 
 
-def land_line(issue_id: str, title: str) -> CommandLine:
+def land_line(issue_id: str, message: str) -> CommandLine:
     """Returns the command line that commits and lands the work on an issue."""
-    message = message_of(issue_id, title)
     return command_line("queen", "land", "--json", values=[issue_id], message=message)
 
 
-def message_of(issue_id: str, title: str) -> str:
-    """Returns what the commit of an issue says: its title on one line, or its id without one."""
-    return printable(shortened(title.strip() or issue_id, 72))
+def message_of(issue_id: str, title: str, droid: str, messages: Messages) -> str:
+    """Returns what the commit of an issue says: its title on one line, or its id without one, in
+    the form of the repository.
+    """
+    return messages.work(issue_id, printable(shortened(title.strip() or issue_id, 72)), droid)
 
 
 def abort_landing(path: str, env: Mapping[str, str], log: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import last_said, printable, quotation, shortened
 from queenbee.errors import Conflict, NotFound, NotReady, QueenError, Untrusted
+from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.run import line
 from queenbee.git.touched import take_next
@@ -296,10 +297,8 @@ class Worker(PlacedAgent):
         """
         if obstacle.result.code != UNTRUSTED or obstacle.path != self.made.path:
             return ""
-        issue = self.hive.issues.get_or_none(obstacle.issue_id)
-        title = issue.title if issue is not None else ""
         with suppress(QueenError, OSError):
-            commit_all(obstacle.path, message_of(obstacle.issue_id, title))
+            commit_all(obstacle.path, self._message(obstacle.issue_id))
             return line("rev-parse", "HEAD", cwd=obstacle.path, repository={}) or ""
         return ""
 
@@ -405,9 +404,14 @@ class Worker(PlacedAgent):
 
     def _land(self, issue_id: str) -> None:
         self._make_fit()
-        issue = self.hive.issues.get_or_none(issue_id)
-        argv = land_line(issue_id, issue.title if issue is not None else "")
+        argv = land_line(issue_id, self._message(issue_id))
         self._start(argv, "landing", self._environment(issue_id))
+
+    def _message(self, issue_id: str) -> str:
+        issue = self.hive.issues.get_or_none(issue_id)
+        messages = Messages.of(self.hive.layout.settings, self.made.path)
+        title = issue.title if issue is not None else ""
+        return message_of(issue_id, title, self.name, messages)
 
     def _fail(self, why: str, held: Assignment | None = None, *, is_landing: bool = False) -> None:
         has_committed = self._unlanded() > self._ahead and not is_landing  # Landing commits, too.

@@ -11,6 +11,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import names_in_braces, visible
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, NotFound, QueenError, Unreadable
 from queenbee.store import safe_open
@@ -32,15 +33,23 @@ _UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
 class Type:
     """What a setting may be."""
 
-    __slots__ = ("allowed", "read", "unit")
+    __slots__ = ("allowed", "fault", "read", "unit")
 
-    def __init__(self, allowed: str, read: Callable[[Any], object], unit: str = "") -> None:
+    def __init__(
+        self,
+        allowed: str,
+        read: Callable[[Any], object],
+        unit: str = "",
+        fault: Callable[[object], str] = lambda _: "",
+    ) -> None:
         self.allowed = allowed
         """In words, for a hint and for the documentation."""
         self.read = read
         """Returns the meaning of a value in the file, or None if it is not allowed."""
         self.unit = unit
         """What the meaning is in: the end of the attribute's name."""
+        self.fault = fault
+        """Returns what is wrong with a value that is not allowed, if more can be said of it."""
 
 
 def _choice(*words: str) -> Type:
@@ -71,6 +80,8 @@ def _number(most: int) -> Type:
 
 
 _MOST_DIGITS = 20
+_MOST_CHARS = 200
+"""Of a template."""
 _MOST_DOTS = 1_000
 """In a key: reading it takes the square of them."""
 
@@ -92,6 +103,27 @@ def _text(most: int) -> Type:
         f"a text of at most {most} characters",
         lambda value: value if isinstance(value, str) and len(value) <= most else None,
     )
+
+
+def _template(*names: str) -> Type:
+    """A text of one line, with names in braces."""
+
+    def read(value: object) -> str | None:
+        if not isinstance(value, str) or len(value) > _MOST_CHARS or not visible(value):
+            return None
+        wanted = names_in_braces(value)
+        return value if wanted is not None and {*wanted} <= {*names} else None
+
+    def fault(value: object) -> str:
+        wanted = names_in_braces(value) if isinstance(value, str) else []
+        if wanted is None:
+            return "a brace has no other"
+        unknown = [each for each in wanted if each not in names]
+        return f"there is no {{{unknown[0]}}}" if unknown else ""
+
+    *others, last = (f"{{{name}}}" for name in names)
+    allowed = f"a line of at most {_MOST_CHARS} characters, with {', '.join(others)} or {last}"
+    return Type(allowed, read, fault=fault)
 
 
 def _lines(value: object) -> tuple[str, ...] | None:
@@ -117,6 +149,7 @@ def _branch_name() -> Type:
 _FLAG = Type("true or false", lambda value: value if isinstance(value, bool) else None)
 _PATTERNS = Type("a list of patterns, as in .gitignore", _lines)
 _LINES = Type("a list of texts", _lines)
+_MESSAGE = _template("subject", "id", "title", "droid", "branch")
 
 
 class Setting:
@@ -135,6 +168,13 @@ class Setting:
         self.sentence = sentence
         self.attribute = name.replace(".", "_") + type_.unit
         """Its name in `Settings`."""
+
+    def faulty(self, value: object) -> str:
+        """Returns a value that is not allowed, with what is wrong with it as far as that is known,
+        for a sentence.
+        """
+        fault = self.type.fault(value)
+        return f"{value!r}: {fault}" if fault else repr(value)
 
 
 SETTINGS = (
@@ -192,6 +232,12 @@ SETTINGS = (
             "more files that everybody appends to, besides change logs: both additions are kept"),
     Setting("land.records", _FLAG, True,
             "whether queen land commits the records and the tracker with what lands"),
+    Setting("land.message", _MESSAGE, "",
+            "the subject of squashed commits, of records and of what programs make"),
+    Setting("land.merge_message", _MESSAGE, "",
+            "the subject of merges; by default git's own, such as Merge branch 'api'"),
+    Setting("land.signoff", _FLAG, False,
+            "whether commits that queen land makes have a Signed-off-by, as the DCO asks"),
     Setting("worktree.setup", _text(4096), "",
             "the shell command that makes a new worktree usable, such as npm ci"),
     Setting("worktree.setup_timeout", _duration("1s", "1d"), "30m",
@@ -234,6 +280,10 @@ JUDGING = ("land.check", "land.check_timeout", "land.guard_check", "land.join", 
 """The settings that count once the target has them: they decide about checks, and what is joined
 without anybody.
 """
+AT_ONCE = ("land.message", "land.merge_message", "land.signoff")
+"""Those of landing that are set for all branches at once: a hook that refuses what a landing says
+would keep them from landing.
+"""
 
 
 class Settings:
@@ -267,6 +317,9 @@ class Settings:
     land_join: str
     land_union: tuple[str, ...]
     land_records: bool
+    land_message: str
+    land_merge_message: str
+    land_signoff: bool
     worktree_setup: str
     worktree_setup_timeout_s: float
     worktree_copy: tuple[str, ...]
@@ -384,7 +437,7 @@ def _said(
             said[setting.attribute] = setting.type.read(value)
             if said[setting.attribute] is None:
                 raise Unreadable(
-                    f"{path}: {setting.name} cannot be {value!r}",
+                    f"{path}: {setting.name} cannot be {setting.faulty(value)}",
                     hint=f"queen config set {setting.name} VALUE, which is {setting.type.allowed}",
                     path=path,
                     setting=setting.name,

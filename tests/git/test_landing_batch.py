@@ -471,7 +471,9 @@ def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
         started = team.start(trees)
         hook = repo / ".git" / "hooks" / "post-merge"
         once = f"[ -e {hold} ] || {{ touch {hold}; kill -9 $(ps -o ppid= -p $PPID); }}"
-        hook.write_text(f"#!/bin/sh\ncase $(git log -1 --format=%s) in Land*) {once} ;; esac\n")
+        hook.write_text(
+            f'#!/bin/sh\ncase $(git log -1 --format=%s) in "Merge branches"*) {once} ;; esac\n'
+        )
         hook.chmod(0o755)
     done = team.finish(started)
     assert sorted(code for code, _ in done) == [-9, 0, 0, 0, 0], done

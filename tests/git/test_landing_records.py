@@ -235,7 +235,7 @@ def test_a_batch_leaves_the_main_worktree_clean(
     assert [code for _, code in done] == [0, 0, 0], done
     assert git(tracked, "status", "--porcelain") == ""
     steps = git(tracked, "log", "--first-parent", "--format=%s", f"{before}..main").splitlines()
-    assert "Land 2 branches" in steps
+    assert "Merge branches 'w0' and 'w1' into main" in steps
     assert {*steps[:-2]} <= {"records"}, steps
 
 

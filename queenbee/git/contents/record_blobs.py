@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.kinds import KINDS
-from queenbee.core.text import mentioned
+from queenbee.core.text import mentioned, without_escapes
 from queenbee.documents.folders import bead_notes
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.index_lock import IndexLock
-from queenbee.git.run import as_the_user, git
+from queenbee.git.run import git, user_git
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
@@ -42,6 +42,7 @@ _LEDGER = re.compile(r"\.beads/(?:archive/)?queen_([a-z]+)(?:\.\d+)?\.jsonl")
 _TRACKER = ".beads/issues.jsonl"
 _BEAD = re.compile(r"\.beads/(?:active|completed)/[^/]+\.json")
 _GONE = "0" * 40
+_MOST_SAID = 1_000
 
 
 class Records(NamedTuple):
@@ -62,8 +63,9 @@ class Records(NamedTuple):
         how = ("update-index", "--add", "-z", "--index-info")
         git(*how, cwd=root, stdin=entries, repository=repository)
 
-    def commit(self, root: str, target: str | None) -> bool:
-        """Commits them as the user would; returns False where git is at work in the worktree.
+    def commit(self, root: str, target: str | None, message: str) -> str | None:
+        """Commits them as the user would; returns what a hook says that refuses it, else "", and
+        None where git is at work in the worktree.
 
         With an index of its own, so that nothing else is in the commit. The lock of the worktree's
         index is ours meanwhile, as it is git's for `git commit --only`: a commit that moved `HEAD`
@@ -71,7 +73,7 @@ class Records(NamedTuple):
         """
         here = git_tree(root)
         if here is None:
-            return True
+            return ""
         index = os.path.join(here.git_dir, "index")
         begin = "queenbee-records-"
         with (
@@ -79,24 +81,27 @@ class Records(NamedTuple):
             IndexLock(here.git_dir),
             tempfile.TemporaryDirectory(prefix=begin, dir=here.git_dir) as own,
         ):
-            is_free = not in_the_way(root, target)
-            return is_free and self._commit(root, index, os.path.join(own, "i"))
-        return False
+            if not in_the_way(root, target):
+                return self._commit(root, message, index, os.path.join(own, "i"))
+        return None
 
-    def _commit(self, root: str, index: str, own: str) -> bool:
+    def _commit(self, root: str, message: str, index: str, own: str) -> str:
         asked = {"GIT_INDEX_FILE": own}
         git("read-tree", "HEAD", cwd=root, repository=asked)
         self.put_in(root, asked)
-        try:
-            as_the_user("commit", "--quiet", "-m", "records", cwd=root, repository=asked)
-        except ExternalFailure:
-            return True  # A hook refuses it, or there is nothing new: the next try would end so.
+        if not git("diff-index", "--cached", "--raw", "HEAD", "--", cwd=root, repository=asked):
+            return ""
+        how = ("commit", "--quiet", f"--message={message}")
+        status, out, err = user_git(*how, cwd=root, repository=asked)
+        if status != 0:
+            said = " ".join(without_escapes(os.fsdecode(out + err)).split())
+            return said[-_MOST_SAID:] or f"status {status}"
         shutil.copyfile(index, own)
         self.put_in(root, asked)
         with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
             git("update-index", "-q", "--refresh", cwd=root, repository=asked)
         os.replace(own, index)
-        return True
+        return ""
 
 
 def is_bead(path: str) -> bool:

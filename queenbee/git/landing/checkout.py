@@ -26,7 +26,7 @@ from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.in_the_way import has_repository
 from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.unfinished import keep_worktree
-from queenbee.git.worktrees.preparing import is_prepared, prepare
+from queenbee.git.worktrees.preparing import SetupFailed, is_prepared, prepare
 from queenbee.git.worktrees.slots import variables
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
@@ -71,6 +71,7 @@ class Checkout(Place):
         self.commands = Commands(own.commands.interrupts, step, own.common_dir)
         self.commands.token = own.commands.token
         self.commands.droid = own.commands.droid
+        self.commands.tell_waiting = own.commands.tell_waiting
         self._compiled_at = ""
         """The commit up to which nothing is left that Python compiled from other files."""
 
@@ -134,15 +135,16 @@ class Checkout(Place):
             self._run("clean", "-ffdq")
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
+        with suppress(
+            SetupFailed
+        ):  # The hooks of a merge may need it; a check says that it failed.
+            self._set_up(lambda _: None)
 
     def ready(self, tell: Callable[[str], None]) -> dict[str, str]:
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
         the variables that the check gets. Raises `SetupFailed`.
         """
-        if not is_prepared(self.layout, self.tree):
-            interrupts = self.commands.interrupts
-            prepare(self.layout, self.tree, env=os.environ, tell=tell, interrupts=interrupts)
-            self._run("checkout", "--force", "HEAD", "--", ".")  # A check reads what lands.
+        self._set_up(tell)
         before, now = self._compiled_at, self.head()
         if before != now:
             how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
@@ -155,6 +157,12 @@ class Checkout(Place):
             self._run("submodule", "--quiet", "foreach", "--recursive", _CLEAN)
             self._run("submodule", "--quiet", "update", "--init", "--recursive", "--force")
         return variables(self.layout, self.tree)
+
+    def _set_up(self, tell: Callable[[str], None]) -> None:
+        if not is_prepared(self.layout, self.tree):
+            interrupts = self.commands.interrupts
+            prepare(self.layout, self.tree, env=os.environ, tell=tell, interrupts=interrupts)
+            self._run("checkout", "--force", "HEAD", "--", ".")  # A check reads what lands.
 
     def _keep_branch(self) -> None:
         """Keeps what is not committed on a branch that somebody has checked out here."""

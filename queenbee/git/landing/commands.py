@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Program, run_process
 from queenbee.core.command_lines import git_line, no_dash, shell_line
+from queenbee.core.text import without_escapes
 from queenbee.git import run
+from queenbee.git.contents.signing import SigningWait
 from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.run import environment_of_user
 from queenbee.store.git_files.host_tokens import without_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from queenbee.checks.processes import Interrupts
     from queenbee.services.waiting.landing_steps import Step
@@ -40,6 +42,7 @@ _SETTINGS = (
 AMONG_OTHERS = "try"
 """The step in which others' branches are merged, too."""
 _WITHOUT_HOOKS = ("commit-tree",)
+_COMMITS = ("commit", "commit-tree", "merge", "rebase")
 _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
 _PATIENCE_S = 10.0
@@ -98,6 +101,8 @@ class Commands:
         """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
         self.droid = ""
         """Who lands: the hooks that run in the hive's own checkout cannot tell."""
+        self.tell_waiting: Callable[[str], None] | None = None
+        """Told what git may wait for, where commits are signed."""
         self.env = environment_of_user()
         self._with_others = without_tokens(self.env, common_dir)
         """Without tokens: while the branches of others are merged, the hooks that git tracks,
@@ -151,10 +156,15 @@ class Commands:
             _LONGEST_S,
             pass_fds=(step.fd,),
         )
+        on_tick = None
+        if self.tell_waiting is not None and arguments[0] in _COMMITS:
+            on_tick = SigningWait(cwd, self.tell_waiting).look
         until_s = time.monotonic() + _PATIENCE_S
         while True:
-            ran = run_process(program, interrupts=None if to_the_end else self.interrupts)
-            said = (ran.stdout.head + ran.stdout.tail).decode(errors="replace").strip()
+            interrupts = None if to_the_end else self.interrupts
+            ran = run_process(program, on_tick=on_tick, interrupts=interrupts)
+            said = (ran.stdout.head + ran.stdout.tail).decode(errors="replace")
+            said = without_escapes(said).strip()  # Hooks color what they say.
             done = Done(ran.exit_code, (ran.problem or said)[-LAST_CHARS:])
             late = time.monotonic() >= until_s or self.interrupts.count
             if done.status == 0 or not done.is_locked or late:

@@ -9,11 +9,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import named, one_line
+from queenbee.core.text import named, one_line, without_escapes
 from queenbee.errors import QueenError
 from queenbee.git.changes import merge_heads
+from queenbee.git.contents.signing import SigningWait, signs
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
-from queenbee.git.landing.commands import ACTION, git, line
+from queenbee.git.landing.commands import ACTION, differing, git, line
 from queenbee.git.landing.judged.nested import lost, unregistered
 from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring
 from queenbee.git.run import as_the_user, names_in, user_git
@@ -23,9 +24,10 @@ from queenbee.services.writing.secrets import OVERRIDE, refuse_secrets
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from queenbee.git.contents.unfit_blobs import Change
+    from queenbee.git.contents.signing import SigningWait, signs
+from queenbee.git.contents.unfit_blobs import Change
 
 _HUGE_BYTES = 4 * MOST_BYTES
 """No conversion but a filter makes a file so much smaller: git need not store it to find out."""
@@ -34,19 +36,43 @@ RECORDS = (".beads/queen_*.jsonl", ".beads/issues.jsonl", ".beads/archive/**")
 _MOST_SAID = 20
 """So many lines of what git and its hooks said are passed on, each of so many characters:"""
 _MOST_CHARS = 200
+_MOST_SAID_CHARS = 1_000
+"""Of what refuses a commit."""
 
 
-def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[str]:
+def commit_all(
+    tree: str,
+    message: str,
+    *,
+    allow_secrets: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[str]:
     """Commits all changes of a worktree, as `git add -A` and `git commit` do, with its hooks; none
-    is no error. Returns the lines that git and the hooks said.
+    is no error. Returns the lines that git and the hooks said. Where a hook changes files and
+    refuses the commit, as formatters do, it is made once more with what that changed.
 
     Raises `NotLanded` for an unfinished merge, files over 5 MiB, what looks like a secret, unless
     that is allowed, other repositories, and a hook that refuses; then nothing is committed. Raises
     `LooksLikeSecret` for the message.
     """
     refuse_elsewhere(tree)
-    wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     everything = (".", *(f":(exclude,glob){each}" for each in RECORDS))
+    paths = _paths(tree, everything)
+    if not paths:
+        return []
+    if not allow_secrets:
+        refuse_secrets({"message": message})
+    _refuse_huge(tree, paths)
+    commit = _Commit(tree, message, everything, allow_secrets=allow_secrets)
+    commit.store()
+    if not commit.is_empty:  # Else there is what a submodule has that is not committed there.
+        commit.make(tell)
+    return _shown(commit.said)
+
+
+def _paths(tree: str, everything: Sequence[str]) -> list[str]:
+    """Returns what is not committed. Raises `NotLanded` for conflicts and repositories."""
+    wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
     entries = names_in(git("status", *wanted, "--", *everything, cwd=tree))
     open_ = [each[3:] for each in entries if "U" in each[:2] or each[:2] in ("AA", "DD")]
     if open_:
@@ -54,47 +80,89 @@ def commit_all(tree: str, message: str, *, allow_secrets: bool = False) -> list[
             f"in conflict: {named(open_)}", hint="resolve them, git add, then queen land --continue"
         )
     paths = [each[3:] for each in entries if each[:2] != "!!"]
-    if not paths:
-        return []
     # Of all folders, git names only those.
     nested = [each for each in paths if each.endswith("/")]
     if nested:
         raise unregistered(tree, nested)
-    if not allow_secrets:
-        refuse_secrets({"message": message})
-    _refuse_huge(tree, paths)
-    sides = _sides(tree)
-    files, said = _stored(tree, everything)
-    changed = _refuse_unfit(tree, sides, files, allow_secrets=allow_secrets)
-    if not changed and not sides[1:]:
-        return _shown(said)  # Only what a submodule has that is not committed there.
-    said += _commit(tree, message, files, changed)
-    if line("rev-parse", "HEAD^{tree}", cwd=tree) != files:  # A hook has changed it.
+    return paths
+
+
+class _Commit:
+    """A commit of all that a worktree has."""
+
+    def __init__(
+        self, tree: str, message: str, everything: Sequence[str], *, allow_secrets: bool
+    ) -> None:
+        self._tree = tree
+        self._message = message
+        self._everything = everything
+        self._allow_secrets = allow_secrets
+        self._sides = _sides(tree)
+        self._files = ""
+        """The tree of what is to be committed."""
+        self._changed: list[Change] = []
+        self.said = b""
+        """What git and its hooks said."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to commit."""
+        return not self._changed and not self._sides[1:]
+
+    def store(self) -> None:
+        """Stores what the worktree has now. Raises `NotLanded` for what should not be in git."""
+        self._files, said = _stored(self._tree, self._everything)
+        self.said += said
+        self._look(self._files)
+
+    def make(self, tell: Callable[[str], None]) -> None:
+        """Makes it, also once more with what a hook has changed. Raises `NotLanded`; then nothing
+        is committed, and what was staged before is staged.
+        """
         try:
-            _refuse_unfit(tree, sides, "HEAD", allow_secrets=allow_secrets)
-        except NotLanded:
-            _take_back(tree, sides)
-            raise
-    return _shown(said)
+            self._make(tell)
+        except CommitRefused as error:
+            before = self._files
+            self.store()
+            by_hook = [*differing(self._tree, before, self._files)]
+            if not by_hook:
+                raise
+            if self.is_empty:  # The hook has taken all of it back.
+                return
+            tell(f"a hook changed {named(by_hook)} and refused the commit; committing once more")
+            try:
+                self._make(tell)
+            except CommitRefused as again:
+                raise again.after(by_hook) from error
+        if (
+            line("rev-parse", "HEAD^{tree}", cwd=self._tree) != self._files
+        ):  # A hook has changed it.
+            try:
+                self._look("HEAD")
+            except NotLanded:
+                _take_back(self._tree, self._sides)
+                raise
 
+    def _look(self, files: str) -> None:
+        allow = self._allow_secrets
+        self._changed = _refuse_unfit(self._tree, self._sides, files, allow_secrets=allow)
 
-def _commit(tree: str, message: str, files: str, changed: Sequence[Change]) -> bytes:
-    """Commits a tree of files; returns what git and its hooks said. Raises `CommitRefused`, and
-    leaves what is staged as it was.
-    """
-    staged = _Index(tree)
-    # The index gets what was looked at, whatever the files are by now.
-    as_the_user("read-tree", "-i", "-m", no_dash(files), cwd=tree)
-    status, out, err = user_git("commit", "--quiet", f"--message={message}", cwd=tree)
-    if status != 0:
-        staged.put_back()
-        why = os.fsdecode(out + err)
-        raise CommitRefused(
-            f"the commit was refused, so nothing was landed: {' '.join(why.split())[-1000:]}",
-            hint="git status",
-            files=[each.path for each in changed],
-        )
-    return out + err
+    def _make(self, tell: Callable[[str], None]) -> None:
+        tree, staged = self._tree, _Index(self._tree)
+        # The index gets what was looked at, whatever the files are by now.
+        as_the_user("read-tree", "-i", "-m", no_dash(self._files), cwd=tree)
+        how = ("commit", "--quiet", f"--message={self._message}")
+        on_tick = SigningWait(tree, tell).look if signs(tree) else None
+        status, out, err = user_git(*how, cwd=tree, on_tick=on_tick)
+        if status != 0:
+            staged.put_back()
+            why = " ".join(without_escapes(os.fsdecode(out + err)).split())[-_MOST_SAID_CHARS:]
+            raise CommitRefused(
+                f"the commit was refused, so nothing was landed: {why or f'status {status}'}",
+                hint="do what the hook asks for, then the same queen land again",
+                files=[each.path for each in self._changed],
+            )
+        self.said += out + err
 
 
 class _Index:
@@ -212,6 +280,7 @@ def _size(path: str) -> int:
 
 
 def _shown(said: bytes) -> list[str]:
-    lines = [one_line(each, _MOST_CHARS) for each in os.fsdecode(said).splitlines() if each.strip()]
+    text = without_escapes(os.fsdecode(said))
+    lines = [one_line(each, _MOST_CHARS) for each in text.splitlines() if each.strip()]
     more = [f"… {len(lines) - _MOST_SAID} more lines"] if len(lines) > _MOST_SAID else []
     return lines[:_MOST_SAID] + more

@@ -13,23 +13,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
+from queenbee.core.text import quotation
 from queenbee.errors import ExternalFailure
+from queenbee.git.contents.landing_messages import About, other_message
 from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, git, line
 from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.git.landing.work import REBASE, SQUASH
-from queenbee.git.run import user_git
+from queenbee.git.run import names_in, user_git
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from queenbee.git.landing.commands import Commands, Done
     from queenbee.git.landing.conflicts import Joined, Joins
     from queenbee.git.landing.place import Place
-    from queenbee.git.landing.work import Rules
+    from queenbee.git.landing.work import Offer, Rules
     from queenbee.git.objects import Objects
 
     Author = Mapping[str, str]
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 _MERGE_TARGET = 3
 """In a merge, the target is "theirs"; in a rebase it is what the commits are put on: "ours"."""
 _REBASE_TARGET = 2
+_MOST_SHOWN = 80
 
 
 class Joining:
@@ -49,7 +52,8 @@ class Joining:
         self._strategy = rules.strategy
         self._signs = rules.signs
         self.joins = joins
-        self._subject = subject
+        self._messages = rules.messages
+        self._about = About(place.branch, subject or "", self._commands.droid)
         self.target = ""
         """The commit of the target that was brought into the branch."""
         self.joined: list[Joined] = []
@@ -67,7 +71,7 @@ class Joining:
         is_new = bool(arrivals.log(place.tree, f"{place.head()}..{target}", "--"))
         if self._strategy != REBASE:
             if is_new:
-                self._merge(target, self._subject or f"Merge branch '{place.branch}'")
+                self._merge(target, self._messages.merge(self._about))
         elif is_new or not self._is_linear(target):
             self._rebase(target)
         return is_new
@@ -94,28 +98,32 @@ class Joining:
         listed = out.partition(b"\0")[2]
         return status == 1 and bool(Unmerged(tree, _MERGE_TARGET, listed).left(self.joins))
 
-    def add(self, before: str, head: str, branch: str, subject: str | None) -> bool:
+    def add(self, before: str, offer: Offer) -> bool:
         """Merges another branch into the commit of this worktree, as a commit of its own; returns
         False where that cannot be done: then it is to be put right again.
         """
         place, known = self._place, len(self.joined)
-        subject = subject or f"Merge branch '{branch}'"
+        about = about_offer(offer)
         try:
-            self._merge(head, subject, stage=_REBASE_TARGET)
+            self._merge(offer.head, self._messages.merge(about), stage=_REBASE_TARGET)
+            commits = self._own_commits(f"{before}..{offer.head}")
+            if self._strategy != SQUASH or not commits:
+                return True
+            said = self._squashed(commits, about, self.joined[known:])
+            message = self._by_hook(said, "land.message")
+            commit = self.commit("HEAD", [before], message, self.top(commits[0]).author)
         except NotLanded:
             self._commands.stop_if_asked()
             return False
-        if self._strategy == SQUASH:
-            listed = git(
-                "rev-list", "--reverse", "--no-merges", no_dash(f"{before}..{head}"), cwd=place.tree
-            )
-            commits = listed.decode().split()
-            if commits:
-                message = self._by_hook(self._squashed(commits, subject, self.joined[known:]))
-                commit = self.commit("HEAD", [before], message, self.top(commits[0]).author)
-                how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", no_dash(commit))
-                return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
-        return True
+        how = ("update-ref", "--no-deref", "-m", ACTION, "HEAD", no_dash(commit))
+        return self._commands(*how, cwd=place.tree, to_the_end=True).status == 0
+
+    def message_of_all(self, offers: Sequence[Offer]) -> str:
+        """Returns what the commit says that lands this branch with those, as the hook leaves it.
+        Raises `NotLanded`.
+        """
+        abouts = [self._about, *map(about_offer, offers)]
+        return self._by_hook(self._messages.merges(abouts, self._place.target))
 
     def finish(self) -> None:
         """Commits what the actor resolved. Raises `Unresolved` if something is still open."""
@@ -160,17 +168,37 @@ class Joining:
             return
         if self._resolve(stage):
             done = self._commit_merge()
-            if done.status == 0:
-                return
+        elif place.is_merging and (changed := self._not_added()):  # By a hook of the merge.
+            done = self._with_changed(changed)
+        if done.status == 0:
+            return
         if place.is_merging:  # A hook refused it: nothing is left half merged.
             self._commands("merge", "--abort", cwd=place.tree, to_the_end=True)
         self._commands.stop_if_asked()
-        raise _refused(f"{place.target} cannot be merged", done)
+        hint = f"git status; if a hook refuses the message: {other_message('land.merge_message')}"
+        raise _refused(f"{place.target} cannot be merged", done, hint)
 
     def _commit_merge(self) -> Done:
+        """Commits a merge whose files are in the index; once more with what a hook has changed, if
+        that is why it refuses.
+        """
         # Without an editor, git keeps its comments on the conflicts in the message.
         how = ("commit", "--no-edit", "--cleanup=strip")
-        return self._commands(*how, cwd=self._place.tree)
+        tree, before = self._place.tree, self._not_added()
+        done = self._commands(*how, cwd=tree)
+        changed = self._not_added() - before if done.status != 0 else set()
+        return self._with_changed(changed) if changed else done
+
+    def _with_changed(self, changed: Collection[str]) -> Done:
+        """Commits a merge with files that a hook has changed."""
+        tree = self._place.tree
+        self._commands("--literal-pathspecs", "add", "--", *sorted(changed), cwd=tree)
+        return self._commands("commit", "--no-edit", "--cleanup=strip", cwd=tree)
+
+    def _not_added(self) -> set[str]:
+        """Returns the tracked files that differ from the index."""
+        how = ("diff-files", "--name-only", "-z")
+        return set(names_in(git(*how, cwd=self._place.tree)))
 
     def _rebase(self, target: str) -> None:
         place = self._place
@@ -235,7 +263,7 @@ class Joining:
         if others:
             self._commit(top.commit, [target, top.parents[0]], top.message, top.author)
         else:
-            message = self._by_hook(self._subject or f"Merge branch '{self._place.branch}'")
+            message = self._by_hook(self._messages.merge(self._about))
             self._commit(top.commit, [target, top.commit], message)
 
     def again(self, commit: str, files: str, target: str, tip: str) -> str:
@@ -245,7 +273,7 @@ class Joining:
         top = self.top(commit)
         parents = [tip, *top.parents[1:]] if tip != target else top.parents
         if self._is_published(commit):
-            message = self._by_hook(self._subject or f"Merge branch '{self._place.branch}'")
+            message = self._by_hook(self._messages.merge(self._about))
             return self.commit(files, [parents[0], commit], message)
         return self.commit(files, parents, top.message, top.author)
 
@@ -259,26 +287,28 @@ class Joining:
 
     def _squash(self, target: str, top: Top) -> None:
         """Makes one commit of the branch's, with the target as its parent."""
-        tree = self._place.tree
-        listed = git("rev-list", "--reverse", "--no-merges", no_dash(f"{target}..HEAD"), cwd=tree)
-        commits = listed.decode().split()
+        commits = self._own_commits(f"{target}..HEAD")
         if not commits or top.parents == [target]:
             return
-        message = self._by_hook(self._squashed(commits, self._subject, self.joined))
+        said = self._squashed(commits, self._about, self.joined)
+        message = self._by_hook(said, "land.message")
         self._commit(top.commit, [target], message, self.top(commits[0]).author)
 
-    def _squashed(
-        self, commits: Sequence[str], subject: str | None, joined: Sequence[Joined]
-    ) -> str:
+    def _own_commits(self, wanted: str) -> list[str]:
+        """Returns the commits of a range that are no merges, the oldest first."""
+        how = ("rev-list", "--reverse", "--no-merges", no_dash(wanted))
+        return git(*how, cwd=self._place.tree).decode().split()
+
+    def _squashed(self, commits: Sequence[str], about: About, joined: Sequence[Joined]) -> str:
         tree = self._place.tree
         if len(commits) == 1:
             said = git("show", "-s", "--format=%B", no_dash(commits[0]), cwd=tree).decode(
                 errors="replace"
             )
-            return said.rstrip("\n") + _paragraph(joined)
+            return self._messages.signed_off(said.rstrip("\n") + _paragraph(joined))
         subjects = git("show", "-s", "--format=* %s", *map(no_dash, commits), "--", cwd=tree)
-        subject = subject or f"Squash branch '{self._place.branch}'"
-        return f"{subject}\n\n{subjects.decode(errors='replace')}{_paragraph(joined)}"
+        listed = subjects.decode(errors="replace").rstrip("\n") + _paragraph(joined)
+        return self._messages.squashed(about, listed)
 
     def _fit(self, message: str) -> str:
         """Returns a message that is to be in git for good: a row or a branch may be named by a
@@ -286,9 +316,9 @@ class Joining:
         """
         return message if self._place.allows_secrets else redacted(message)
 
-    def _by_hook(self, message: str) -> str:
+    def _by_hook(self, message: str, setting: str = "land.merge_message") -> str:
         """Returns a message as the repository's hook leaves it. Raises `NotLanded` if that refuses
-        it.
+        it, with the setting that changes it.
         """
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "MESSAGE")
@@ -299,7 +329,9 @@ class Joining:
                 cwd=self._place.tree,
             )
             if done.status != 0:
-                raise _refused("the hook commit-msg refuses the message", done)
+                first = quotation(message.split("\n", 1)[0], _MOST_SHOWN)
+                what = f"the hook commit-msg refuses {first}, which landing would commit"
+                raise _refused(what, done, other_message(setting))
             with open(path, encoding="utf-8", errors="surrogateescape") as file:
                 return file.read()
 
@@ -336,6 +368,11 @@ class Joining:
         made = done.said.split()[-1]
         self._made[made] = Top(made, list(parents), author or {}, message)
         return made
+
+
+def about_offer(offer: Offer) -> About:
+    """Returns what the commits are for that bring an offered branch."""
+    return About(offer.branch, offer.subject or "", offer.droid)
 
 
 def _paragraph(joined: Sequence[Joined]) -> str:
@@ -387,6 +424,6 @@ def _is_one_step(target: str, top: Top) -> bool:
     return target in (top.commit, *top.parents[:1])
 
 
-def _refused(what: str, done: Done) -> NotLanded:
+def _refused(what: str, done: Done, hint: str = "git status") -> NotLanded:
     said = " ".join(done.said.split()) or f"status {done.status}"
-    return NotLanded(f"{what}: {said}", hint="git status")
+    return NotLanded(f"{what}: {said}", hint=hint)

@@ -17,6 +17,7 @@ from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
 from queenbee.git import let_ask, touched
 from queenbee.git.contents.judging_bead import judging_bead
+from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.guard import refusals
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.judged.open_verdicts import refuse_unjudged, refuse_unjudged_work
@@ -231,7 +232,9 @@ class _IssueWork(Work):
             return
         self.refuse_unchecked()
         try:
-            said = commit_all(layout.tree, message, allow_secrets=allowed)
+            messages = Messages.of(layout.settings, layout.tree)
+            message = messages.signed_off(message)
+            said = commit_all(layout.tree, message, allow_secrets=allowed, tell=self.tell)
         except CommitRefused as error:
             raise self._kept_out(error) from None
         for each in said:
@@ -296,7 +299,7 @@ class _IssueWork(Work):
             stage(tx, self.hive.actor, [PERSON], fields)
 
     def subject(self) -> str | None:
-        """Returns the subject of a commit that landing makes, or None for git's own."""
+        """Returns the issue with its title, for the commits that landing makes."""
         if self.issue_id is None:
             return None
         issue = self.hive.issues.row(self.issue_id)

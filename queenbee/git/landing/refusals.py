@@ -32,6 +32,11 @@ class NotLanded(Conflict):
 class CommitRefused(NotLanded):
     """A commit that git or one of its hooks refuses; `files` lists what it would have changed."""
 
+    def after(self, changed: Sequence[str]) -> CommitRefused:
+        """Returns it for a commit that was made again with files that a hook had changed."""
+        what = f"a hook changed {named(changed, SHOWN)}, and with that too {self.message}"
+        return CommitRefused(what, hint=self.hint, files=self.files)
+
 
 class Unresolved(NotLanded):
     """A conflict that was left to the actor; `union` lists the files in which both sides only

@@ -6,6 +6,7 @@ import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import check_files
@@ -111,6 +112,8 @@ class Rules:
     """Whether the commit that lands carries the records of the hive."""
     signs: bool = False
     """Whether the user signs commits."""
+    messages: Messages = field(default_factory=Messages)
+    """What the commits say that landing makes."""
     machine_check: str = ""
     """What this machine's git says in place of the settings."""
     hooks: str = ""
@@ -137,6 +140,7 @@ class Rules:
             jobs=said.land_jobs,
             records=carries_records(store.layout),
             signs=own.get("commit.gpgsign", "no").lower() in ("", "true", "yes", "on", "1"),
+            messages=Messages.of(said, tree),
             machine_check=own.get(CHECK, ""),
             hooks=_within(tree, own.get("core.hookspath", "")),
             asked=asked,
@@ -242,7 +246,9 @@ class Work:
         """Called before the turn is waited for; refuses what must not land."""
 
     def subject(self) -> str | None:
-        """Returns the subject of a commit that landing makes, or None for git's own."""
+        """Returns what the commits are for that landing makes, `qb-1: Title`; None if for nothing
+        known.
+        """
         return None
 
     def held(self, paths: Sequence[str]) -> list[str]:

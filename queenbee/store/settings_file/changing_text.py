@@ -145,7 +145,9 @@ def set_value(
         raise InvalidInput(f"{name} is not set by itself", hint=_OTHER_WAY[name])
     if value is not None and setting.type.read(value) is None:
         raise InvalidInput(
-            f"{name} cannot be {value!r}", hint=f"set it to {setting.type.allowed}", setting=name
+            f"{name} cannot be {setting.faulty(value)}",
+            hint=f"set it to {setting.type.allowed}",
+            setting=name,
         )
     if add and not isinstance(setting.default, list):
         raise InvalidInput(f"{name} is no list", hint=f"leave out --add: queen config set {name}")

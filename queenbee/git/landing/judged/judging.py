@@ -17,6 +17,7 @@ from queenbee.git.objects import Objects
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree, name_in_index
 from queenbee.store.settings import (
+    AT_ONCE,
     FILE_NAME,
     JUDGING,
     SETTINGS,
@@ -127,7 +128,8 @@ def branch_file(layout: Layout, name: str) -> str | None:
     """Returns the file in which a setting is changed for this branch alone, until it lands; None
     for one that is changed in the main worktree. Raises `InvalidInput` where the branch has none.
     """
-    if layout.worktree is None or layout.git_dir is None or not name.startswith("land."):
+    is_of_branch = name.startswith("land.") and name not in AT_ONCE
+    if layout.worktree is None or layout.git_dir is None or not is_of_branch:
         return None
     path = settings_path(layout)
     if path and name_in_index(layout.git_dir, f"{path}\0") is not None:

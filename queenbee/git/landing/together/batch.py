@@ -68,8 +68,12 @@ class Batch:
         if not self.members:
             return self._base
         tip, top = self._place.tip(), self.rows[-1]
-        branches = [self._place.branch, *(each.offer.branch for each in self.members)]
-        message = f"Land {len(branches)} branches\n\n" + "\n".join(f"* {each}" for each in branches)
+        try:
+            message = self._joining.message_of_all([each.offer for each in self.members])
+        except NotLanded:  # The hook refuses it: they land one after the other.
+            self._dropped.update(each.offer.entry for each in self.members)
+            self.leave()
+            return self._base
         commit = self._joining.commit(top, [tip, top], message)
         self._move(commit, top)
         return commit
@@ -94,7 +98,7 @@ class Batch:
         known = len(self._joining.joined)
         self._tried.add(offer.entry)
         changed: dict[str, list[str]] = {}
-        if self._joining.add(before, offer.head, offer.branch, offer.subject):
+        if self._joining.add(before, offer):
             changed = differing(place.tree, before, "HEAD")
         own = any(each.startswith(".beads/") for each in changed)
         # One that takes back what others landed, has markers or a commit of a submodule that is
