@@ -137,7 +137,7 @@ class Checkout(Place):
         self._compiled_at = commit
         with suppress(
             SetupFailed
-        ):  # The hooks of a merge may need it; a check says that it failed.
+        ):  # Hooks of a merge may need it; a check says if it failed.
             self._set_up(lambda _: None)
 
     def ready(self, tell: Callable[[str], None]) -> dict[str, str]:
