@@ -175,7 +175,7 @@ class TestWhatCameIn:
                 "droid": "api",
                 "beside": [],
                 "commit": landed,
-                "subject": "qb-1: x",
+                "subject": "Merge branch 'two'",
                 "files": ["README.md"],
             },
         ]
@@ -236,7 +236,8 @@ def test_a_commit_that_landing_makes_names_the_issue(
     quick("claim", "qb-1", as_="ui", cwd=tree)
     commit_file(repo, "late.txt", "x\n")
     assert quick("land", "--unchecked", as_="ui", cwd=tree).code == 0
-    assert git(repo, "log", "-1", "--format=%s", "main") == "qb-1: new  things of x\n"
+    said = git(repo, "log", "-1", "--format=%B", "main").splitlines()
+    assert (said[0], "qb-1: new  things of x" in said) == ("Merge branch 'one'", True)
 
 
 def test_every_text_names_the_same_command(
