@@ -138,6 +138,7 @@ writer: land --next
 writer: sync
 tester: worktree add extra
 tester: worktree list
+tester: worktree setup --dry-run
 tester: worktree remove extra
 writer: next --reserve src/part61/**
 tester: issue new Search --id qb-new --depends-on qb-5

@@ -117,7 +117,7 @@ class TestOnlyConsentLetsRun:
     def test_what_was_typed_for_this_run_is_claimed_in_known_places(self) -> None:
         assert {file for name, file in _calls() if name in ("typed", "typed_command")} == {
             "documents/ralph/bead_loop.py",
-            "git/landing/landing.py",
+            "git/landing/leading.py",
             "git/worktrees/preparing.py",
         }
 
