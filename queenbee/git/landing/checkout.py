@@ -135,9 +135,7 @@ class Checkout(Place):
             self._run("clean", "-ffdq")
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
-        with suppress(
-            SetupFailed
-        ):  # Hooks of a merge may need it; a check says if it failed.
+        with suppress(SetupFailed):  # Hooks of a merge may need it; a check says if it failed.
             self._set_up(lambda _: None)
 
     def ready(self, tell: Callable[[str], None]) -> dict[str, str]:
