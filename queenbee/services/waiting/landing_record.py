@@ -16,6 +16,7 @@ from queenbee.core.text import last_said
 from queenbee.errors import Busy, Unreadable
 from queenbee.services.waiting import LANDING_RECORD
 from queenbee.store import safe_open
+from queenbee.store.lock import is_held
 
 if TYPE_CHECKING:
     from queenbee.core.fold import Fields
@@ -45,17 +46,7 @@ class LandingRecord:
     @property
     def is_under_way(self) -> bool:
         """Whether its process lives."""
-        try:
-            fd = safe_open.open_file(self.path, os.O_RDONLY)
-        except (OSError, Unreadable):
-            return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(fd)
-        return False
+        return is_held(self.path)
 
     def begin(self, **said: object) -> tuple[int, int]:
         """Begins one, of this process; returns descriptors for what it prints. Raises `Busy` if

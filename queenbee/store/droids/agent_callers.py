@@ -8,7 +8,6 @@ runs, and it ends with it, however it ends.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pwd
 from contextlib import suppress
@@ -26,6 +25,7 @@ from queenbee.store.droids.liveness import (
     own_space,
     space_and_id,
 )
+from queenbee.store.lock import is_held
 from queenbee.store.whole_files import create_document
 
 if TYPE_CHECKING:
@@ -129,22 +129,9 @@ def _at_work(folder: str) -> Iterator[roster.Entry]:
         entry = roster.read_in(folder, name.removesuffix(".json"))
         if entry is not None and entry.process:
             log = os.path.join(folder, f"{entry.name}.log")
-            if is_running(entry.process) or _is_locked(f"{log}{ALIVE}"):
+            # A minder holds its lock: the kernel ends that with it.
+            if is_running(entry.process) or is_held(f"{log}{ALIVE}"):
                 yield entry
-
-
-def _is_locked(path: str) -> bool:
-    """Returns whether a minder holds its lock: the kernel ends that with it."""
-    with suppress(OSError, QueenError):
-        fd = safe_open.open_file(path, os.O_RDONLY)
-        try:
-            # Shared: two who look at once do not take each other for a minder.
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(fd)
-    return False
 
 
 def _folders(own: str) -> list[str]:
