@@ -148,6 +148,12 @@ def names_in(listed: bytes) -> list[str]:
     return [os.fsdecode(each) for each in listed.split(b"\0") if each]
 
 
+OWNERS = ("system", "global", "local")
+"""The scopes of settings that count where the owner of a machine decides: no variable, no `git -c`,
+and no settings of one worktree.
+"""
+
+
 def settings(wanted: str, *, cwd: str) -> list[tuple[str, str, str]]:
     """Returns the settings of git whose names match a pattern, in git's order, each with its scope,
     such as `local` or `command`. In an agent's environment, no variable adds or hides one. Raises

@@ -11,7 +11,7 @@ from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import check_files
 from queenbee.git.landing.judged.judging import Judging, whole_check
-from queenbee.git.run import settings
+from queenbee.git.run import OWNERS, settings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
 _ASKED = rf"^({CHECK}|commit\.gpgsign|core\.hookspath)$"
-_OWNERS = ("system", "global", "local")
-"""Whose files count for it: no variable, no `git -c`, and no settings of one worktree."""
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
 
 
@@ -132,7 +130,7 @@ class Rules:
         own = {
             name: value
             for scope, name, value in settings(_ASKED, cwd=tree)
-            if name != CHECK or scope in _OWNERS
+            if name != CHECK or scope in OWNERS
         }
         rules = cls(
             strategy=said.land_strategy,

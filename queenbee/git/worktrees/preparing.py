@@ -26,7 +26,7 @@ from queenbee.checks.processes import Interrupts, Program, run_process
 from queenbee.core.text import mentioned, one_line, quotation, some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import ExternalFailure, NotFound, QueenError
-from queenbee.git.run import environment_of_user, git, settings
+from queenbee.git.run import OWNERS, environment_of_user, git, settings
 from queenbee.git.worktrees.copying import copy, included, select
 from queenbee.git.worktrees.slots import known_variables, variables
 from queenbee.store import safe_open
@@ -56,8 +56,6 @@ LOCK_FILES = (
     "Gemfile.lock", "composer.lock", "mix.lock", ".gitmodules",
 )  # fmt: skip
 """What says which dependencies a tree needs, of the package managers that are known."""
-_OWNERS = ("system", "global", "local")
-"""Whose files count for `MACHINE`: no variable, no `git -c`, and no settings of one worktree."""
 _STAMP, _LOCK, _PROCESS = "queenbee-setup", "queenbee-setup.lock", "queenbee-setup.process"
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "POETRY_ACTIVE", "INIT_CWD")
 """What says that something of another worktree is in use: `poetry install` would install there."""
@@ -309,7 +307,7 @@ def _machine_command(layout: Layout) -> str:
     if all(config_value(path, section, name) is None for path in files):
         return ""
     asked = settings(rf"^{section}\.{name}$", cwd=layout.tree)
-    said = [value for scope, _, value in asked if scope in _OWNERS]
+    said = [value for scope, _, value in asked if scope in OWNERS]
     return said[-1] if said else ""
 
 
