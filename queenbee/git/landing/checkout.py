@@ -62,11 +62,19 @@ class Checkout(Place):
 
     is_own = False
 
-    def __init__(self, here: GitTree, own: Place, step: Step, which: tuple[str, int]) -> None:
+    def __init__(
+        self,
+        here: GitTree,
+        own: Place,
+        step: Step,
+        which: tuple[str, int],
+        tell: Callable[[str], None],
+    ) -> None:
         named = (own.branch, own.target)
         super().__init__(own.layout, here, *named, allows_secrets=own.allows_secrets)
         self._own = own
         self._step = step
+        self._tell = tell
         self._folder, self._number = which
         self.commands = Commands(own.commands.interrupts, step, own.common_dir)
         self.commands.token = own.commands.token
@@ -76,7 +84,7 @@ class Checkout(Place):
         """The commit up to which nothing is left that Python compiled from other files."""
 
     @classmethod
-    def opened(cls, own: Place, folder: str, number: int = 1) -> Self:
+    def opened(cls, own: Place, folder: str, tell: Callable[[str], None], number: int = 1) -> Self:
         """Returns a checkout for landings on the target of a worktree: each number has one. Makes
         it, also anew if it is broken; takes a later one where a process that lost its turn, or its
         git, is still at work. Raises `NotLanded`, and `Busy` if there is none.
@@ -87,10 +95,10 @@ class Checkout(Place):
         except Busy:
             if number >= _MOST:
                 raise
-            return cls.opened(own, folder, number + 1)
+            return cls.opened(own, folder, tell, number + 1)
         try:
             here = _git_tree(path) or _made(own, step, path)
-            return cls(here, own, step, (folder, number))
+            return cls(here, own, step, (folder, number), tell)
         except BaseException:
             step.close()
             raise
@@ -136,13 +144,13 @@ class Checkout(Place):
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
         with suppress(SetupFailed):  # Hooks of a merge may need it; a check says if it failed.
-            self._set_up(lambda _: None)
+            self._set_up()
 
-    def ready(self, tell: Callable[[str], None]) -> dict[str, str]:
+    def ready(self) -> dict[str, str]:
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
         the variables that the check gets. Raises `SetupFailed`.
         """
-        self._set_up(tell)
+        self._set_up()
         before, now = self._compiled_at, self.head()
         if before != now:
             how = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
@@ -156,22 +164,26 @@ class Checkout(Place):
             self._run("submodule", "--quiet", "update", "--init", "--recursive", "--force")
         return variables(self.layout, self.tree)
 
-    def _set_up(self, tell: Callable[[str], None]) -> None:
+    def _set_up(self) -> None:
         if not is_prepared(self.layout, self.tree):
-            interrupts = self.commands.interrupts
+            interrupts, tell = self.commands.interrupts, self._tell
             prepare(self.layout, self.tree, env=os.environ, tell=tell, interrupts=interrupts)
             self._run("checkout", "--force", "HEAD", "--", ".")  # A check reads what lands.
 
     def _keep_branch(self) -> None:
         """Keeps what is not committed on a branch that somebody has checked out here."""
         if current_branch(self.git_dir) is not None:
-            here = Worktree(self.tree, self.git_dir, self.common_dir)
             with suppress(QueenError):  # Of a broken one.
-                keep_worktree(here, with_files=True, name=os.path.basename(self.tree))
+                self._kept_as(os.path.basename(self.tree))
+
+    def _kept_as(self, name: str) -> str | None:
+        """Returns the branch that keeps what is not committed here, or None if all is."""
+        here = Worktree(self.tree, self.git_dir, self.common_dir)
+        return keep_worktree(here, with_files=True, name=name)
 
     def beside(self, number: int) -> Self:
         """Returns a further checkout, the first with 1."""
-        return self.opened(self._own, self._folder, self._number + number)
+        return self.opened(self._own, self._folder, self._tell, self._number + number)
 
     def left_by_check(self, commit: str) -> LeftByCheck | None:
         """Returns the refusal for a check that left other files than it was given, or another
@@ -183,9 +195,7 @@ class Checkout(Place):
         is_on_a_branch = current_branch(self.git_dir) is not None
         if not (files or is_on_a_branch or self.is_merging) and self.head() == commit:
             return None
-        here = Worktree(self.tree, self.git_dir, self.common_dir)
-        kept = keep_worktree(here, with_files=True, name=_LEFT)
-        return LeftByCheck(files, kept)
+        return LeftByCheck(files, self._kept_as(_LEFT))
 
     def lacking(self) -> list[str]:
         """Returns some of what the worktree that lands has at its top, and this one has not,

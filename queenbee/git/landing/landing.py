@@ -352,7 +352,7 @@ class _One:
         if self.place.main_tree:
             with Step.of(turn.folder, self.place.main_tree) as step:
                 healing.heal(self.commands, step, self.place.main, self._tell)
-        with Checkout.opened(self.place, turn.folder) as checkout:
+        with Checkout.opened(self.place, turn.folder, self._tell) as checkout:
             leading = Leading(
                 *(self._store, turn, self.place, checkout),
                 head=self._head,

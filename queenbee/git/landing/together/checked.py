@@ -73,9 +73,7 @@ def run_check(
     return Verdict(said or f"status {ran.exit_code}", "", seconds)
 
 
-def side_by_side(
-    check: Check, checkout: Checkout, commits: Sequence[str], tell: Callable[[str], None]
-) -> list[Verdict]:
+def side_by_side(check: Check, checkout: Checkout, commits: Sequence[str]) -> list[Verdict]:
     """Checks commits in as many checkouts, this one and further ones."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - start-up
 
@@ -84,7 +82,7 @@ def side_by_side(
         places = [checkout, *more]
         for each, commit in zip(places, commits, strict=True):
             each.go_to(commit)
-        own = [check.with_variables(each.ready(tell)) for each in places]
+        own = [check.with_variables(each.ready()) for each in places]
         interrupts = checkout.commands.interrupts
         trees = [(each.tree, each.check_note) for each in places]
         run = partial(run_check, interrupts=interrupts)

@@ -139,7 +139,7 @@ class Trial:
                 return said
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
-            check = self._check.with_variables(self._place.ready(self._tell))
+            check = self._check.with_variables(self._place.ready())
             where = (self._place.tree, self._commands.interrupts)
             ran = run_check(check, *where, on_tick, note=self._place.check_note)
             self._commands.stop_if_asked()
@@ -149,7 +149,7 @@ class Trial:
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
         elif self._work.issue_id is not None:
-            self._place.ready(self._tell)
+            self._place.ready()
         return self._work.verify(self._place.tree)
 
     def _lacking(self) -> str:
@@ -187,9 +187,7 @@ class Trial:
         rows, jobs = self.batch.rows, self._rules.jobs
         if jobs > 1 and self._check is not None and count > 2:
             sizes = sorted({max(1, n * count // (jobs + 1)) for n in range(1, jobs + 1)})
-            ran = side_by_side(
-                self._check, self._place, [rows[size - 1] for size in sizes], self._tell
-            )
+            ran = side_by_side(self._check, self._place, [rows[size - 1] for size in sizes])
             self._commands.stop_if_asked()
             for size, verdict in zip(sizes, ran, strict=True):
                 if verdict.failed is not None:
