@@ -16,7 +16,7 @@ from queenbee.cli import exits, outliving
 from queenbee.cli.app import Invocation, QueenGroup
 from queenbee.cli.terminal import aside
 from queenbee.core.json_form import error_document
-from queenbee.core.text import printable, shell_word
+from queenbee.core.text import HINT, printable, shell_word
 from queenbee.errors import Bug, NoHive, QueenError, Unwritable
 from queenbee.store import layout
 from queenbee.store.git_trees import git_tree
@@ -235,4 +235,4 @@ def _report(error: QueenError | None, call: Invocation, *, as_json: bool) -> Non
     elif error is not None:
         aside(f"queen: {printable(error.message)}")
         if error.hint:
-            aside(f"  try: {printable(error.hint)}")
+            aside(f"{HINT}{printable(error.hint)}")

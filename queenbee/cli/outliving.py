@@ -15,10 +15,10 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from queenbee.cli.exits import GOES_ON
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 

@@ -56,10 +56,14 @@ def escaped(text: str) -> str:
     )
 
 
+HINT = "  try: "
+"""What stands before the next command, below an error."""
+
+
 def last_said(text: str) -> str:
     """Returns the last line of what a command printed, but for blank ones and our own hints."""
     lines = (each for each in reversed(text.splitlines()) if each.strip())
-    return next((each for each in lines if not each.startswith("  try: ")), "")
+    return next((each for each in lines if not each.startswith(HINT)), "")
 
 
 def one_line(text: str, most: int | None = None) -> str:

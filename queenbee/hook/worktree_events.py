@@ -13,7 +13,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import MAX_LENGTH
-from queenbee.core.text import printable
+from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.worktrees.preparing import prepare, seen_setup
 from queenbee.git.worktrees.worktree_care import abandon
@@ -42,7 +42,7 @@ def answer(event: Event, env: Mapping[str, str]) -> Plain:
         path = os.path.realpath(os.path.join(event.cwd, event.worktree))
         abandon(Services(discover(_main_tree(path) or _main_tree(event.cwd) or path, env)), path)
     except QueenError as error:
-        hint = f"\n  try: {error.hint}" if error.hint else ""
+        hint = f"\n{HINT}{error.hint}" if error.hint else ""
         sys.stderr.write(f"queen-hook: {error.message}{hint}\n")
     return "", _FAILED if os.path.lexists(path) else 0
 

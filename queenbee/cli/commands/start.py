@@ -23,7 +23,7 @@ from queenbee.cli.proposing import settle_check
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
-from queenbee.core.text import printable
+from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, NoHive, NotFound, Untrusted
 from queenbee.git import ownership
 from queenbee.store import creating, layout, safe_open
@@ -358,5 +358,5 @@ def _landing_words(document: dict[str, object]) -> list[str]:
         found += [*str(landing.get("output")).splitlines(), "the check failed; nothing was landed"]
     if isinstance(error, dict):
         found += [f"queen: {error.get('message')}"]
-        found += [f"  try: {error['hint']}"] if error.get("hint") else []
+        found += [f"{HINT}{error['hint']}"] if error.get("hint") else []
     return found

@@ -13,7 +13,7 @@ from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.care.hive import tell_without_hive
 from queenbee.cli.rendering import paragraph, purpose
 from queenbee.cli.terminal import aside
-from queenbee.core.text import mentioned, printable, suggested
+from queenbee.core.text import HINT, mentioned, printable, suggested
 from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
@@ -93,7 +93,7 @@ def check(
         aside(f"queenbee guard: {printable(note)}")
     for each in verdict.left_out:
         aside(f"queenbee guard: {printable(each.file)}: {each.message}")
-        aside(f"  try: {printable(each.hint or '')}")
+        aside(f"{HINT}{printable(each.hint or '')}")
     return Answer(verdict, yes=verdict.passes)
 
 
