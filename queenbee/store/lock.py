@@ -254,15 +254,18 @@ def excludes(path: str) -> bool:
     return False
 
 
-def is_held(path: str) -> bool:
-    """Returns whether somebody holds a lock on a file, as far as this machine can tell."""
+def is_held(path: str, *, shared: bool = False) -> bool:
+    """Returns whether somebody holds a lock on a file, as far as this machine can tell. With
+    `shared`, also one that several hold at once; two that look at that at the same moment may take
+    each other for one of them.
+    """
     try:
         fd = safe_open.open_file(path, os.O_RDONLY)
     except (OSError, Unreadable):
         return False
     try:
-        # Shared: two who look at once do not take each other for the holder.
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        # A shared one where it tells: two that look do not take each other for the holder.
+        fcntl.flock(fd, (fcntl.LOCK_EX if shared else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:

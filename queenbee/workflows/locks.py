@@ -92,7 +92,7 @@ def gate_runs(hive: Services, workflow_id: str, phase_id: str) -> Iterator[None]
 
 def gate_is_running(hive: Services, workflow_id: str, phase_id: str) -> bool:
     """Returns whether a run of a gate goes on, as far as this machine can tell; writes nothing."""
-    return is_held(_run_lock(hive, f"{workflow_id}/{phase_id}"))
+    return is_held(_run_lock(hive, f"{workflow_id}/{phase_id}"), shared=True)
 
 
 def refuse_in_hand(hive: Services, bead_id: str) -> None:
