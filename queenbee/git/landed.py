@@ -14,9 +14,10 @@ from queenbee.core.glob.pattern import literal_path
 from queenbee.errors import ExternalFailure, QueenError, Unreadable
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.run import as_the_user, git, line, names_in, without_programs
+from queenbee.git.upstream import Upstream
 from queenbee.services.care.exporting import export_issues
 from queenbee.services.leases import edits
-from queenbee.store.git_files.worktrees import Worktree, target_branch
+from queenbee.store.git_files.worktrees import Worktree, target_branch, target_ref
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import Layout
 from queenbee.store.whole_files import keep, recall
@@ -82,7 +83,7 @@ def unlanded(layout: Layout) -> str | None:
     if target is None:
         return None
     try:
-        commits = f"refs/heads/{target}..HEAD"
+        commits = f"{target_ref(layout)}..HEAD"
         count = int(git("rev-list", "--count", "--end-of-options", commits, cwd=layout.tree))
     except (ValueError, ExternalFailure, Unreadable):
         return None
@@ -121,7 +122,9 @@ def carries_records(layout: Layout) -> bool:
     unasked.
     """
     said = layout.settings
-    return said.land_records and said.sync_ledgers == "code" and said.problem is None
+    is_on_code = said.land_records and said.sync_ledgers == "code" and said.problem is None
+    # Records of several machines meet on a branch of their own: queen sync.
+    return is_on_code and Upstream.of_target(layout) is None
 
 
 def commit_records(hive: Services, *, is_end: bool) -> str:
@@ -147,10 +150,10 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     if tried is None:
         return ""
     waits, before = tried
-    target = target_branch(layout)
     if layout.worktree and _head(layout.tree) == before:
         with suppress(ExternalFailure):
-            how = ("merge", "-q", "--ff-only", "--no-overwrite-ignore", f"refs/heads/{target}")
+            target = str(target_ref(layout))
+            how = ("merge", "-q", "--ff-only", "--no-overwrite-ignore", target)
             as_the_user(*how, cwd=layout.tree)
     return _once(layout, waits)
 
@@ -237,12 +240,12 @@ def end_landed(hive: Services) -> list[Reservation]:
     there. What a droid reserved by name stays. Raises `ExternalFailure`.
     """
     layout = hive.layout
-    target = target_branch(layout)
+    target = target_ref(layout)
     announced = edits.announced_here(hive.reservations)
     by_path = {path: each for each in announced if (path := literal_path(each.pattern))}
     if target is None or not by_path:
         return []
-    found = _changed(layout.tree, f"refs/heads/{target}", list(by_path))
+    found = _changed(layout.tree, target, list(by_path))
     return edits.end(
         hive.reservations, [each.id for path, each in by_path.items() if path not in found]
     )

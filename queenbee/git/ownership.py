@@ -22,7 +22,7 @@ from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.run import as_the_user, git, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
-from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
+from queenbee.store.git_files.worktrees import branch_head, target_branch, target_ref, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import BEADS
 from queenbee.store.settings import FILE_NAME
@@ -135,7 +135,7 @@ def adopt(layout: Layout, branch: str) -> None:
             f"{mentioned(branch)} is the branch of the main worktree, where work lands",
             hint="name the branch to land: queen worktree list",
         )
-    base = line(*_TIP, f"refs/heads/{target}", cwd=layout.tree, repository={}) or tip
+    base = line(*_TIP, str(target_ref(layout)), cwd=layout.tree, repository={}) or tip
     droid = place.droid if place is not None and place.droid is not None else branch
     path = place.path if place is not None else ""
     made = MadeNote(branch=branch, path=path, base=base, droid=droid, adopted=True)
@@ -169,7 +169,7 @@ def refuse_foreign(
         return
     made_for = next((each.bead or each.droid for each in notes if each is not None), None)
     maker = "which QueenBee did not make" if None in notes else f"made for {made_for}"
-    ahead = ("rev-list", "--count", f"refs/heads/{target_branch(layout)}..refs/heads/{branch}")
+    ahead = ("rev-list", "--count", f"{target_ref(layout)}..refs/heads/{branch}")
     count = line(*ahead, "--", cwd=layout.tree, repository={})
     where = "" if place is None else f" in {mentioned(place.path)}"
     whose = f" of {place.droid}" if place is not None and place.droid is not None else ""
@@ -255,7 +255,7 @@ def _other_hive(layout: Layout) -> str | None:
     if any(each in (FILE_NAME, "issues.jsonl") or each.startswith("queen_") for each in names):
         return own
     # Whatever is in the folder now: what has landed counts.
-    landed = f"refs/heads/{target_branch(layout)}:{BEADS}/{FILE_NAME}"
+    landed = f"{target_ref(layout)}:{BEADS}/{FILE_NAME}"
     asked = ("rev-parse", "--verify", "--quiet", landed)
     return own if line(*asked, cwd=here.main_tree, repository={}) is not None else None
 

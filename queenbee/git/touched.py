@@ -25,7 +25,7 @@ from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
-from queenbee.store.git_files.worktrees import are_several, target_branch
+from queenbee.store.git_files.worktrees import are_several, target_ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -330,7 +330,7 @@ def _note_empty(hive: Services) -> None:
         return
     from queenbee.git.ownership import note_emptied  # noqa: PLC0415 - start-up
 
-    commits = no_dash(f"refs/heads/{target_branch(hive.layout)}..HEAD")
+    commits = no_dash(f"{target_ref(hive.layout)}..HEAD")
     ahead = user_git("rev-list", "--max-count=1", commits, "--", cwd=hive.layout.tree)
     asked = ("status", "--porcelain", "--untracked-files=normal", "--", ":(exclude).beads")
     dirty = user_git(*asked, cwd=hive.layout.tree)
@@ -344,6 +344,10 @@ def _add_work(hive: Services, begin: Begin) -> None:
     """
     if not are_several(hive.layout):
         return
+    if (target_ref(hive.layout) or "").startswith("refs/remotes/"):
+        from queenbee.git.upstream import look_for_news  # noqa: PLC0415 - start-up
+
+        look_for_news(hive.layout)
     found = Neighbours(hive.layout, budget_s=BUDGET_S)
     met = []
     for other in found.others:
@@ -371,7 +375,7 @@ def _catch_up(hive: Services, begin: Begin) -> None:
     if not may_move(hive.layout):
         return
     refuse_elsewhere(hive.layout.tree)
-    target = f"refs/heads/{target_branch(hive.layout)}"
+    target = str(target_ref(hive.layout))
     merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", target)
     if user_git(*merge, cwd=hive.layout.tree)[0] == 0:
         begin.caught_up, begin.behind = begin.behind, 0

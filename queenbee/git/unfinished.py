@@ -35,7 +35,7 @@ from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
 from queenbee.store.droids import presence
-from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.git_files.worktrees import target_ref, worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -139,7 +139,7 @@ class WorktreeKeeper:
         branch, without what was kept. Raises `ExternalFailure`, and nothing is lost.
         """
         place = self._place(assignment)
-        target = target_branch(self._hive.layout)
+        target = target_ref(self._hive.layout)
         if place is None or target is None:
             return None
         note = worktree_note(place)
@@ -149,8 +149,7 @@ class WorktreeKeeper:
                 hint=suggested("git -C", place.path, "status"),
             )
         branch = place.branch or note.branch
-        to = f"refs/heads/{target}"
-        return self.put_back(place, branch=branch, name=name_of(assignment), to=to)
+        return self.put_back(place, branch=branch, name=name_of(assignment), to=target)
 
     def put_back(
         self, place: Worktree, *, branch: str, name: str, to: str | None = None
@@ -160,9 +159,9 @@ class WorktreeKeeper:
 
     def _kept(self, assignment: Assignment, place: Worktree) -> Unfinished:
         files = _changed(self._hive, place)
-        target, commits = target_branch(self._hive.layout), None
+        target, commits = target_ref(self._hive.layout), None
         if target is not None and place.head is not None:
-            ahead = ("rev-list", "--count", f"refs/heads/{target}..{place.head}", "--")
+            ahead = ("rev-list", "--count", f"{target}..{place.head}", "--")
             commits = line(*ahead, cwd=place.path, repository={}, limit_s=_LIMIT_S)
         found = Unfinished(place, files, int(commits or 0))
         if files:

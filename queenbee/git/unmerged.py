@@ -19,7 +19,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import TooSlow, git, line, names_in, without_programs
 from queenbee.store.files import stamp_of
-from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
+from queenbee.store.git_files.worktrees import ref_target, target_ref, worktrees
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -398,9 +398,9 @@ def _index(other: Worktree) -> list[int]:
 
 def _target(layout: Layout, found: Sequence[Worktree]) -> str | None:
     """Returns the commit of the main branch; without one, that of the main worktree."""
-    branch = target_branch(layout)
-    if branch is not None and layout.common_dir is not None:
-        return branch_head(layout.common_dir, branch)
+    target = target_ref(layout)
+    if target is not None and layout.common_dir is not None:
+        return ref_target(layout.common_dir, target)
     main = next((each for each in found if not each.linked), None)
     if main is None or main.head is not None:
         return main.head if main is not None else None

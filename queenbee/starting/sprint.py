@@ -26,7 +26,7 @@ from queenbee.git.run import git, line, names_in
 from queenbee.git.unfinished import WorktreeKeeper, branch_part
 from queenbee.git.worktrees.bead_place import bead_place, leave_worktree, sprint_worktree
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.git_files.worktrees import target_ref, worktrees
 from queenbee.workflows.beads import record_history, set_metadata
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Sprint:
         self._droid = droid
         self._tell = tell
         place = bead_place(home, home.issues.get(issue_id))
-        target = f"refs/heads/{target_branch(home.layout)}"
+        target = str(target_ref(home.layout))
         note = branch_note(home.layout, place.branch)
         began = [place.base, *([note.base] if note is not None and note.base else [])]
         more = ("rev-list", "--count", *map(no_dash, began), "--not", target, "--")

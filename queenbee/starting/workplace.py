@@ -20,7 +20,7 @@ from queenbee.starting.agent_process import AgentProcess
 from queenbee.starting.handover import Handover
 from queenbee.starting.landing_result import abort_landing
 from queenbee.store.droids import roster
-from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.git_files.worktrees import target_ref, worktrees
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment
@@ -135,6 +135,6 @@ class PlacedAgent(AgentProcess):
 
     def _unlanded(self) -> int:
         """Returns how many commits of its branch are not on the main branch."""
-        commits = f"refs/heads/{target_branch(self.home.layout)}..HEAD"
+        commits = f"{target_ref(self.home.layout)}..HEAD"
         count = line("rev-list", "--count", commits, "--", cwd=self.entry.path, repository={})
         return int(count or 0)

@@ -34,8 +34,9 @@ SECTION, NAME = "queenbee", "trust"
 _MARK = "queenbee-clone"
 """The file in git's own folder, which no clone delivers, that tells this clone from any other."""
 CHECK, SETUP, VERIFIER, GATE, OPTIONS = "check", "setup", "verifier", "gate rule", "options"
+PUSH = "push"
 """The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, and those of
-`team.args`.
+`team.args`; and where `land.target` has work pushed to.
 """
 
 
@@ -76,6 +77,8 @@ def of_setting(name: str, value: object) -> list[Proposal]:
         return [Proposal(CHECK, value, origin=name)]
     if name == "worktree.setup" and isinstance(value, str) and value:
         return [Proposal(SETUP, value, origin=name)]
+    if name == "land.target" and isinstance(value, str) and "/" in value:
+        return [Proposal(PUSH, shlex.join(["git", "push", *value.split("/", 1)]), origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
     return []
@@ -159,7 +162,7 @@ class Trust:
         """Returns the command that somebody agreed to last for the same setting; empty if none is
         known. Beads and gates have several commands, and none is known to stand for another.
         """
-        if proposal.kind not in (CHECK, OPTIONS):
+        if proposal.kind not in (CHECK, OPTIONS, PUSH):
             return ""
         said = [
             str(each.get("text"))

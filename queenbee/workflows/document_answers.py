@@ -200,7 +200,7 @@ class HiveDocuments(Documents):
         """Returns the commands that nobody on this machine has seen, each once."""
         layout, beads = self._hive.layout, [*self._open_beads()]
         said = layout.settings
-        is_set = said.land_check or said.worktree_setup or said.team_args
+        is_set = said.land_check or said.worktree_setup or said.team_args or said.land_target
         if not (beads or is_set or json_stamp(gates_dir(layout))):
             return []
         from queenbee.workflows.proposed import unseen_of  # noqa: PLC0415 - start-up

@@ -63,9 +63,12 @@ def add(
     A branch or worktree that QueenBee did not make for this is refused. --adopt BRANCH takes over
     that branch and its worktree, with all that is in them.
     """
+    from queenbee.git.upstream import look_for_news  # noqa: PLC0415 - start-up
     from queenbee.git.worktrees.preparing import prepare, seen_setup  # noqa: PLC0415 - start-up
 
     path, branch = where["path"], where["branch"]
+    if news := look_for_news(hive.layout):
+        tell(news)
     seen_setup(hive.layout, hive.asks_person)
     for each in where["adopt"]:
         adopt(hive.layout, each)

@@ -18,7 +18,7 @@ from queenbee.git.collisions.pairs import Merger
 from queenbee.git.collisions.together import Union
 from queenbee.git.landing.together.checked import Copies
 from queenbee.git.run import line
-from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.git_files.worktrees import target_branch, target_ref, worktrees
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
@@ -46,14 +46,15 @@ def compare(
     if not places or own is None:
         raise InvalidInput("this is not a git repository", hint="git init")
     here = next((each for each in places if each.path == layout.tree), places[0])
-    target = target_branch(layout)
+    target, ref = target_branch(layout), target_ref(layout)
     # Asked where we are, so that git refuses a repository of another user.
     line("rev-parse", "--verify", "HEAD", cwd=here.path)
     sides = _sides(places)
     with Cache(layout, own.common_dir) as cache:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(snapshots.take, sides, places, repeat(cache)))
-        tip = _tip(sides, places, here, target)
+        head = line("rev-parse", "--verify", "--quiet", str(ref), cwd=here.path)
+        tip = _tip(sides, places, target, head)
         if tip is not None and tip not in sides:
             sides = [tip, *sides]
         merger = Merger(cache, here, _joined(layout))
@@ -80,10 +81,10 @@ def _sides(places: Sequence[Worktree]) -> list[Side]:
 
 
 def _tip(
-    sides: Sequence[Side], places: Sequence[Worktree], here: Worktree, target: str | None
+    sides: Sequence[Side], places: Sequence[Worktree], target: str | None, head: str | None
 ) -> Side | None:
-    """Returns the side that work lands on: what the main worktree has committed."""
-    if not places[0].linked:
+    """Returns the side that work lands on: a commit `head`, which a worktree may have."""
+    if not places[0].linked and places[0].branch == target:
         main = sides[0]
         if main.commit == main.head:
             return main
@@ -94,10 +95,7 @@ def _tip(
     if target is None:
         return None
     held = next((each for each in sides if each.branch == target), None)
-    if held is not None:
-        return held
-    head = line("rev-parse", "--verify", f"refs/heads/{target}", cwd=here.path)
-    return Side(target, None, target, head=head, commit=head)
+    return held or Side(target, None, target, head=head, commit=head)
 
 
 def _pairs(sides: Sequence[Side], merger: Merger) -> list[Pair]:

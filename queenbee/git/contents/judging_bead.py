@@ -25,7 +25,7 @@ from queenbee.git.objects import Objects
 from queenbee.git.ownership import bead_branches
 from queenbee.git.run import git, line, names_in
 from queenbee.store.codec import Unusable, decode
-from queenbee.store.git_files.worktrees import target_branch
+from queenbee.store.git_files.worktrees import target_ref
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ def _dod(bead: BeadFile) -> dict[str, Any]:
 def _on_main(hive: Hive, issue_id: str) -> BeadFile | None:
     """Returns the bead that the main branch has in git, in a file or in a row of the tracker."""
     layout = hive.layout
-    here, target = git_tree(layout.tree), target_branch(layout)
+    here, target = git_tree(layout.tree), target_ref(layout)
     if here is None or target is None:
         return None
-    top, ref = here.main_tree or here.tree, f"refs/heads/{target}"
-    commit = line("rev-parse", "--verify", "--quiet", ref, cwd=top, repository={})
+    top = here.main_tree or here.tree
+    commit = line("rev-parse", "--verify", "--quiet", target, cwd=top, repository={})
     if commit is None:  # Nothing is committed yet.
         return None
     inside = [os.path.relpath(each, top) for each in (*bead_dirs(layout), layout.issues_path)]

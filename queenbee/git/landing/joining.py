@@ -123,7 +123,7 @@ class Joining:
         Raises `NotLanded`.
         """
         abouts = [self._about, *map(about_offer, offers)]
-        return self._by_hook(self._messages.merges(abouts, self._place.target))
+        return self._by_hook(self._messages.merges(abouts, self._place.target_name))
 
     def finish(self) -> None:
         """Commits what the actor resolved. Raises `Unresolved` if something is still open."""

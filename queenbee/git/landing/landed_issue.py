@@ -27,6 +27,7 @@ from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.ownership import refuse_stranger
 from queenbee.git.remote.terms import Terms
+from queenbee.git.upstream import Upstream, look_for_news
 from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import CHECK_FILES, LANDED, stage
@@ -112,6 +113,8 @@ def land_issue(
     refuse_unjudged(hive, work.issues)
     _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
+    if news := look_for_news(hive.layout, fetches=False):
+        tell(news)
     _refuse_unseen(hive, rules, work.issues)
     work.commit()
     leave()
@@ -130,6 +133,8 @@ def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> No
     if not rules.machine_check:
         check = of_setting("land.check", hive.layout.settings.land_check)
         Consent.of(hive).require(check)
+    if Upstream.of_target(hive.layout) is not None:
+        Consent.of(hive).require(of_setting("land.target", hive.layout.settings.land_target))
     seen_setup(hive.layout, hive.asks_person)
     for bead in (judging_bead(hive, each)[0] for each in issues if each is not None):
         if bead is not None:

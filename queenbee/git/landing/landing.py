@@ -182,6 +182,8 @@ class _One:
         """Finishes what a landing of this worktree left to do after the target had moved; returns
         it if this worktree has nothing new since.
         """
+        if self.promised.is_open:
+            self.place.refresh()
         kept = self.promised.kept()
         if kept is None:
             self.promised.end()

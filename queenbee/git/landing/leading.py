@@ -21,12 +21,13 @@ from queenbee.git.landing.commands import ACTION
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
-from queenbee.git.landing.refusals import SHOWN, NotLanded
+from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
 from queenbee.git.landing.requests import STOPPED
 from queenbee.git.landing.together.records import with_records
 from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import Landing
 from queenbee.services.waiting.landing_steps import Step
+from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
 
@@ -35,13 +36,17 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.checkout import Checkout
+    from queenbee.git.landing.commands import Done
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.together.promised import Promised
     from queenbee.git.landing.work import Rules, Work
+    from queenbee.git.upstream import Upstream
     from queenbee.services.open_store import Store
     from queenbee.services.waiting.landing_turn import LandingTurn
 
 _TRIES = 5
+_TRIES_ON_A_REMOTE = 20
+"""Those who land from other machines do not wait for each other's turns."""
 _MOST_TOLD = 200
 """So many files that a branch puts back are named at once, in a command to paste."""
 
@@ -85,13 +90,15 @@ class Leading:
         """Returns what became of it, and the promise that was kept; tries until nobody moved the
         target meanwhile. Raises `Unresolved` for a conflict, and `NotLanded`.
         """
-        for _ in range(_TRIES):
+        tries = _TRIES if self._own.upstream is None else _TRIES_ON_A_REMOTE
+        for _ in range(tries):
+            self._own.refresh()
             done = self._try(is_alone=is_alone)
             if done is not None:
                 return done
             self._tell(f"{self._own.target} was moved, or somebody left the line; merging it again")
         raise NotLanded(
-            f"{self._own.target} was moved {_TRIES} times while this worktree was being landed",
+            f"{self._own.target} was moved {tries} times while this worktree was being landed",
             hint="try again; nothing was landed",
         )
 
@@ -247,20 +254,15 @@ class Leading:
         Git compares and swaps: it moves the branch only from the commit that it found. Whatever
         git says, the work has landed if the target has it.
         """
-        if not self._own.main_has_target:
-            return self._moved(commit)
         own, commands = self._own, self._own.commands
+        if own.upstream is not None:
+            return self._pushed(own.upstream, commit)
+        if not own.main_has_target:
+            return self._moved(commit)
         with Step.of(self._turn.folder, own.main_tree) as step:
             if own.tip() != self.joining.target:
                 return False
-            where = {"before": self.joining.target, "after": commit}
-            step.write("advance", **where, carried=self._carried)
-            commands.wait_for_index(own.common_dir)
-            with suppress(QueenError):  # Git then says what is in the way.
-                healing.keep_in_index(own.main_tree, **where, carried=self._carried)
-            how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
-            moved = ("merge", *how, no_dash(commit))
-            done = commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
+            done = self._bring_main(step, self.joining.target, commit)
             if own.has(commit):
                 step.end()
                 return True
@@ -268,6 +270,55 @@ class Leading:
             if own.tip() != self.joining.target:
                 return False
         raise own.cannot_move(commit, done.said)
+
+    def _bring_main(self, step: Step, before: str, after: str) -> Done:
+        """Moves the main worktree from one commit to another."""
+        own, carried = self._own, self._carried
+        step.write("advance", before=before, after=after, carried=carried)
+        own.commands.wait_for_index(own.common_dir)
+        with suppress(QueenError):  # Git then says what is in the way.
+            healing.keep_in_index(own.main_tree, before, after, carried)
+        how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
+        moved = ("merge", *how, no_dash(after))
+        return own.commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
+
+    def _pushed(self, upstream: Upstream, commit: str) -> bool:
+        """Does so where the target is a remote's. Raises `Unreachable` if nobody can say whether
+        the remote took it: the next landing looks.
+        """
+        before, tree = self.joining.target, self._checkout.tree
+        pushed = self._own.commands(*upstream.push_line(commit, before), cwd=tree)
+        if pushed.status == 0:
+            seen = (upstream.ref, no_dash(commit), no_dash(before))
+            self._own.commands("update-ref", "-m", ACTION, *seen, cwd=tree, to_the_end=True)
+            self._main_follows(commit)
+            return True
+        self._own.refresh()
+        if self._own.has(commit):
+            return True
+        if self._own.tip() != before:
+            return False
+        self._own.commands.stop_if_asked()
+        raise PushRefused(upstream.name, pushed.said)
+
+    def _main_follows(self, commit: str) -> None:
+        """Brings the main worktree to what has landed on a remote, if it has the branch of that
+        name, without commits of its own, and nothing of the user's is in the way.
+        """
+        own = self._own
+        head = branch_head(own.common_dir, own.target_name) or ""
+        if not own.main_tree or current_branch(own.common_dir) != own.target_name:
+            return
+        if not head or not own.is_ancestor(head, commit):
+            self._tell(f"{own.main_tree} has commits that {own.target} has not, and stays there")
+            return
+        with suppress(QueenError), Step.of(self._turn.folder, own.main_tree) as step:
+            done = self._bring_main(step, head, commit)
+            if done.status == 0:
+                step.end()
+                return
+            healing.heal(own.commands, step, own.main, lambda _: None)
+            self._tell(f"{own.main_tree} stays where it was: {' '.join(done.said.split())}")
 
     def _moved(self, commit: str) -> bool:
         """Does so where no worktree has the target checked out."""

@@ -27,11 +27,15 @@ from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
+from queenbee.git.upstream import Upstream
 from queenbee.git.worktrees.left_locks import Where
 from queenbee.store.git_files.worktrees import (
     branch_head,
     current_branch,
+    ref_target,
+    remote_of,
     target_branch,
+    target_ref,
     worktrees,
 )
 from queenbee.store.git_trees import git_tree
@@ -63,6 +67,8 @@ class Place:
         self, layout: Layout, here: GitTree, branch: str, target: str, *, allows_secrets: bool
     ) -> None:
         self.layout = layout
+        self.upstream = Upstream.of_target(layout)
+        """The branch of a remote on which work lands; None if it lands on one of here."""
         self.commands: Commands
         self.objects = Objects(here.tree)
         """Reads commits and files of commits; to be closed."""
@@ -78,7 +84,7 @@ class Place:
         self.untracked: list[str] = []
         """Files that git neither tracks nor ignores, but for the hive's own."""
         self._flagged: list[str] = []
-        self.main = Where(self.main_tree, here.common_dir, here.common_dir, target)
+        self.main = Where(self.main_tree, here.common_dir, here.common_dir, self.target_name)
 
     @classmethod
     def of(cls, store: Store) -> Self:
@@ -99,22 +105,33 @@ class Place:
             what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
             way = partial(_way_to_a_branch, where, here.common_dir, but=branch)
             raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
-        _refuse_checked_out(store, here, target)
+        _refuse_target(store, here, target)
         return cls(store.layout, here, branch, target, allows_secrets=store.allow_secrets)
 
     @property
     def main_has_target(self) -> bool:
         """Whether the main worktree has the target checked out, and so follows it."""
-        return bool(self.main_tree) and current_branch(self.common_dir) == self.target
+        is_here = bool(self.main_tree) and self.upstream is None
+        return is_here and current_branch(self.common_dir) == self.target
 
     @property
     def target_ref(self) -> str:
         """The full name of the target."""
-        return f"refs/heads/{self.target}"
+        return f"refs/heads/{self.target}" if self.upstream is None else self.upstream.ref
+
+    @property
+    def target_name(self) -> str:
+        """What the target is called where it is."""
+        return self.target if self.upstream is None else self.upstream.branch
 
     def tip(self) -> str:
-        """Returns the commit of the target."""
-        return branch_head(self.common_dir, self.target) or self.commit(self.target_ref)
+        """Returns the commit of the target, of a remote as it was seen last."""
+        return ref_target(self.common_dir, self.target_ref) or self.commit(self.target_ref)
+
+    def refresh(self) -> None:
+        """Looks where the target is, if that is a remote's. Raises `Unreachable`."""
+        if self.upstream is not None:
+            self.upstream.fetch()
 
     def head(self) -> str:
         """Returns the commit of this worktree."""
@@ -332,12 +349,21 @@ class Place:
         )
 
 
-def _refuse_checked_out(store: Store, here: GitTree, target: str) -> None:
+def _refuse_target(store: Store, here: GitTree, target: str) -> None:
     """Raises `InvalidInput` if there is no target, or a linked worktree has it checked out, which
     would not follow.
     """
-    asked = ("rev-parse", "--quiet", "--verify", f"refs/heads/{target}")
-    if not (branch_head(here.common_dir, target) or line(*asked, cwd=here.tree)):
+    ref = str(target_ref(store.layout))
+    asked = ("rev-parse", "--quiet", "--verify", no_dash(ref))
+    is_there = ref_target(here.common_dir, ref) or line(*asked, cwd=here.tree)
+    if remote := remote_of(here.common_dir, target):
+        if not is_there:
+            raise InvalidInput(
+                f"{named([target])} was never fetched, on which work is to land",
+                hint=f"git fetch {shell_word(remote)}",
+            )
+        return
+    if not is_there:
         raise InvalidInput(
             f"there is no branch {named([target])}, on which work is to land",
             hint=f"git branch {shell_word(target)}; or queen config set land.target BRANCH",

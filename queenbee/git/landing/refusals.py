@@ -58,6 +58,19 @@ class MainBlocked(NotLanded):
     code = "main_blocked"
 
 
+class PushRefused(NotLanded):
+    """A landing that the remote does not take, although nobody has moved the branch there."""
+
+    code = "push_refused"
+
+    def __init__(self, target: str, said: str) -> None:
+        super().__init__(
+            f"{named([target])} cannot be moved: {' '.join(said.split())}; nothing was landed",
+            hint="if the branch is protected there, land on one of this repository: "
+            "queen config set land.target BRANCH",
+        )
+
+
 class LeftByCheck(NotLanded):
     """A landing whose check left other files than it was given."""
 

@@ -21,7 +21,7 @@ from queenbee.git.run import git, line
 from queenbee.git.unfinished import FOLDER
 from queenbee.git.worktrees.worktree_making import add
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.git_files.worktrees import target_ref, worktrees
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _refuse_unowned(hive: Services, name: str, ref: str, top: str) -> None:
     """Raises `Conflict` for a branch to merge that is neither on the main branch, nor made here for
     a bead whose row names it.
     """
-    target = f"refs/heads/{target_branch(hive.layout)}"
+    target = str(target_ref(hive.layout))
     ahead = line("rev-list", "--count", no_dash(ref), "--not", target, "--", cwd=top, repository={})
     local = ref.startswith("refs/heads/")
     note = branch_note(hive.layout, ref.removeprefix("refs/heads/")) if local else None

@@ -38,7 +38,7 @@ from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
-from queenbee.store.git_files.worktrees import Worktree, is_checkout, target_branch, worktrees
+from queenbee.store.git_files.worktrees import Worktree, is_checkout, target_ref, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import LongLock
 from queenbee.store.whole_files import write_document
@@ -202,7 +202,7 @@ class _Making:
             refuse_foreign(self._layout, self.branch, place, droid=self.name, bead=self._bead)
 
     def _commit(self) -> str:
-        base = self._from or target_branch(self._layout) or "HEAD"
+        base = self._from or target_ref(self._layout) or "HEAD"
         found = line(
             "rev-parse", "--verify", no_dash(f"{base}^{{commit}}"), cwd=self._top, repository={}
         )

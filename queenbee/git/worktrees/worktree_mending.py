@@ -29,7 +29,7 @@ from queenbee.git.unfinished import (
 )
 from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import Worktree, target_branch
+from queenbee.store.git_files.worktrees import Worktree, target_ref
 from queenbee.store.git_trees import whole
 from queenbee.store.whole_files import write_document
 
@@ -114,7 +114,7 @@ class WorktreeMender:
             note_worktree(git_dir, replace(note, keeps_work=False))
             return
         show_hidden(self._path)
-        to, name = f"refs/heads/{target_branch(self._hive.layout)}", branch_part(name)
+        to, name = str(target_ref(self._hive.layout)), branch_part(name)
         nested = (*nested_in(status_of(place)), *self._nested_in_the_way(place, to))
         yield from self._nested_aside(nested)
         kept = WorktreeKeeper(self._hive).put_back(place, branch=self._branch, name=name, to=to)
@@ -146,7 +146,7 @@ class WorktreeMender:
         if open_ := open_operations(git_dir):
             how = f"had {open_[0]} open"
         has_tip = self._tip(f"refs/heads/{self._branch}") is not None
-        to = None if has_tip else f"refs/heads/{target_branch(self._hive.layout)}"
+        to = None if has_tip else target_ref(self._hive.layout)
         keeper = WorktreeKeeper(self._hive)
         kept = keeper.put_back(place, branch=self._branch, name=branch_part(name), to=to).branch
         note = worktree_note(place)

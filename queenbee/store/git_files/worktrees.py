@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _BRANCH = "ref: refs/heads/"
+_REMOTE = '[remote "'
 _BLANKS = " \t\r\n"
 """Git cuts these off, and no other spaces: those may end the name of a branch or a folder."""
 CHECKOUT = "queen land merges and checks here"
@@ -88,6 +89,31 @@ def target_branch(layout: Layout) -> str | None:
     if here is None:
         return None
     return layout.settings.land_target or current_branch(here.common_dir)
+
+
+def target_ref(layout: Layout) -> str | None:
+    """Returns the full name in git of what work lands on: a branch of this repository; or that of a
+    remote as it was last seen, if the name begins with that of a remote, as in `origin/main`.
+    """
+    name, here = target_branch(layout), git_tree(layout.tree)
+    if name is None or here is None:
+        return None
+    kind = "heads" if remote_of(here.common_dir, name) is None else "remotes"
+    return f"refs/{kind}/{name}"
+
+
+def remote_of(common_dir: str, name: str) -> str | None:
+    """Returns the remote whose branch a name such as `origin/main` is; None for other names."""
+    if "/" not in name:
+        return None
+    config = _text(os.path.join(common_dir, "config")) or ""
+    sections = (each.strip() for each in config.split("\n"))
+    remotes = (
+        each.removeprefix(_REMOTE).partition('"')[0]
+        for each in sections
+        if each.startswith(_REMOTE)
+    )
+    return max((each for each in remotes if name.startswith(f"{each}/")), key=len, default=None)
 
 
 def current_branch(git_dir: str) -> str | None:

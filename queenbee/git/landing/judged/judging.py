@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import shell_word
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.objects import Objects
-from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.git_files.worktrees import target_ref, worktrees
 from queenbee.store.git_trees import git_tree, name_in_index
 from queenbee.store.settings import (
     AT_ONCE,
@@ -92,11 +92,11 @@ def counting(layout: Layout, said: Mapping[str, object]) -> dict[str, object]:
     """Returns the values of settings that count now, by name, where the file of the main worktree
     has said these.
     """
-    path, target = settings_path(layout), target_branch(layout)
+    path, target = settings_path(layout), target_ref(layout)
     if not path or target is None:
         return dict(said)
     with Objects(layout.tree) as objects:
-        under = settings_in(objects, f"refs/heads/{target}", path)
+        under = settings_in(objects, target, path)
     if under is None:
         return dict(said)
     landed = by_name(FILE_NAME, toml_of(FILE_NAME, under.text.decode()))

@@ -25,7 +25,7 @@ from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.ownership import bead_branches, emptied_ms
 from queenbee.git.run import git, line
 from queenbee.store.droids import roster
-from queenbee.store.git_files.worktrees import branch_head, target_branch
+from queenbee.store.git_files.worktrees import branch_head, target_branch, target_ref
 from queenbee.workflows.completing import judged_first
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _has_checks(hive: Hive, issue_id: str) -> bool:
 
 def _has_commits_of(hive: Hive, branch: str, head: str) -> bool:
     """Returns whether a commit has commits of a branch that are not on the main branch."""
-    tree, target = hive.layout.tree, f"refs/heads/{target_branch(hive.layout)}"
+    tree, target = hive.layout.tree, str(target_ref(hive.layout))
     if branch_head(str(hive.layout.common_dir), branch) is None:
         return False
     ref = f"refs/heads/{branch}"

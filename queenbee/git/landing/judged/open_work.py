@@ -30,7 +30,7 @@ from queenbee.git.trees.hidden import changed_of, hidden_files
 from queenbee.git.unfinished import FOLDER, branch_part, commit_of_all, name_of, status_of
 from queenbee.git.unmerged import DELETED, Status
 from queenbee.store.droids import roster
-from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
+from queenbee.store.git_files.worktrees import branch_head, target_ref, worktrees
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _blobs(
     """
     how = ("--no-show-signature", "--format=%H", *RAW, "-c")
     more = ("--diff-filter=d", "--ignore-missing", *map(no_dash, tips))
-    without = map(no_dash, (f"refs/heads/{target_branch(layout)}", *before))
+    without = map(no_dash, (str(target_ref(layout)), *before))
     listed = git("log", *how, *more, "--not", *without, "--", cwd=tree)
     fields = iter(os.fsdecode(each).lstrip("\n") for each in listed.split(b"\0"))
     found, commit = dict[str, set[str]](), ""
@@ -235,7 +235,7 @@ def _counts(path: str) -> bool:
 
 def _of_main(layout: Layout, tips: Sequence[str]) -> set[str]:
     """Returns what the main branch has, and had where these commits left it."""
-    target, bounds = f"refs/heads/{target_branch(layout)}", []
+    target, bounds = str(target_ref(layout)), []
     if tips:
         left = ("--boundary", "--ignore-missing", *map(no_dash, tips), "--not", no_dash(target))
         listed = git("rev-list", *left, "--", cwd=layout.tree).decode().split()

@@ -30,6 +30,11 @@ class Promised:
         self._folder = folder
         self._own = Promises(folder, place.tree)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a promise, kept or not."""
+        return bool(self._own.all())
+
     def kept(self) -> Fields | None:
         """Returns the promise that was kept, if there is one."""
         promises = self._own.all()

@@ -1,0 +1,153 @@
+"""A branch of a remote, as far as landing needs it: it is fetched, and moved by pushing.
+
+A push says from which commit it moves the branch, and the remote refuses it if the branch is
+somewhere else: that alone decides what landed. ADR 0047.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.text import named, shell_word
+from queenbee.errors import QueenError, Unreachable
+from queenbee.git.run import line, network
+from queenbee.store.git_files.worktrees import ref_target, remote_of, target_branch, target_ref
+from queenbee.store.git_trees import git_tree
+from queenbee.store.whole_files import keep, recall
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from queenbee.store.layout import Layout
+
+_FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
+_LOOKED = "upstream-looked"
+_BRIEF_S = 3.0
+"""So long a command waits that only wants to know whether something is new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A branch of a remote that this machine has configured."""
+
+    layout: Layout
+    tree: str
+    """Where git is run."""
+    remote: str
+    branch: str
+    ref: str
+    """Where git keeps what it saw there last, such as `refs/remotes/origin/main`."""
+
+    @classmethod
+    def of_target(cls, layout: Layout) -> Self | None:
+        """Returns that on which work lands; None if work lands on a branch of this repository."""
+        here, name, ref = git_tree(layout.tree), target_branch(layout), target_ref(layout)
+        remote = remote_of(here.common_dir, name) if here is not None and name else None
+        if here is None or name is None or ref is None or remote is None:
+            return None
+        return cls(layout, here.tree, remote, name.removeprefix(f"{remote}/"), ref)
+
+    @classmethod
+    def of_branch(cls, layout: Layout, branch: str) -> Self | None:
+        """Returns that which a branch of this repository follows, by its settings in git; None if
+        it follows none, or another branch of this repository.
+        """
+        here = git_tree(layout.tree)
+        asked = ("for-each-ref", "--format=%(upstream:remotename)%00%(upstream:remoteref)%00")
+        if here is None:
+            return None
+        said = line(*asked, f"refs/heads/{branch}", cwd=here.tree, repository={}) or ""
+        remote, _, more = said.partition("\0")
+        there = more.rstrip("\0")
+        if not remote or remote == "." or not there.startswith("refs/heads/"):
+            return None
+        name = there.removeprefix("refs/heads/")
+        return cls(layout, here.tree, remote, name, f"refs/remotes/{remote}/{name}")
+
+    @property
+    def name(self) -> str:
+        """Its name, as git shows it: `origin/main`."""
+        return f"{self.remote}/{self.branch}"
+
+    def fetch(self, *, most_s: float = float("inf")) -> None:
+        """Brings its newest commit here. Raises `Unreachable`."""
+        timeout_s = min(most_s, self.layout.settings.sync_timeout_s)
+        wanted = f"+refs/heads/{self.branch}:{self.ref}"
+        status, _, said = network(
+            *(*_FETCH, "--", self.remote, wanted), cwd=self.tree, timeout_s=timeout_s, most_s=most_s
+        )
+        if status != 0:
+            raise Unreachable(
+                f"{named([self.name])} cannot be fetched: {' '.join(said.split()) or status}",
+                hint=f"git fetch {shell_word(self.remote)}; then the same command again",
+            )
+        self._note_look()
+
+    def push_line(self, commit: str, before: str) -> list[str]:
+        """Returns what git is called with to move it from one commit to another."""
+        to = f"refs/heads/{self.branch}"
+        lease = f"--force-with-lease={to}:{before}"
+        return ["push", "--porcelain", lease, "--", no_dash(self.remote), f"{commit}:{to}"]
+
+    def look(self) -> None:
+        """Fetches it if nobody has looked for `sync.max_age`, and not for long: where that fails,
+        what was seen last counts.
+        """
+        ago_s = time.time() - self._looks.get(self.ref, 0.0)
+        if 0 <= ago_s < self.layout.settings.sync_max_age_s:
+            return
+        with suppress(QueenError):
+            self._note_look()  # Also a remote that is away is not asked by every command.
+            self.fetch(most_s=_BRIEF_S)
+
+    def ahead(self, branch: str) -> int:
+        """Returns how many commits it has, as it was seen last, that a branch of this repository
+        has not.
+        """
+        here = git_tree(self.layout.tree)
+        if here is None:
+            return 0
+        ref = f"refs/heads/{branch}"
+        seen = ref_target(here.common_dir, self.ref)
+        if seen is not None and seen == ref_target(here.common_dir, ref):
+            return 0
+        asked = ("rev-list", "--count", no_dash(f"{ref}..{self.ref}"), "--")
+        return int(line(*asked, cwd=here.tree, repository={}) or 0)
+
+    @property
+    def _looks(self) -> dict[str, float]:
+        said = recall(os.path.join(self.layout.state_dir, _LOOKED))
+        known = said if isinstance(said, dict) else {}
+        return {name: at_s for name, at_s in known.items() if isinstance(at_s, float)}
+
+    def _note_look(self) -> None:
+        looks = {**self._looks, self.ref: time.time()}
+        keep(os.path.join(self.layout.state_dir, _LOOKED), looks)
+
+
+def look_for_news(layout: Layout, *, fetches: bool = True) -> str:
+    """Sees to it that the newest target is here, if it is a remote's; returns a sentence about a
+    branch of this repository that lacks what a remote has, or an empty text. Never fails, and asks
+    a remote at most every `sync.max_age`.
+    """
+    upstream, name = Upstream.of_target(layout), target_branch(layout)
+    if upstream is not None:
+        if fetches:
+            upstream.look()
+        return ""
+    with suppress(QueenError):
+        upstream = Upstream.of_branch(layout, name) if name else None
+        if upstream is None or name is None:
+            return ""
+        if fetches:
+            upstream.look()
+        count = upstream.ahead(name)
+        if count:
+            what = "1 commit" if count == 1 else f"{count} commits"
+            return f"{named([name])} is {what} behind {named([upstream.name])}"
+    return ""

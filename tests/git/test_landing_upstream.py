@@ -1,0 +1,163 @@
+"""Work lands on the branch of a remote: it is done when the remote has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, Ran, commit_file, git, write_lines
+
+
+@pytest.fixture
+def hub(repo: Path, tmp_path: Path) -> Path:
+    """A bare repository that `repo` is on, as `origin`."""
+    git(repo, "clone", "-q", "--bare", str(repo), str(tmp_path / "hub"))
+    git(repo, "remote", "add", "origin", str(tmp_path / "hub"))
+    git(repo, "fetch", "-q", "origin")
+    return tmp_path / "hub"
+
+
+@pytest.fixture
+def tree(quick: QuickQueen, repo: Path, hub: Path, tmp_path: Path) -> Path:
+    """A worktree with a commit, of a repository whose work is to land on `origin/main`."""
+    quick("config", "set", "land.target", "origin/main")
+    assert quick("worktree", "add", "ui", cwd=repo).code == 0
+    commit_file(tmp_path / "repo-ui", "a", "x\n")
+    return tmp_path / "repo-ui"
+
+
+def landing(quick: QuickQueen, tree: Path, *more: str) -> Ran:
+    return quick("land", "--check", "test -e a", *more, as_="ui", cwd=tree)
+
+
+def elsewhere(hub: Path, name: str, content: str = "theirs\n") -> str:
+    """Has somebody else push a file to the hub."""
+    other = hub.with_name("other")
+    if not other.exists():
+        git(hub, "clone", "-q", str(hub), str(other))
+    git(other, "pull", "-q")
+    commit_file(other, name, content)
+    git(other, "push", "-q", "origin", "main")
+    return git(other, "rev-parse", "HEAD").strip()
+
+
+def on(repo: Path, branch: str = "main") -> list[str]:
+    return git(repo, "ls-tree", "-r", "--name-only", branch).split()
+
+
+def test_the_remote_has_what_landed_and_the_main_worktree_follows(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    done = landing(quick, tree)
+    assert (done.code, "landed on origin/main as" in done.out) == (0, True), done
+    assert "a" in on(hub)
+    at = git(hub, "rev-parse", "main")
+    assert {git(repo, "rev-parse", each) for each in ("origin/main", "main")} == {at}
+    assert git(tree, "rev-parse", "HEAD") == at
+    assert (repo / "a").read_text() == "x\n"
+
+
+def test_what_others_pushed_comes_in_first(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    theirs = elsewhere(hub, "b")
+    done = quick("land", "--check", "test -e a && test -e b", as_="ui", cwd=tree)
+    assert done.code == 0, done
+    assert {"a", "b"} <= {*on(hub)}
+    assert git(hub, "rev-parse", "main^1").strip() == theirs
+
+
+def test_who_is_overtaken_by_a_push_lands_on_top_of_it(
+    quick: QuickQueen, hub: Path, tree: Path, tmp_path: Path
+) -> None:
+    elsewhere(hub, "b")
+    other = hub.with_name("other")
+    commit_file(other, "c", "theirs\n")
+    push = f"git -C {other} push -q origin main 2>/dev/null; echo run >> {tmp_path}/ran; test -e a"
+    done = quick("land", "--check", push, as_="ui", cwd=tree)
+    assert done.code == 0, done
+    assert "was moved" in done.err + done.out
+    assert {"a", "b", "c"} <= {*on(hub)}
+    assert (tmp_path / "ran").read_text().count("run") == 2
+
+
+def test_nothing_is_done_while_the_remote_is_away(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "q-1", "title": "t", "status": "open"})
+    quick("claim", "q-1", as_="ui", cwd=tree)
+    hub.rename(hub.with_name("away"))
+    refused = landing(quick, tree, "--json")
+    assert (refused.code, refused.error["code"]) == (6, "unreachable")
+    assert '"completed"' not in (repo / ".beads" / "queen_assignments.jsonl").read_text()
+    hub.with_name("away").rename(hub)
+    assert landing(quick, tree).code == 0
+    assert '"completed"' in (repo / ".beads" / "queen_assignments.jsonl").read_text()
+
+
+def test_a_remote_that_refuses_is_quoted(quick: QuickQueen, hub: Path, tree: Path) -> None:
+    hook = hub / "hooks" / "update"
+    hook.write_text("#!/bin/sh\necho main is protected >&2\nexit 1\n")
+    hook.chmod(0o755)
+    refused = landing(quick, tree, "--json")
+    assert (refused.code, refused.error["code"]) == (5, "push_refused")
+    assert "main is protected" in refused.error["message"]
+    assert "a" not in on(hub)
+    hook.unlink()
+    assert landing(quick, tree).code == 0
+
+
+def test_a_main_worktree_that_cannot_follow_stays(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    (repo / "a").write_text("mine\n")
+    done = landing(quick, tree)
+    assert (done.code, "a" in on(hub)) == (0, True)
+    assert (repo / "a").read_text() == "mine\n"
+    assert "stays where it was" in done.out + done.err
+
+
+def test_commits_of_the_person_are_not_pushed(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    commit_file(repo, "own", "mine\n")
+    head = git(repo, "rev-parse", "HEAD")
+    assert landing(quick, tree).code == 0
+    assert (git(repo, "rev-parse", "HEAD"), "own" in on(hub)) == (head, False)
+
+
+def test_a_new_worktree_begins_at_what_the_remote_has_now(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    quick("config", "set", "sync.max_age", "0s")
+    theirs = elsewhere(hub, "b")
+    assert quick("worktree", "add", "api").code == 0
+    assert git(repo.with_name("repo-api"), "rev-parse", "HEAD").strip() == theirs
+
+
+@pytest.mark.usefixtures("asking")
+def test_nobody_pushes_where_nobody_here_has_agreed(
+    quick: QuickQueen, repo: Path, hub: Path, tmp_path: Path
+) -> None:
+    with (repo / ".beads" / "queen.toml").open("a") as file:
+        file.write('[land]\ntarget = "origin/main"\n')
+    git(repo, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+    commit_file(tmp_path / "ui", "a", "x\n")
+    refused = landing(quick, tmp_path / "ui", "--json")
+    assert (refused.code, refused.error["code"]) == (5, "untrusted")
+    assert "git push origin main" in refused.error["message"]
+    assert quick("config", "trust", "--yes").code == 0
+    assert landing(quick, tmp_path / "ui").code == 0
+
+
+@pytest.mark.parametrize("command", [("worktree", "add", "api"), ("land", "--check", "true")])
+def test_a_branch_that_is_behind_its_remote_is_told(
+    quick: QuickQueen, repo: Path, hub: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    git(repo, "branch", "-q", "--set-upstream-to=origin/main", "main")
+    elsewhere(hub, "b")
+    quick("worktree", "add", "ui")
+    commit_file(repo.with_name("repo-ui"), "a", "x\n")
+    said = quick(*command, cwd=repo.with_name("repo-ui"), as_="ui")
+    assert said.code == 0
+    assert "main is 1 commit behind origin/main" in said.out + said.err
