@@ -16,7 +16,13 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word
 from queenbee.errors import QueenError, Unreachable
 from queenbee.git.run import line, network
-from queenbee.store.git_files.worktrees import ref_target, remote_of, target_branch, target_ref
+from queenbee.store.git_files.worktrees import (
+    has_remotes,
+    ref_target,
+    remote_of,
+    target_branch,
+    target_ref,
+)
 from queenbee.store.git_trees import git_tree
 from queenbee.store.whole_files import keep, recall
 
@@ -59,7 +65,7 @@ class Upstream:
         """
         here = git_tree(layout.tree)
         asked = ("for-each-ref", "--format=%(upstream:remotename)%00%(upstream:remoteref)%00")
-        if here is None:
+        if here is None or not has_remotes(here.common_dir):
             return None
         said = line(*asked, f"refs/heads/{branch}", cwd=here.tree, repository={}) or ""
         remote, _, more = said.partition("\0")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, NotFound, Unwritable
 from queenbee.store import safe_open, settings
+from queenbee.store.git_files.worktrees import default_branch
 from queenbee.store.machine import CHOOSE
 from queenbee.store.whole_files import read_own
 
@@ -30,7 +31,8 @@ def init(layout: Layout) -> list[str]:
     make_beads_dir(layout)
     path = os.path.join(layout.beads_dir, settings.FILE_NAME)
     if not os.path.lexists(path):
-        _write(path, template())
+        branch = default_branch(layout.common_dir) if layout.common_dir is not None else None
+        _write(path, template(branch))
         made.append(path)
     made.extend(add_attributes(layout))
     make_state_dir(layout)
@@ -51,8 +53,10 @@ def refuse_bare(layout: Layout) -> None:
         )
 
 
-def template() -> str:
-    """Returns a file that sets nothing and says of each setting what it is for, and its default."""
+def template(target: str | None = None) -> str:
+    """Returns a file that sets nothing but the branch on which work lands, if that is known, and
+    says of each setting what it is for, and its default.
+    """
     from textwrap import wrap  # noqa: PLC0415 - start-up
 
     lines = ["# QueenBee's settings for this repository; every line is optional.", "#"]
@@ -65,6 +69,8 @@ def template() -> str:
         first, *rest = wrap(setting.sentence, 70)
         lines.append(f"# {f'{name} = {in_toml(setting.default)}':<25} # {first}")
         lines += [f"#{'':26} # {each}" for each in rest]
+    if target is not None:
+        lines += ["", "[land]", f"target = {in_toml(target)}"]
     return "\n".join([*lines, ""])
 
 

@@ -208,7 +208,10 @@ SETTINGS = (
     Setting("hook.stop", _choice("remind", "off"), "remind",
             "off: an agent may stop while it has an issue or owes an answer"),
     Setting("land.target", _branch_name(), "",
-            "the branch on which work lands; by default, that of the main worktree"),
+            "the branch on which work lands, also of a remote: origin/main; "
+            "by default, that of the main worktree"),
+    Setting("land.push", _FLAG, False,
+            "whether each landing on a branch of this repository is pushed to its remote"),
     Setting("land.check", _text(4096), "",
             "the shell command that must pass before queen land lands anything"),
     Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
@@ -307,6 +310,7 @@ class Settings:
     hook_reserve: str
     hook_ignore: tuple[str, ...]
     land_target: str
+    land_push: bool
     land_check: str
     land_check_timeout_s: float
     land_patience_s: float

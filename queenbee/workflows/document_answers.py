@@ -200,7 +200,8 @@ class HiveDocuments(Documents):
         """Returns the commands that nobody on this machine has seen, each once."""
         layout, beads = self._hive.layout, [*self._open_beads()]
         said = layout.settings
-        is_set = said.land_check or said.worktree_setup or said.team_args or said.land_target
+        commands = (said.land_check, said.worktree_setup, said.team_args)
+        is_set = any((*commands, said.land_target, said.land_push))
         if not (beads or is_set or json_stamp(gates_dir(layout))):
             return []
         from queenbee.workflows.proposed import unseen_of  # noqa: PLC0415 - start-up

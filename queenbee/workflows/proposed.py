@@ -28,6 +28,7 @@ def unseen_of(layout: Layout, beads: Iterable[BeadFile]) -> list[Proposal]:
     settings = {
         "land.check": said.land_check,
         "land.target": said.land_target if is_pushed else "",
+        "land.push": said.land_push,
         "worktree.setup": said.worktree_setup,
         "team.args": said.team_args,
     }

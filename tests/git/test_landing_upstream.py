@@ -161,3 +161,29 @@ def test_a_branch_that_is_behind_its_remote_is_told(
     said = quick(*command, cwd=repo.with_name("repo-ui"), as_="ui")
     assert said.code == 0
     assert "main is 1 commit behind origin/main" in said.out + said.err
+
+
+@pytest.fixture
+def pushing(quick: QuickQueen, repo: Path, hub: Path, tmp_path: Path) -> Path:
+    """A worktree whose landings are pushed."""
+    git(repo, "branch", "-q", "--set-upstream-to=origin/main", "main")
+    quick("config", "set", "land.push", "true")
+    git(repo, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+    commit_file(tmp_path / "ui", "a", "x\n")
+    return tmp_path / "ui"
+
+
+def test_a_landing_here_can_be_pushed(
+    quick: QuickQueen, repo: Path, hub: Path, pushing: Path
+) -> None:
+    assert landing(quick, pushing).code == 0
+    assert git(hub, "rev-parse", "main") == git(repo, "rev-parse", "main")
+
+
+def test_a_landing_that_cannot_be_pushed_has_landed(
+    quick: QuickQueen, repo: Path, hub: Path, pushing: Path
+) -> None:
+    elsewhere(hub, "b")
+    done = landing(quick, pushing)
+    assert (done.code, "a" in on(repo), "a" in on(hub)) == (0, True, False)
+    assert "not pushed to origin/main" in done.out + done.err

@@ -133,8 +133,11 @@ def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> No
     if not rules.machine_check:
         check = of_setting("land.check", hive.layout.settings.land_check)
         Consent.of(hive).require(check)
+    said = hive.layout.settings
+    pushed = of_setting("land.push", said.land_push)
     if Upstream.of_target(hive.layout) is not None:
-        Consent.of(hive).require(of_setting("land.target", hive.layout.settings.land_target))
+        pushed = of_setting("land.target", said.land_target)
+    Consent.of(hive).require(pushed)
     seen_setup(hive.layout, hive.asks_person)
     for bead in (judging_bead(hive, each)[0] for each in issues if each is not None):
         if bead is not None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.processes import Interrupts
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import quotation
+from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
 from queenbee.git.index_lock import remove_left_lock
@@ -40,6 +40,7 @@ from queenbee.git.landing.refusals import SHOWN, Unresolved
 from queenbee.git.landing.requests import forget
 from queenbee.git.landing.together.promised import Promised
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
+from queenbee.git.upstream import Upstream
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 from queenbee.store import safe_open
@@ -343,9 +344,26 @@ class _One:
             self._tell(f"landed on {target}; run queen land again for what failed now:")
             raise
         self.promised.end()
+        if self._store.layout.settings.land_push and self.place.upstream is None:
+            self._push()
         mine = [each for each in done.changed if not self.joining.joins.keeps_both(each)]
         came_in = self._came_in(self._tip, mine) if self._tip else []
         return replace(done, untracked=self.place.untracked, came_in=came_in)
+
+    def _push(self) -> None:
+        """Pushes what has landed here. The work has landed, whatever the remote says."""
+        target = self.place.target
+        upstream = Upstream.of_branch(self._store.layout, target)
+        if upstream is None:
+            way = suggested("git push -u origin", target)
+            self._tell(f"not pushed: {named([target])} follows no branch of a remote; try: {way}")
+            return
+        line = ("push", "--porcelain", "--", no_dash(upstream.remote))
+        moved = f"refs/heads/{target}:refs/heads/{upstream.branch}"
+        done = self.commands(*line, moved, cwd=self.place.tree)
+        if done.status != 0:
+            said = " ".join(done.said.split())
+            self._tell(f"landed, and not pushed to {named([upstream.name])}: {said}")
 
     def land(self, turn: LandingTurn) -> Landing:
         """Lands in a turn that has come. Raises as `Leading.land` does."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _BRANCH = "ref: refs/heads/"
+_ORIGIN = "ref: refs/remotes/origin/"
 _REMOTE = '[remote "'
 _BLANKS = " \t\r\n"
 """Git cuts these off, and no other spaces: those may end the name of a branch or a folder."""
@@ -91,6 +92,16 @@ def target_branch(layout: Layout) -> str | None:
     return layout.settings.land_target or current_branch(here.common_dir)
 
 
+def default_branch(common_dir: str) -> str | None:
+    """Returns the branch of this repository that is the default one of its remote `origin`; without
+    that, the one that the main worktree has, or None.
+    """
+    head = _line(os.path.join(common_dir, "refs", "remotes", "origin", "HEAD")) or ""
+    name = head.removeprefix(_ORIGIN) if head.startswith(_ORIGIN) else ""
+    is_here = bool(name) and branch_head(common_dir, name) is not None
+    return name if is_here else current_branch(common_dir)
+
+
 def target_ref(layout: Layout) -> str | None:
     """Returns the full name in git of what work lands on: a branch of this repository; or that of a
     remote as it was last seen, if the name begins with that of a remote, as in `origin/main`.
@@ -106,14 +117,20 @@ def remote_of(common_dir: str, name: str) -> str | None:
     """Returns the remote whose branch a name such as `origin/main` is; None for other names."""
     if "/" not in name:
         return None
+    remotes = (each for each in _remotes(common_dir) if name.startswith(f"{each}/"))
+    return max(remotes, key=len, default=None)
+
+
+def has_remotes(common_dir: str) -> bool:
+    """Returns whether a repository has any remote."""
+    return any(_remotes(common_dir))
+
+
+def _remotes(common_dir: str) -> Iterator[str]:
     config = _text(os.path.join(common_dir, "config")) or ""
-    sections = (each.strip() for each in config.split("\n"))
-    remotes = (
-        each.removeprefix(_REMOTE).partition('"')[0]
-        for each in sections
-        if each.startswith(_REMOTE)
-    )
-    return max((each for each in remotes if name.startswith(f"{each}/")), key=len, default=None)
+    for each in config.split("\n"):
+        if each.strip().startswith(_REMOTE):
+            yield each.strip().removeprefix(_REMOTE).partition('"')[0]
 
 
 def current_branch(git_dir: str) -> str | None:
