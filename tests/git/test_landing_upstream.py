@@ -93,6 +93,7 @@ def test_nothing_is_done_while_the_remote_is_away(
     hub.with_name("away").rename(hub)
     assert landing(quick, tree).code == 0
     assert '"completed"' in (repo / ".beads" / "queen_assignments.jsonl").read_text()
+    assert git(repo, "rev-parse", "main") == git(hub, "rev-parse", "main")
 
 
 def test_a_remote_that_refuses_is_quoted(quick: QuickQueen, hub: Path, tree: Path) -> None:

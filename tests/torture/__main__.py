@@ -16,6 +16,7 @@ from tests.torture import (
     fuzz,
     fuzz_documents,
     git_torture,
+    hub_landings,
     kills,
     landings,
     linear,
@@ -72,7 +73,10 @@ def _ran(name: str, options: argparse.Namespace) -> bool:
 def _many(folder: str, options: argparse.Namespace) -> object:
     strategies = options.strategies or ("merge", "rebase", "squash")
     how = {"agents": 16, "landings": options.landings, "seed": options.seed}
-    return {each: landings.at_once(folder, strategy=each, **how) for each in strategies}
+    figures = {each: landings.at_once(folder, strategy=each, **how) for each in strategies}
+    how = {"clones": 3, "agents": 4, "landings": options.landings // 3, "seed": options.seed}
+    on_hub = {each: hub_landings.at_once(folder, strategy=each, **how) for each in strategies}
+    return {**figures, "on a hub": on_hub}
 
 
 def _run(name: str, folder: str, options: argparse.Namespace) -> object:
@@ -96,6 +100,8 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         return faults.run(folder)
     if name == "land":
         steps = landings.at_every_step(folder, strategies=("merge", "rebase", "squash"))
+        on_hub = landings.at_every_step(folder, strategies=("merge",), hub=True)
+        steps.update({f"on a hub: {each}": count for each, count in on_hub.items()})
         return {"at every call of git": dict(steps), "at once": _many(folder, options)}
     if name == "landings":
         return _many(folder, options)

@@ -101,15 +101,24 @@ def commit(tree: str, name: str) -> None:
     must(tree, "commit", "-qm", f"add {name}")
 
 
-def prepared(path: str, strategy: str = "merge") -> str:
-    """Makes a repository with a file that everybody appends to."""
+def prepared(path: str, strategy: str = "merge", *, hub: bool = False) -> str:
+    """Makes a repository with a file that everybody appends to; with a hub, work lands there."""
     make_repository(path)
+    target = "origin/main" if hub else "main"
     with open(os.path.join(path, "CHANGELOG.md"), "w", encoding="utf-8") as file:
         file.write("# Changes\n\nend\n")
-    with open(os.path.join(path, ".beads", "queen.toml"), "a", encoding="utf-8") as file:
-        file.write(f'[land]\nstrategy = "{strategy}"\nunion = ["CHANGELOG.md"]\n')
-    must(path, "add", "CHANGELOG.md")
+    settings = os.path.join(path, ".beads", "queen.toml")
+    with open(settings, encoding="utf-8") as file:
+        text = file.read().removesuffix('[land]\ntarget = "main"\n')
+    with open(settings, "w", encoding="utf-8") as file:
+        file.write(f'{text}[land]\nstrategy = "{strategy}"\nunion = ["CHANGELOG.md"]\n')
+        file.write(f'target = "{target}"\n')
+    must(path, "add", "CHANGELOG.md", settings)
     must(path, "commit", "-qm", "changes")
+    if hub:
+        must(path, "clone", "-q", "--bare", path, f"{path}.hub")
+        must(path, "remote", "add", "origin", f"{path}.hub")
+        must(path, "fetch", "-q", "origin")
     return path
 
 
@@ -154,23 +163,30 @@ def require_whole(tree: str) -> None:
 
 
 def at_every_step(
-    folder: str, *, ways: tuple[str, ...] = WAYS, every: int = 1, strategies=("merge",)
+    folder: str,
+    *,
+    ways: tuple[str, ...] = WAYS,
+    every: int = 1,
+    strategies=("merge",),
+    hub: bool = False,
 ) -> Counter[str]:
     """Kills `queen land` at each of its calls of git; returns the kills."""
     kills = Counter[str]()
     for strategy in strategies:
         for how in ways:
-            nth, killed = 0, True
-            while killed:
-                nth += every
+            nth, was_called = every, True
+            while was_called:
                 where = os.path.join(folder, f"{strategy}-{how}-{nth}")
-                killed = _killed_at(where, nth, how, strategy)
+                killed = _killed_at(where, nth, how, strategy, hub)
                 kills[f"{strategy}, {how}"] += killed
+                # One that ends with the command kills nobody.
+                was_called = killed or os.path.getsize(f"{where}.count") >= nth
+                nth += every
     return kills
 
 
-def _killed_at(path: str, nth: int, how: str, strategy: str) -> bool:
-    repository = prepared(path, strategy)
+def _killed_at(path: str, nth: int, how: str, strategy: str, hub: bool) -> bool:
+    repository = prepared(path, strategy, hub=hub)
     since = must(repository, "rev-parse", "main").strip()
     one, two = worktree(repository, "one"), worktree(repository, "two")
     commit(one, "1.txt")
@@ -179,7 +195,7 @@ def _killed_at(path: str, nth: int, how: str, strategy: str) -> bool:
     checked = ("--check", f"git rev-parse HEAD^{{tree}} >> {log}")
     _finish(land(one, "one", *checked), 0)
     open_hive(two, "two").assignments.claim("qb-1")
-    before = must(repository, "rev-parse", "main").strip()
+    before, own_head = (must(repository, "rev-parse", each).strip() for each in ("main", "two"))
     env = _killing(path, nth, how)
     # Not the check's own git: the command is killed, not what it runs.
     own = ("--check", f"{_real_git()} rev-parse HEAD^{{tree}} >> {log}")
@@ -188,16 +204,8 @@ def _killed_at(path: str, nth: int, how: str, strategy: str) -> bool:
     killed = process.returncode == -signal.SIGKILL
     require(killed or process.returncode == 0, f"it failed on its own: {said}")
     now = must(repository, "rev-parse", "main").strip()
-    # Records may follow in a commit of their own, which the branch gets after it.
-    records = must(repository, "log", "-1", "--format=%s", now).strip() == "records"
-    landed = f"{now}^" if records else now
-    # Its worktree may have the commit before its branch does; then the next one moves that.
-    heads = ("two", must(two, "rev-parse", "HEAD").strip())
-    asked = [git(repository, "merge-base", "--is-ancestor", landed, each) for each in heads]
-    require(
-        now == before or any(each.returncode == 0 for each in asked),
-        f"{path}: the target is neither old nor new",
-    )
+    has_it = not git(repository, "merge-base", "--is-ancestor", own_head, now).returncode
+    require(now == before or has_it, f"{path}: the target is neither old nor new")
     # Somebody else lands at once, and then whoever was killed.
     three = worktree(repository, "three")
     commit(three, "3.txt")
@@ -209,7 +217,7 @@ def _killed_at(path: str, nth: int, how: str, strategy: str) -> bool:
     hive = open_hive(repository, "queen")
     require(not hive.assignments.find(droid="two"), f"{path}: its issue is not completed: {said}")
     check(repository, [one, two, three], ["1.txt", "2.txt", "3.txt"], since, log)
-    notes = os.path.join(hive.layout.state_dir, "landing", "main")
+    notes = os.path.join(hive.layout.state_dir, "landing", "origin_main" if hub else "main")
     left = [each for each in os.listdir(notes) if each != "pace"]
     require(not left, f"{path}: left behind: {left}")
     return killed
@@ -241,15 +249,17 @@ def _with_git(folder: str, text: str, **about: object) -> dict[str, str]:
     return {"PATH": f"{folder}{os.pathsep}{ENVIRONMENT['PATH']}"}
 
 
-class _Team:
+class Team:
     """Agents who land, and what happened to them."""
 
-    def __init__(self, repository: str, agents: int, landings: int) -> None:
-        self.repository = repository
-        self.log = f"{repository}.checked"
+    def __init__(
+        self, repository: str, agents: int, names: list[str], *, log: str, landed_in: str
+    ) -> None:
+        self.landed_in = landed_in
+        """The repository whose main branch has what landed."""
+        self.log = log
         self.trees = [worktree(repository, f"agent{number}") for number in range(agents)]
-        self.names = [f"{number}.txt" for number in range(landings)]
-        self._left = iter(list(self.names))
+        self._left = iter(names)
         self._lock = threading.Lock()
         self.running: dict[str, subprocess.Popen[str]] = {}
         self.ends, self.failures = Counter[int](), list[str]()
@@ -277,7 +287,7 @@ class _Team:
         own = must(tree, "rev-parse", "HEAD").strip()
         for _ in range(100):
             said, status = self._ran(tree, "--check", checked, "--wait", "10m")
-            is_in = not git(self.repository, "cat-file", "-e", f"main:{name}").returncode
+            is_in = self._has(name)
             require(is_in or status != 0, f"{name} was said to have landed: {said}")
             require(not is_in or "nothing was landed" not in said, f"{name} has landed: {said}")
             require(status in (0, 5, 6, 8, -signal.SIGKILL), f"status {status}: {said}")
@@ -287,6 +297,13 @@ class _Team:
             if "--continue" in said:  # Git failed while it merged.
                 self._ran(tree, "--abort")
         raise AssertionError(f"{name} did not land in a hundred calls: {said}")
+
+    def _has(self, name: str) -> bool:
+        while True:
+            asked = git(self.landed_in, "cat-file", "-e", f"main:{name}")
+            if not asked.returncode or os.path.isdir(self.landed_in):
+                return not asked.returncode
+            time.sleep(0.1)  # It is away for a moment.
 
     def _ran(self, tree: str, *more: str) -> tuple[str, int]:
         process = land(tree, os.path.basename(tree), *more, env=self.env)
@@ -309,27 +326,28 @@ def at_once(
     rng = random.Random(seed)
     repository = prepared(os.path.join(folder, f"many-{strategy}"), strategy)
     since = must(repository, "rev-parse", "main").strip()
-    team = _Team(repository, agents, landings)
+    names = [f"{number}.txt" for number in range(landings)]
+    team = Team(repository, agents, names, log=f"{repository}.checked", landed_in=repository)
     begun = time.monotonic()
     threads = [threading.Thread(target=team.work, args=(tree,)) for tree in team.trees]
     for thread in threads:
         thread.start()
-    hurt = Counter[str]()
+    done = Counter[str]()
     while any(thread.is_alive() for thread in threads):
         time.sleep(rng.uniform(0.5, 4))
         alive = [each for each in list(team.running.values()) if each.poll() is None]
         if alive:
-            hurt[_hurt(rng, rng.choice(alive))] += 1
+            done[hurt(rng, rng.choice(alive))] += 1
     require(not team.failures, "; ".join(team.failures))
     require(team.longest_s < 60, f"nobody got on for {team.longest_s:.0f} s")
     took = time.monotonic() - begun
-    steps = check(repository, team.trees, team.names, since, team.log)
+    steps = check(repository, team.trees, names, since, team.log)
     wrong = errors_of(open_hive(repository, "queen"))
     require(not wrong, str(wrong))
     return {
         "landings": landings,
         "agents": agents,
-        **hurt,
+        **done,
         "calls": sum(team.ends.values()),
         "ended by status": dict(sorted(team.ends.items())),
         "steps of the target": steps,
@@ -338,7 +356,7 @@ def at_once(
     }
 
 
-def _hurt(rng: random.Random, process: subprocess.Popen[str]) -> str:
+def hurt(rng: random.Random, process: subprocess.Popen[str]) -> str:
     """Kills a process, or stops it for a while, also for longer than a turn may be."""
     if rng.random() < 0.5:
         process.kill()

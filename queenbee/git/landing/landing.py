@@ -189,6 +189,7 @@ class _One:
         if kept is None:
             self.promised.end()
             return None
+        self.heal()  # A kill may have left this worktree on its way to what landed.
         done = self._settle(kept)
         if self.place.has(self.place.head()) and not self.place.is_merging:
             return done
