@@ -93,6 +93,20 @@ def test_nothing_is_done_while_the_remote_is_away(
     hub.with_name("away").rename(hub)
     assert landing(quick, tree).code == 0
     assert '"completed"' in (repo / ".beads" / "queen_assignments.jsonl").read_text()
+
+
+def test_no_record_is_committed_beside_what_the_remote_has(
+    quick: QuickQueen, repo: Path, hub: Path
+) -> None:
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "q-1", "title": "t", "status": "open"})
+    quick("config", "set", "land.target", "origin/main")
+    git(repo, "add", "-f", ".beads")
+    git(repo, "commit", "-qm", "a hive")
+    git(repo, "push", "-q", "origin", "main")
+    quick("worktree", "add", "ui", "q-1")
+    commit_file(repo.with_name("repo-ui"), "a", "x\n")
+    done = landing(quick, repo.with_name("repo-ui"))
+    assert (done.code, "records" in done.out + done.err) == (0, False), done
     assert git(repo, "rev-parse", "main") == git(hub, "rev-parse", "main")
 
 
