@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, NotFound, Unwritable
 from queenbee.store import safe_open, settings
-from queenbee.store.git_files.worktrees import default_branch
+from queenbee.store.git_files.worktrees import default_branch, ref_target
 from queenbee.store.machine import CHOOSE
 from queenbee.store.whole_files import read_own
 
@@ -134,7 +134,7 @@ def make_state_dir(layout: Layout) -> None:
         if not os.path.lexists(ignore):
             _write(ignore, "*\n")
     if layout.settings.problem is None:
-        settings.keep_good(layout.state_dir, layout.settings.text)
+        settings.keep_good(layout.state_dir, layout.settings)
 
 
 def folders_to_grant(layout: Layout) -> list[str]:
@@ -193,7 +193,5 @@ def is_only_elsewhere(layout: Layout) -> bool:
     """Returns whether the last fetch saw a branch of records of which this clone took nothing."""
     if layout.common_dir is None or os.path.isdir(layout.remote_dir):
         return False
-    from queenbee.store.git_files.worktrees import ref_target  # noqa: PLC0415 - start-up
-
     ref = f"refs/remotes/{layout.settings.sync_remote}/{layout.settings.sync_branch}"
     return ref_target(layout.common_dir, ref) is not None
