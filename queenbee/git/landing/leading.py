@@ -21,6 +21,7 @@ from queenbee.git.landing.commands import ACTION
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
+from queenbee.git.landing.movable import no_room_for, not_movable, why_not_movable
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.landing.requests import STOPPED
 from queenbee.git.landing.together.records import with_records
@@ -256,18 +257,22 @@ class Leading:
             where = {"before": self.joining.target, "after": commit}
             step.write("advance", **where, carried=self._carried)
             commands.wait_for_index(own.common_dir)
-            with suppress(QueenError):  # Git then says what is in the way.
-                healing.keep_in_index(own.main_tree, **where, carried=self._carried)
-            how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
-            moved = ("merge", *how, no_dash(commit))
-            done = commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
-            if own.has(commit):
-                step.end()
-                return True
+            why = why_not_movable(commands, step, own.main_tree, own.target_ref, **where)
+            refusal: QueenError | None = not_movable(own, commit, why) if why else None
+            if refusal is None:
+                with suppress(QueenError):  # Git then says what is in the way.
+                    healing.keep_in_index(own.main_tree, **where, carried=self._carried)
+                how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
+                moved = ("merge", *how, no_dash(commit))
+                done = commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
+                if own.has(commit):
+                    step.end()
+                    return True
+                refusal = no_room_for(own, commit, done.said)
             healing.heal(commands, step, own.main, lambda _: None)  # Git said what stays.
             if own.tip() != self.joining.target:
                 return False
-        raise own.cannot_move(commit, done.said)
+        raise refusal or own.cannot_move(commit, done.said)
 
     def _moved(self, commit: str) -> bool:
         """Does so where no worktree has the target checked out."""
