@@ -24,7 +24,7 @@ from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
 from queenbee.core.text import HINT, printable
-from queenbee.errors import InvalidInput, NoHive, NotFound, Untrusted
+from queenbee.errors import InvalidInput, NoHive, NotFound, NothingLands, Untrusted
 from queenbee.git import ownership
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
@@ -143,6 +143,7 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
     from queenbee.starting.team import Team  # noqa: PLC0415 - start-up
 
     _settle_check(hive)
+    _refuse_hindered(hive)
     crew = Crew(hive, wanted, env=os.environ, tell=_said)
     if opens:
         crew.open()
@@ -152,6 +153,22 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
     ask = partial(_lets_run, hive) if _asks() else None
     ended = Team(hive, wanted, env=os.environ, tell=_said, ask=ask).run(_Screen())
     return Answer(ended, yes=ended.is_done)
+
+
+def _refuse_hindered(hive: Hive) -> None:
+    """Tells what is in the way of landings. Raises `NothingLands` if nothing could land."""
+    from queenbee.git.beforehand.hindrances import hindrances  # noqa: PLC0415 - start-up
+
+    found = hindrances(hive.layout)
+    for each in found:
+        if not each.stops:
+            _said(each.sentence)
+    if stops := [each for each in found if each.stops]:
+        raise NothingLands(
+            "; ".join(each.what for each in stops),
+            hint=stops[0].hint,
+            hindrances=[each.to_dict() for each in stops],
+        )
 
 
 def _lets_do_all(hive: Hive, crew: Crew, wanted: Wanted) -> bool:
