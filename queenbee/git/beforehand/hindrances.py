@@ -20,6 +20,7 @@ from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.git.worktrees.left_locks import Where, lock_paths
 from queenbee.services.diagnosis import Diagnosis
+from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import (
     are_several,
     branch_head,
@@ -41,6 +42,7 @@ _CONCLUDED = ("MERGE_HEAD", "CHERRY_PICK_HEAD")
 _REBASES = ("rebase-merge", "rebase-apply")
 _DETACHING = (*_REBASES, "BISECT_LOG")
 _USUAL = ("main", "master")
+_MOST_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +137,11 @@ def _unfinished(tree: str, command: str) -> Hindrance:
 
 def _rebased(git_dir: str) -> str | None:
     for each in _REBASES:
-        with suppress(OSError), open(os.path.join(git_dir, each, "head-name")) as file:
-            return file.read().strip().removeprefix("refs/heads/")
+        with suppress(OSError, QueenError):
+            name = os.fsdecode(
+                safe_open.read(os.path.join(git_dir, each, "head-name"), _MOST_BYTES)
+            )
+            return name.strip().removeprefix("refs/heads/")
     return None
 
 

@@ -7,6 +7,7 @@ Nobody's worktree is read or changed, but the main one, which follows the target
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -24,7 +25,9 @@ from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccep
 from queenbee.git.landing.movable import no_room_for, not_movable, why_not_movable
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.landing.requests import STOPPED
+from queenbee.git.landing.together.checked import Verdict, check_of
 from queenbee.git.landing.together.records import with_records
+from queenbee.git.landing.together.target_verdict import TargetJudge
 from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import Landing
 from queenbee.services.waiting.landing_steps import Step
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.git.landing.checkout import Checkout
     from queenbee.git.landing.place import Place
+    from queenbee.git.landing.together.checked import Check
     from queenbee.git.landing.together.promised import Promised
     from queenbee.git.landing.work import Rules, Work
     from queenbee.services.open_store import Store
@@ -75,6 +79,7 @@ class Leading:
         joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(checkout, rules, joins, work.subject())
         self._trial = Trial(checkout, self.joining, rules, work, tell)
+        self._judge = TargetJudge(checkout, turn.folder, self._check_of_target, tell)
         self._told = 0
         """How many of the joined places were named to the user."""
         self._carried: Sequence[str] = ()
@@ -100,8 +105,10 @@ class Leading:
         """Joins the two, checks, and moves the target; None if somebody moved that meanwhile."""
         trial, target = self._trial, self._own.target
         top, changed = self._joined()
+        is_alone = is_alone or self._judge.is_failing(self.joining.target)
         trial.is_alone = trial.is_alone or is_alone or bool(self._check_files)
-        commit, failed = trial.run(self._turn, top)
+        begun_s = time.time()
+        commit, failed = trial.run(self._turn, top, self._target_fails)
         if failed is not None:
             return Landing(target, None, output=failed, joined=self.joining.joined), {}
         if trial.left is not None:
@@ -131,6 +138,7 @@ class Leading:
         trial.is_alone = not self._are_in()  # It lands, whoever else comes and goes.
         if trial.is_alone or not self._advance(commit):
             return None
+        self._note_passed(commit, begun_s)
         done = Landing.promised(target, mine)
         return replace(done, changed=changed, joined=self.joining.joined), mine
 
@@ -166,6 +174,29 @@ class Leading:
         self.rules = self.rules.judged(self._checkout.objects, target, head)
         self.joining.joins = Joins(self.rules.union, self.rules.join, bool(self.rules.check))
         self._trial.judge_by(self.rules, None)
+
+    def _note_passed(self, commit: str, begun_s: float) -> None:
+        """Notes that the target has passed, as it is now."""
+        if self._trial.check_s is not None:
+            passed = Verdict(None, "", self._trial.check_s)
+            self._judge.keep(commit, str(self.rules.check), passed, begun_s)
+
+    def _check_of_target(self) -> Check | None:
+        """Returns the check that the target has of itself."""
+        if self.rules.judging is None:  # Whoever lands has said the check.
+            return None
+        tip, own = self.joining.target, replace(self.rules, asked=None)
+        rules = own.judged(self._checkout.objects, tip, tip)
+        command = seen_check(self._store, rules)
+        where = self._own.common_dir
+        return check_of(command, rules.check_timeout_s, where) if command else None
+
+    def _target_fails(self, branches: Sequence[str]) -> Exception | None:
+        """Returns the refusal if the target fails without these branches; others learn it, once."""
+        error, is_new = self._judge.blame(self.joining.target, branches)
+        if error is not None and is_new:
+            self._work.target_fails(error)
+        return error
 
     def _show_check_files(self, contents: Mapping[str, Sequence[str]]) -> None:
         """Says what the branch changes of the check. Raises `CheckGuarded` if that waits for a
