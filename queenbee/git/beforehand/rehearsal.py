@@ -264,7 +264,7 @@ class _Rehearsal:
                 and self._commit(f"{ref}^{{tree}}") == self._commit(f"{before}^{{tree}}")
             )
             if tip and is_ours and ref.startswith("refs/heads/"):
-                drop = ("update-ref", "-d", no_dash(ref), tip)
+                drop = ("update-ref", "-d", no_dash(ref), no_dash(tip))
                 self.place.commands(*drop, cwd=self._top, to_the_end=True)
         with suppress(OSError, QueenError):
             safe_open.unlink(self._file(_BRANCH))
