@@ -24,6 +24,7 @@ __all__ = [
     "NotFound",
     "NotReady",
     "NotYours",
+    "NothingLands",
     "OutcomeUnknown",
     "QueenError",
     "StoreError",
@@ -161,6 +162,12 @@ class Untrusted(Conflict):
     """
 
     code = "untrusted"
+
+
+class NothingLands(QueenError):
+    """Nothing can land, whoever lands it: it is nobody's fault, and somebody has to mend that."""
+
+    code = "cannot_land"
 
 
 class Busy(QueenError):

@@ -92,11 +92,14 @@ class Team:
         git(self.repo, "commit", "-qm", "issues")
         return [f"x-{number}" for number in range(1, count + 1)]
 
-    def start(self, *arguments: str, as_: str = "lead") -> Ran:
-        return self.queen("start", *arguments, as_=as_)
+    def start(self, *arguments: str, as_: str = "lead", tries: bool = False) -> Ran:
+        """Runs a team; without what it tries first, which has tests of its own."""
+        trial = () if tries or "--interactive" in arguments else ("--no-trial",)
+        return self.queen("start", *trial, *arguments, as_=as_)
 
-    def begun(self, *arguments: str) -> subprocess.Popen[str]:
-        return self.queen.start("start", *arguments, as_="lead")
+    def begun(self, *arguments: str, tries: bool = False) -> subprocess.Popen[str]:
+        trial = () if tries else ("--no-trial",)
+        return self.queen.start("start", *trial, *arguments, as_="lead")
 
     def hive(self) -> Hive:
         return Hive.open(self.repo, env=postgres_server.environment())

@@ -13,6 +13,7 @@ from queenbee import errors
 DONE = 0
 NO = 1
 USAGE = 2
+NOTHING_LANDS = 3
 NOT_FOUND = 4
 CONFLICT = 5
 BUSY = 6
@@ -42,6 +43,7 @@ class Interrupted(errors.QueenError):
 _BY_CLASS: tuple[tuple[type[errors.QueenError], int], ...] = (
     (errors.InvalidInput, USAGE),
     (errors.NotFound, NOT_FOUND),
+    (errors.NothingLands, NOTHING_LANDS),
     (errors.Conflict, CONFLICT),
     (errors.Busy, BUSY),
     (errors.StoreError, UNREADABLE),

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 PERSON = "human"
 """Who acts where nobody has a name and none is needed; people get mail under it."""
-ALWAYS_KNOWN = frozenset({PERSON, "queen"})
+QUEEN = "queen"
+"""Who acts where nobody has a name and it is no person."""
+ALWAYS_KNOWN = frozenset({PERSON, QUEEN})
 EVERYONE = "@all"
 NOBODYS = frozenset({"you", "me", "i", "all", "everyone", "everybody", "nobody"})
 """Words that no droid can have as its name, however they are written."""

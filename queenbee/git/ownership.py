@@ -144,13 +144,13 @@ def adopt(layout: Layout, branch: str) -> None:
         note_worktree(place.git_dir, made)
 
 
-def is_foreign(layout: Layout, droid: str) -> bool:
-    """Returns whether there is a branch of a droid's name that was not made for it."""
-    place = next((each for each in worktrees(layout) if each.branch == droid), None)
-    if place is None and branch_head(str(layout.common_dir), droid) is None:
+def is_foreign(layout: Layout, droid: str, branch: str) -> bool:
+    """Returns whether the branch that a droid would get is there and was not made for it."""
+    place = next((each for each in worktrees(layout) if each.branch == branch), None)
+    if place is None and branch_head(str(layout.common_dir), branch) is None:
         return False
     try:
-        refuse_foreign(layout, droid, place, droid=droid, bead=None)
+        refuse_foreign(layout, branch, place, droid=droid, bead=None)
     except Conflict:
         return True
     return False

@@ -94,11 +94,12 @@ class Upstream:
             )
         self._note_look()
 
-    def push_line(self, commit: str, before: str) -> list[str]:
+    def push_line(self, commit: str, before: str, *options: str) -> list[str]:
         """Returns what git is called with to move it from one commit to another."""
         to = f"refs/heads/{self.branch}"
         lease = f"--force-with-lease={to}:{before}"
-        return ["push", "--porcelain", lease, "--", no_dash(self.remote), f"{commit}:{to}"]
+        how = ("push", "--porcelain", *options, lease, "--")
+        return [*how, no_dash(self.remote), f"{commit}:{to}"]
 
     def look(self) -> None:
         """Fetches it if nobody has looked for `sync.max_age`, and not for long: where that fails,

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import Conflict, InvalidInput, QueenError, Untrusted
 from queenbee.git.ownership import is_foreign, worktree_note
+from queenbee.git.worktrees.branch_names import agent_branch, agent_note
 from queenbee.git.worktrees.preparing import SetupFailed, prepare
 from queenbee.git.worktrees.slots import variables
 from queenbee.git.worktrees.worktree_care import remove
 from queenbee.git.worktrees.worktree_making import add
-from queenbee.git.worktrees.worktree_mending import WorktreeMender, broken_place
+from queenbee.git.worktrees.worktree_mending import WorktreeMender
 from queenbee.starting.bead_worker import BeadWorker
 from queenbee.starting.clients import (
     CLIENTS,
@@ -63,6 +64,8 @@ class Wanted:
     args: Sequence[str] = ()
     """Options for the clients."""
     yolo: bool = False
+    is_tried: bool = True
+    """Whether it is tried first that work can land."""
     limits: Limits = field(default_factory=Limits)
 
 
@@ -119,7 +122,7 @@ class Crew:
         given = [self._wanted.agent]
         if set(self._wanted.agent.split(",")) <= set(CLIENTS):
             given = self._wanted.agent.split(",")
-        turns = zip(self._names(), cycle(given), strict=False)
+        turns = zip(self.names(), cycle(given), strict=False)
         agents = {name: agent_of(self._hive.layout, name, each, self._env) for name, each in turns}
         return {name: client_of(each, self._env) for name, each in agents.items()}
 
@@ -127,7 +130,7 @@ class Crew:
         yolo = client.yolo if self._wanted.yolo else ()
         return [*self._wanted.args, *yolo, *shell_options(client, self._env)]
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         """Returns the agents: those named, or what a killed run left and as many as wanted."""
         if self._wanted.names:
             return list(dict.fromkeys(self._wanted.names))
@@ -136,7 +139,11 @@ class Crew:
         left = [each.name for each in roster.everybody(layout)]
         notes = [note for each in worktrees(layout) if (note := worktree_note(each))]
         adopted = [each.droid for each in notes if each.adopted and each.droid in _NAMES]
-        free = [each for each in _NAMES if each in left or not is_foreign(layout, each)]
+        free = [
+            each
+            for each in _NAMES
+            if each in left or not is_foreign(layout, each, agent_branch(layout, each))
+        ]
         own = {each.droid for each in notes}
         names = dict.fromkeys([*adopted, *left, *(each for each in free if each in own), *free])
         return [*names][: self._wanted.size or len(left) or settings.team_size]
@@ -151,7 +158,9 @@ class Crew:
             log = roster.log_path(self._hive.layout, name)
             abort = partial(abort_landing, known, self._env, log)
             add_again = partial(add, self._hive, name, path=known)
-            mender = WorktreeMender(self._hive, known, name, add_again)
+            mender = WorktreeMender(
+                self._hive, known, agent_branch(self._hive.layout, name), add_again
+            )
             for said in mender.mend(f"work-{name}", keeps_merge=True, abort=abort):
                 self._tell(f"{name}: {said}")
         made = add(self._hive, name, path=known)
@@ -229,4 +238,5 @@ def _path_of(hive: Hive, name: str) -> str | None:
     own = [each.path for each, note in notes if note is not None and note.is_for(name, None)]
     if len(own) > 1:
         raise Conflict(f"{name} has two worktrees: {', '.join(own)}", hint="queen worktree list")
-    return own[0] if own else broken_place(hive.layout, name)
+    note = agent_note(hive.layout, name)  # Its folder may be gone, or its `.git`.
+    return own[0] if own else note.path if note is not None else None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Code = Literal[
         "done", "stopped", "interrupted", "limit", "fatal", "stuck",
-        "waits", "gave_back", "ended_early", "not_begun", "kept", "on_hold",
+        "target_fails", "waits", "gave_back", "ended_early", "not_begun", "kept", "on_hold",
     ]  # fmt: skip
 
 

@@ -22,6 +22,7 @@ NOTHING = "nothing_to_land"
 UNKNOWN = "unknown"
 """Its answer is lost: it was started by a run that was killed, or was killed itself."""
 CHECK_FAILED = "check_failed"
+TARGET_FAILS = "target_fails"
 _LINE_CHARS = 160
 
 
@@ -38,6 +39,8 @@ class LandingResult:
     """The end of what the check that failed printed."""
     commands: Sequence[Proposal] = ()
     """What nobody on this machine has seen."""
+    commit: str = ""
+    """The commit of the target that fails itself."""
 
     @property
     def of_settings(self) -> bool:
@@ -68,7 +71,8 @@ class LandingResult:
         named = [str(each) for each in files] if isinstance(files, list) else []
         said = [each for each in commands or () if isinstance(each, dict)]
         message, hint = str(error.get("message", "")), str(error.get("hint", ""))
-        return cls(error["code"], message, hint, named, commands=[*map(Proposal.of, said)])
+        proposals, commit = [*map(Proposal.of, said)], str(error.get("commit") or "")
+        return cls(error["code"], message, hint, named, commands=proposals, commit=commit)
 
     @property
     def text(self) -> str:

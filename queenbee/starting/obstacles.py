@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import shell_word, suggested
 from queenbee.errors import QueenError
 from queenbee.git.run import git, line
-from queenbee.starting.landing_result import LandingResult
+from queenbee.starting.landing_result import TARGET_FAILS, LandingResult
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
+from queenbee.store.git_files.worktrees import target_ref
 from queenbee.store.trust import Proposal
 from queenbee.store.whole_files import keep, recall
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 UNTRUSTED = "untrusted"
 _IN_THE_WAY = {
     "main_blocked",
+    TARGET_FAILS,
     UNTRUSTED,
     "check_guarded",
     "busy",
@@ -98,8 +100,17 @@ class Obstacle:
         """
         if self.result.code == "check_guarded":  # The person lands it.
             return False
+        if self.result.code == TARGET_FAILS:
+            return not self.is_of_target(layout)
         waited = taken > self.after or time.monotonic() >= self.met_s + _TRY_AGAIN_S
         return waited and not self._is_there(layout)
+
+    def is_of_target(self, layout: Layout) -> bool:
+        """Returns whether the target fails without this work, and has not moved since."""
+        if self.result.code != TARGET_FAILS:
+            return False
+        asked = ("rev-parse", str(target_ref(layout)))
+        return line(*asked, cwd=layout.tree, repository={}) == self.result.commit
 
     def is_lost(self, layout: Layout) -> bool:
         """Returns whether the branch with the work is gone: somebody has dealt with it."""

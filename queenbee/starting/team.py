@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.checks.processes import Interrupts
 from queenbee.core.text import suggested
 from queenbee.errors import Busy, QueenError
+from queenbee.git.beforehand.rehearsal import rehearse
 from queenbee.git.landed import commit_records
 from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew
@@ -72,7 +73,8 @@ class Team:
     def run(self, on_tick: Callable[[Team], None] = lambda _: None) -> Ended:
         """Starts the agents and looks after them; returns when none is at work any more.
 
-        Raises `Busy` while another `queen start` runs here, and what making a worktree raises.
+        Raises `Busy` while another `queen start` runs here, `TargetFails` if nothing could land,
+        and what making a worktree raises.
         """
         folder = roster.folder(self._hive.layout)
         safe_open.make_folder(folder)
@@ -92,6 +94,8 @@ class Team:
             if why := note_team(self._hive.layout):
                 self._tell(f"agents are known as such in no other repository: {why}")
             stack.callback(forget_team, self._hive.layout)
+            if self._wanted.is_tried:
+                rehearse(self._hive, self._crew.names(), tell=self._tell, interrupts=interrupts)
             self.workers = self._crew.assemble(interrupts)
             return self._ended(self._look_after(interrupts, on_tick))
 
@@ -123,6 +127,8 @@ class Team:
             return Reason("interrupted", "ended by Ctrl-C")
         if fatal := next((each.fatal for each in self.workers if each.fatal), ""):
             return Reason("fatal", fatal)
+        if fails := self._target_fails():
+            return Reason("target_fails", fails)
         reached = self._wanted.limits.reached(
             spent_s=time.monotonic() - self._begun_s,
             landed=sum(each.entry.landed for each in self.workers),
@@ -130,6 +136,14 @@ class Team:
             cost_usd=sum(each.cost_usd for each in self.workers),
         )
         return Reason("limit", reached) if reached else None
+
+    def _target_fails(self) -> str:
+        """Returns why nobody's work can land, if the target fails itself: more would fail alike."""
+        if self._wanted.until_done:
+            return ""
+        met = [one for each in self.workers for one in each.obstacles.values()]
+        found = (one.why for one in met if one.is_of_target(self._hive.layout))
+        return next(found, "")
 
     def _ask_for_check(self) -> Reason | None:
         """Asks a person for a check that nobody has seen, once for each text: nothing lands

@@ -146,6 +146,26 @@ def _branch_name() -> Type:
     )
 
 
+_OF_GIT = ("unfinished", "refs", "heads", "tags", "remotes", "origin")
+"""First parts of branches that mean something else."""
+
+
+def _branch_pattern() -> Type:
+    """The name of a branch with `{droid}`, which may be any name of one."""
+    is_name = _branch_name().read
+
+    def read(value: object) -> str | None:
+        if value == "" or not isinstance(value, str):
+            return "" if value == "" else None
+        name = value.replace("{droid}", "x")
+        parts = name.split("/")
+        is_part = all(each and each[0] != "." and not each.endswith(".lock") for each in parts)
+        is_free = parts[0] not in _OF_GIT and "@{" not in name and not {"{", "}"} & {*name}
+        return value if is_name(name) and "{droid}" in value and is_part and is_free else None
+
+    return Type("the name of a branch with {droid} in it, such as agents/{droid}", read)
+
+
 _FLAG = Type("true or false", lambda value: value if isinstance(value, bool) else None)
 _PATTERNS = Type("a list of patterns, as in .gitignore", _lines)
 _LINES = Type("a list of texts", _lines)
@@ -253,6 +273,8 @@ SETTINGS = (
             "the client that queen start runs; by default, the only one that is installed"),
     Setting("team.agents", _LINES, [], 'other clients for some names: ["ui=codex", "api=claude"]'),
     Setting("team.size", _number(64), 3, "how many agents queen start runs"),
+    Setting("team.branch", _branch_pattern(), "",
+            "which branches agents get, such as agents/{droid}; by default, their names"),
     Setting("team.args", _LINES, [],
             "options for the client; queen start asks before it uses them for the first time"),
     Setting("sync.remote", _text(255), "origin",
@@ -331,6 +353,8 @@ class Settings:
     team_agent: str
     team_agents: tuple[str, ...]
     team_size: int
+    team_branch: str
+    """A name with `{droid}`, or empty."""
     team_args: tuple[str, ...]
     sync_remote: str
     sync_branch: str

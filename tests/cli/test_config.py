@@ -90,7 +90,7 @@ class TestWhatLandingIsJudgedBy:
         ]
         assert toml.read_bytes() == before
         assert (tree / ".beads/queen.toml").read_text() == '[land]\ncheck = "true"  # strict\n'
-        assert queen("land", "-m", "settings", as_="one", cwd=tree).code == 1
+        assert queen("land", "-m", "settings", as_="one", cwd=tree).code == 3
         git(repo, "config", "queenbee.check", "exit 0")
         assert queen("land", as_="one", cwd=tree).code == 0
         assert 'check = "true"' in toml.read_text()

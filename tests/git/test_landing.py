@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landed import unlanded
 from queenbee.git.landing import NotLanded, Rules, Work, land
+from queenbee.git.landing.refusals import TargetFails
 from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
 
@@ -41,6 +43,13 @@ def opened(tree: Path, droid: str = "ui") -> Hive:
 
 def head(tree: Path, name: str = "HEAD") -> str:
     return git(tree, "rev-parse", name).strip()
+
+
+def does_not_land(tree: Path, **more: object) -> bool:
+    """Returns whether the check fails, also that of the main branch itself."""
+    with suppress(TargetFails):
+        return landed(tree, **more) is None
+    return True
 
 
 def landed(tree: Path, **more: object) -> str | None:
@@ -93,8 +102,8 @@ def test_the_check_of_this_machine_runs_with_the_one_that_is_given(
     tree = worktree("one")
     commit_file(tree, "new.txt", "x\n")
     git(repo, "config", "queenbee.check", "exit 1")
-    assert landed(tree) is None
-    assert landed(tree, check="true") is None
+    assert does_not_land(tree)
+    assert does_not_land(tree, check="true")
     git(repo, "config", "queenbee.check", "exit 0")
     assert landed(tree, check="exit 1") is None
     assert landed(tree, check="true") is not None
@@ -139,7 +148,7 @@ def test_the_settings_of_one_worktree_do_not_say_which_check_judges(
     git(tree, "config", "--worktree", "queenbee.check", "true")
     git(repo, "config", "queenbee.check", "exit 1")
     commit_file(tree, "new.txt", "x\n")
-    assert landed(tree) is None
+    assert does_not_land(tree)
 
 
 def test_a_conflict_is_left_to_be_resolved(repo: Path, worktree: Worktree) -> None:
@@ -465,7 +474,7 @@ class TestTheRepositoryOfACaller:
         assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""
 
 
-def test_a_landing_that_merges_takes_at_most_27_git_processes(
+def test_a_landing_that_merges_takes_at_most_28_git_processes(
     quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick("init")
@@ -482,4 +491,4 @@ def test_a_landing_that_merges_takes_at_most_27_git_processes(
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     done = quick("land", "--check", "true", as_="two", cwd=trees[1])
     assert (done.code, "came in" in done.out) == (0, True)
-    assert 0 < log.read_text().count("x") <= 27
+    assert 0 < log.read_text().count("x") <= 28

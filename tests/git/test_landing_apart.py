@@ -65,7 +65,7 @@ class TestWhatOnlyOneWorktreeHas:
         git(tree, "merge", "-q", "main")
         commit_file(tree, "test_it.py", "def test_it():\n    assert False\n")
         ignored(repo if in_main else tree, path, text)
-        assert landing(quick, tree).code == 1
+        assert landing(quick, tree).code in (1, 3)  # Main itself may fail.
         assert not is_on_main(repo, "test_it.py")
 
     @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ class TestWhatOnlyOneWorktreeHas:
         git(tree, "merge", "-q", "main")
         commit_file(tree, "a", "x\n")
         ignored(tree, path, "test:\n\ttrue\n" if path == "GNUmakefile" else "")
-        assert landing(quick, tree).code == 1
+        assert landing(quick, tree).code in (1, 3)  # Main itself may fail.
 
     def test_judges_no_branch_of_another(
         self, quick: QuickQueen, queen: Queen, repo: Path, tree: Path, tmp_path: Path
@@ -153,7 +153,7 @@ class TestWhatOnlyOneWorktreeHas:
         commit_file(tree, "a", "x\n")
         ignored(tree, ".env")
         done = landing(quick, tree)
-        assert (done.code, str(checkout(repo)) in done.out, ".env" in done.out) == (1, True, True)
+        assert (done.code, str(checkout(repo)) in done.err, ".env" in done.err) == (3, True, True)
 
 
 class TestWhatACheckLeaves:

@@ -9,6 +9,7 @@ from hives import Queen, QuickQueen, Ran, commit_file, git
 
 from queenbee import Hive
 from queenbee.git.landing import Rules, land
+from queenbee.git.landing.refusals import TargetFails
 
 SETTINGS = ".beads/queen.toml"
 
@@ -46,14 +47,14 @@ def test_no_edit_of_a_file_takes_the_check_of_main_away(
     commit_file(repo, SETTINGS, check_of("false"))
     tree, other = (begin(repo, tmp_path, name) for name in ("one", "two"))
     before = git(repo, "rev-parse", "main")
-    assert landing(queen, tree).code == 1
+    assert landing(queen, tree).code in (1, 3)  # Main itself may fail.
     for each in (repo, tree, other):
         (each / SETTINGS).write_text(check_of("true"))
-    assert landing(queen, tree).code == 1
+    assert landing(queen, tree).code in (1, 3)
     (repo / SETTINGS).write_text("")
-    assert landing(queen, tree).code == 1
+    assert landing(queen, tree).code in (1, 3)
     (repo / SETTINGS).unlink()
-    assert landing(queen, tree).code == 1
+    assert landing(queen, tree).code in (1, 3)
     assert git(repo, "rev-parse", "main") == before
 
 
@@ -77,7 +78,7 @@ class TestABranchThatChangesTheCheck:
         commit_file(repo, SETTINGS, check_of(named(log, "old", old)))
         tree = begin(repo, tmp_path)
         commit_file(tree, SETTINGS, check_of(named(log, "new", new)))
-        assert landing(quick, tree).code == 1
+        assert landing(quick, tree).code in (1, 3)  # Main itself may fail.
 
     @pytest.mark.parametrize("text", ["", "ttl = '1h'\n", None])
     def test_to_none_lands_under_the_old_one(
@@ -91,9 +92,9 @@ class TestABranchThatChangesTheCheck:
             git(tree, "commit", "-q", "-m", "none")
         else:
             commit_file(tree, SETTINGS, text)
-        assert landing(quick, tree).code == 1
+        assert landing(quick, tree).code in (1, 3)  # Main itself may fail.
         assert landing(quick, tree, "--unchecked").code == 2
-        assert log.read_text() == "old\n"
+        assert {*log.read_text().split()} == {"old"}
 
     def test_for_the_first_time_lands_under_that(
         self, quick: QuickQueen, repo: Path, tmp_path: Path, log: Path
@@ -104,7 +105,7 @@ class TestABranchThatChangesTheCheck:
         refused = landing(quick, tree)
         assert (refused.code, "no check is set" in refused.err) == (2, True)
         assert landing(quick, tree, "-m", "A check").code == 0
-        assert log.read_text() == "new\n"
+        assert {*log.read_text().split()} == {"new"}
 
 
 def test_while_main_has_no_settings_the_files_of_its_worktree_count(
@@ -112,8 +113,8 @@ def test_while_main_has_no_settings_the_files_of_its_worktree_count(
 ) -> None:
     tree = begin(repo, tmp_path)
     (beads / "queen.toml").write_text(check_of(named(log, "file", 1)))
-    assert landing(quick, tree).code == 1
-    assert log.read_text() == "file\n"
+    assert landing(quick, tree).code in (1, 3)  # Main itself may fail.
+    assert {*log.read_text().split()} == {"file"}
 
 
 def test_a_first_check_in_the_main_worktree_counts_before_it_is_committed(
@@ -122,8 +123,8 @@ def test_a_first_check_in_the_main_worktree_counts_before_it_is_committed(
     commit_file(repo, SETTINGS, "ttl = '1h'\n")
     tree = begin(repo, tmp_path)
     (beads / "queen.toml").write_text(check_of(named(log, "file", 1)))
-    assert landing(quick, tree).code == 1
-    assert log.read_text() == "file\n"
+    assert landing(quick, tree).code in (1, 3)  # Main itself may fail.
+    assert {*log.read_text().split()} == {"file"}
 
 
 def test_a_check_that_lands_while_one_waits_judges_it(
@@ -134,7 +135,8 @@ def test_a_check_that_lands_while_one_waits_judges_it(
     hive = Hive.open(tree, droid="one", env={})
     rules = Rules.of(hive)
     commit_file(repo, SETTINGS, check_of("exit 1"))
-    assert land(hive, check=None, rules=rules, wait_s=10).commit is None
+    with pytest.raises(TargetFails):
+        land(hive, check=None, rules=rules, wait_s=10)
 
 
 def test_how_conflicts_are_joined_is_not_taken_from_a_file_either(
@@ -158,7 +160,7 @@ def test_the_check_of_this_machine_counts_in_place_of_all(
     commit_file(tree, SETTINGS, check_of(named(log, "new", 1)))
     git(repo, "config", "queenbee.check", named(log, "machine"))
     assert landing(quick, tree).code == 0
-    assert log.read_text() == "machine\n"
+    assert {*log.read_text().split()} == {"machine"}
 
 
 class TestAnotherHive:

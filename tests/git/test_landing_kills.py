@@ -136,12 +136,17 @@ class TestGitKilledWithItsCaller:
         assert git(repo, "status", "--porcelain") == " M README.md\n"
         assert (repo / "README.md").read_text() == "my work\n"
 
-    def test_while_it_moves_the_branch(self, repo: Path, filtered: Path, queen: Queen) -> None:
+    @pytest.mark.parametrize("time", [1, 2], ids=["tries to move", "moves"])
+    def test_while_it_moves_the_branch(
+        self, repo: Path, filtered: Path, queen: Queen, tmp_path: Path, time: int
+    ) -> None:
         before = head(repo, "main")
         hook = repo / ".git" / "hooks" / "reference-transaction"
         wanted = "grep -q refs/heads/main && [ $1 = prepared ] || exit 0"
-        script(hook, f"{wanted}\n{KILL_BOTH}")
+        times = f"echo >> {tmp_path}/times; [ $(wc -l < {tmp_path}/times) = {time} ] || exit 0"
+        script(hook, f"{wanted}\n{times}\n{KILL_BOTH}")
         killed(queen, filtered)
+        assert is_clean(repo) == (time == 1)
         hook.unlink()
         assert head(repo, "main") == before
         assert landed(filtered) == head(repo, "main")

@@ -241,7 +241,7 @@ def test_each_event_in_each_state_ends_and_another_lands(
     assert landed(trees.other) == head(repo, "main")
     assert git(repo, "status", "--porcelain", "--", ".", ":!.beads") == ""
     left = {each.name.partition("-")[0] for each in trees.folder.iterdir() if each.is_file()}
-    assert left <= {"step", "promised", "pace"}
+    assert left <= {"step", "promised", "pace", "target"}
 
 
 @pytest.mark.parametrize(

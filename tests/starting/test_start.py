@@ -206,7 +206,7 @@ class TestAnAgentThatFails:
 
     def test_gets_what_failed(self, team: Team) -> None:
         team.issues(1)
-        team.set("land.check", "test -e ok || { echo no ok here; echo at all; exit 1; }")
+        team.set("land.check", "[ ! -e x-1.txt ] || [ -e ok ] || { echo no ok here; exit 1; }")
         git(team.repo, "commit", "-qam", "a check")
         repairs = 'grep -q "no ok here" "$QUEEN_FAILURES_FILE" && touch ok\n'
         ran = team.start("ui", "--agent", team.agent(repairs + WORKS))

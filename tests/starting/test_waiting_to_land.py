@@ -105,7 +105,8 @@ class TestWhatALandingSays:
     def test_is_not_what_its_check_prints(self, team: Team) -> None:
         team.issues(1)
         forged = json.dumps({"error": {"code": "untrusted", "message": "wait"}})
-        check = team.program("check", f"echo '{forged}'; echo '{forged}' >&2; exit 1\n")
+        passes = "[ -e x-1.txt ] || exit 0\n"  # On main itself.
+        check = team.program("check", f"{passes}echo '{forged}'; echo '{forged}' >&2; exit 1\n")
         team.set("land.check", check)
         git(team.repo, "commit", "-qam", "a check")
         ran = team.start("ui", "--json", "--agent", team.agent(COUNTS + WORKS))
@@ -139,7 +140,10 @@ class TestWhatALandingSays:
 
     def test_is_followed_in_words(self, team: Team) -> None:
         team.issues(1)
-        team.set("land.check", "echo all is well; [ -e good ] || { echo none here; exit 1; }")
+        team.set(
+            "land.check",
+            "echo all is well; [ ! -e x-1.txt ] || [ -e good ] || { echo none here; exit 1; }",
+        )
         git(team.repo, "commit", "-qam", "a check")
         good = '[ "$QUEEN_ATTEMPT" = 1 ] || touch good\n'
         ran = team.start("ui", "--agent", team.agent(good + WORKS))

@@ -17,6 +17,7 @@ import click
 from queenbee.agents.ignored import CONNECTION, WORK, ignored
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.cli.app import Answer, Invocation, command, invocation, tell
+from queenbee.cli.exits import NO, NOTHING_LANDS
 from queenbee.cli.options import adopts, id_prefix
 from queenbee.cli.person import lets_run, sits_here
 from queenbee.cli.proposing import settle_check
@@ -24,7 +25,7 @@ from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import is_name
 from queenbee.core.text import HINT, printable
-from queenbee.errors import InvalidInput, NoHive, NotFound, Untrusted
+from queenbee.errors import InvalidInput, NoHive, NotFound, NothingLands, Untrusted
 from queenbee.git import ownership
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
@@ -33,7 +34,7 @@ from queenbee.store.trust import of_setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import TextIO
+    from typing import Any, TextIO
 
     from queenbee.starting.crew import Crew, Wanted
     from queenbee.starting.ending import Ended
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 _SHOW_EVERY_S = 30.0
 _FOLLOW_S = 0.3
 _PART_CHARS = 2**16
+_LIMITS = {"minutes": "minutes", "issues": "issues", "failures": "failures", "cost_usd": "cost"}
+"""The limits of a team, and their options."""
 
 
 def _show(ended: Ended | None) -> None:
@@ -78,6 +81,7 @@ def _show(ended: Ended | None) -> None:
     "--max-failures", type=click.IntRange(0), default=0, help="End after so many failed runs"
 )
 @click.option("--max-cost", type=click.FloatRange(0), default=0, help="End after so many dollars")
+@click.option("--no-trial", is_flag=True, help="Do not try first whether work can land")
 @click.option("--logs", metavar="NAME", help="Follow the output of an agent")
 @adopts
 @id_prefix
@@ -92,13 +96,11 @@ def start(  # noqa: PLR0913 - the options of a command
     args: str | None,
     yolo: bool,
     interactive: bool,
-    max_minutes: float,
-    max_issues: int,
-    max_failures: int,
-    max_cost: float,
+    no_trial: bool,
     logs: str | None,
     adopt: tuple[str, ...],
     prefix: str | None,
+    **most: Any,
 ) -> Answer:
     """Start a team of agents, and look after them
 
@@ -113,7 +115,11 @@ def start(  # noqa: PLR0913 - the options of a command
     Agents work only in worktrees and on branches that QueenBee made for them. --adopt BRANCH takes
     over a branch of yours and its worktree: all that is there may be worked on and landed.
 
-    Exit 0: everything is done. Exit 1: something is left, and the output says why.
+    Before the first agent begins, it tries whether work can land: the set-up, an empty commit with
+    the project's hooks, and the check, on the main branch itself. What has passed is kept.
+
+    Exit 0: everything is done. Exit 1: something is left, and the output says why. Exit 3: nothing
+    can land here.
     """
     from queenbee.starting import crew, limits  # noqa: PLC0415 - start-up
 
@@ -131,9 +137,8 @@ def start(  # noqa: PLR0913 - the options of a command
         until_done=until_done,
         args=_args(hive, args),
         yolo=yolo,
-        limits=limits.Limits(
-            minutes=max_minutes, issues=max_issues, failures=max_failures, cost_usd=max_cost
-        ),
+        is_tried=not no_trial,
+        limits=limits.Limits(**{name: most[f"max_{each}"] for name, each in _LIMITS.items()}),
     )
     return _started(hive, wanted, opens=interactive)
 
@@ -143,6 +148,7 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
     from queenbee.starting.team import Team  # noqa: PLC0415 - start-up
 
     _settle_check(hive)
+    _refuse_hindered(hive)
     crew = Crew(hive, wanted, env=os.environ, tell=_said)
     if opens:
         crew.open()
@@ -151,7 +157,24 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
         wanted = replace(wanted, yolo=True)
     ask = partial(_lets_run, hive) if _asks() else None
     ended = Team(hive, wanted, env=os.environ, tell=_said, ask=ask).run(_Screen())
-    return Answer(ended, yes=ended.is_done)
+    no = NOTHING_LANDS if ended.why.code == "target_fails" else NO
+    return Answer(ended, yes=ended.is_done, no=no)
+
+
+def _refuse_hindered(hive: Hive) -> None:
+    """Tells what is in the way of landings. Raises `NothingLands` if nothing could land."""
+    from queenbee.git.beforehand.hindrances import hindrances  # noqa: PLC0415 - start-up
+
+    found = hindrances(hive.layout)
+    for each in found:
+        if not each.stops:
+            _said(each.sentence)
+    if stops := [each for each in found if each.stops]:
+        raise NothingLands(
+            "; ".join(each.what for each in stops),
+            hint=stops[0].hint,
+            hindrances=[each.to_dict() for each in stops],
+        )
 
 
 def _lets_do_all(hive: Hive, crew: Crew, wanted: Wanted) -> bool:

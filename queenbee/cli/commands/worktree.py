@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.text import mentioned, named, printable, suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.errors import QueenError
+from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.ownership import adopt, refuse_other_hive
 from queenbee.git.worktrees import worktree_care, worktree_making
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.git.worktrees.preparing import Plan
+    from queenbee.store.layout import Layout
     from queenbee.workflows.complete_hive import Hive
 
 
@@ -90,9 +91,19 @@ def add(
         prepare(hive.layout, made.path, env=os.environ, tell=tell)
     # A set-up may have brought the hooks.
     made = replace(made, guarded=worktree_making.is_guarded(made.path))
+    _tell_hindrances(hive.layout)
     if not made.guarded:
         tell("no git hook refuses commits of files that others hold: queen guard install")
     return made
+
+
+def _tell_hindrances(layout: Layout) -> None:
+    from queenbee.git.beforehand.hindrances import hindrances  # noqa: PLC0415 - start-up
+
+    with suppress(ExternalFailure):
+        for each in hindrances(layout):
+            if each.stops:
+                tell(each.sentence)
 
 
 @contextmanager

@@ -120,7 +120,7 @@ class Checkout(Place):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def go_to(self, commit: str) -> None:
+    def go_to(self, commit: str, *, sets_up: bool = True) -> None:
         """Gives it the files of a commit, byte for byte, and nothing else but what git ignores.
 
         Git reads all files: what it remembers of them may have been made up by a check.
@@ -143,8 +143,9 @@ class Checkout(Place):
             self._run("clean", "-ffdq")
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
-        with suppress(SetupFailed):  # Hooks of a merge may need it; a check says if it failed.
-            self._set_up()
+        if sets_up:
+            with suppress(SetupFailed):  # Hooks of a merge may need it; a check says if it failed.
+                self._set_up()
 
     def ready(self) -> dict[str, str]:
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
@@ -213,6 +214,15 @@ class Checkout(Place):
             if each.rstrip("/") not in _OF_TOOLS
             and not os.path.lexists(os.path.join(self.tree, each.rstrip("/")))
         ][:_MOST_NAMED]
+
+    def what_it_lacks(self) -> str:
+        """Returns what a check may have missed here, in words for whoever reads why it failed."""
+        files = self.lacking()
+        if not files:
+            return ""
+        where = f"it ran in {self.tree}, which has what git has"
+        more = "[worktree] copy or setup in queen.toml brings them there: queen worktree setup"
+        return f"{where}, and not {named(files, len(files))}; {more}"
 
     def _forget_compiled(self, changed: Iterable[str]) -> None:
         """Removes what Python compiled from files that have changed: it compares times in seconds,

@@ -42,6 +42,8 @@ _SETTINGS = (
 AMONG_OTHERS = "try"
 """The step in which others' branches are merged, too."""
 _WITHOUT_HOOKS = ("commit-tree",)
+_PLAIN, _READING = 'exec "$@" 2>&1', 'said=$1; shift; exec "$@" 2>&1 <<END\n$said\nEND\n'
+"""How git is run: without anything to read, or with a text."""
 _COMMITS = ("commit", "commit-tree", "merge", "rebase")
 _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
@@ -132,27 +134,20 @@ class Commands:
         step: Step | None = None,
         to_the_end: bool = False,
         env: Mapping[str, str] | None = None,
+        stdin: str = "",
     ) -> Done:
         """Runs git; where another process of git has a lock, again, for some seconds. Among the
-        branches of others it has no tokens, but to sign.
+        branches of others it has no tokens, but to sign. With `stdin`, it reads that.
 
         A request to end stops it, unless it has to come `to_the_end`.
         """
         step = step or self.step
         is_among_others = step.name == AMONG_OTHERS and arguments[0] not in _WITHOUT_HOOKS
+        run = ("git", *((stdin,) if stdin else ()), *git_line(cwd, (*_SETTINGS, *arguments)))
         program = Program(
-            shell_line('exec "$@" 2>&1', "git", *git_line(cwd, (*_SETTINGS, *arguments))),
+            shell_line(_READING if stdin else _PLAIN, *run),
             cwd,
-            # English, whatever the user reads: `is_locked` reads it. It changes no encoding.
-            {
-                **(self._with_others if is_among_others else self.env),
-                "LANGUAGE": "en",
-                "GIT_EDITOR": "true",
-                "GIT_REFLOG_ACTION": ACTION,
-                "QUEEN_LANDING": self.token,
-                **({"QUEEN_DROID": self.droid} if self.droid else {}),
-                **(env or {}),
-            },
+            {**self._environment(is_among_others=is_among_others), **(env or {})},
             _LONGEST_S,
             pass_fds=(step.fd,),
         )
@@ -170,3 +165,14 @@ class Commands:
             if done.status == 0 or not done.is_locked or late:
                 return done
             time.sleep(_AGAIN_S)
+
+    def _environment(self, *, is_among_others: bool) -> dict[str, str]:
+        return {
+            **(self._with_others if is_among_others else self.env),
+            # English, whatever the user reads: `is_locked` reads it. It changes no encoding.
+            "LANGUAGE": "en",
+            "GIT_EDITOR": "true",
+            "GIT_REFLOG_ACTION": ACTION,
+            "QUEEN_LANDING": self.token,
+            **({"QUEEN_DROID": self.droid} if self.droid else {}),
+        }

@@ -88,13 +88,30 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
         _take_back(commands, found, where, (before, after), tell)
     carried = carried_in(step.fields.get("carried"))
     if do:
-        keep_in_index(where.tree, after, before, carried)
+        _take_records_back(commands, where.tree, before, after, carried)
         after = (_merged(after, where.tree) if step.name == "merge" else None) or after
         _restore(commands, where.tree, before, after, tell, carried)
     if is_unfinished(step, where):
         step.write("conflict")
     else:
         step.end()
+
+
+def _take_records_back(
+    commands: Commands, tree: str, before: str, after: str, carried: Sequence[str]
+) -> None:
+    """Gives the index the records that it had, also on a full disk: the files that git wrote there
+    go first.
+    """
+    try:
+        keep_in_index(tree, after, before, carried)
+    except ExternalFailure:
+        changed = [each for each in _changes(tree, before, after) if each.path not in carried]
+        index = _index(tree)
+        if any(index.get(each.path) != each.before for each in changed):
+            raise
+        _restore_files(commands, tree, changed, before, after)
+        keep_in_index(tree, after, before, carried)
 
 
 def _take_back(
@@ -284,12 +301,22 @@ def restore(
         done = commands(
             "read-tree", "-m", "-u", no_dash(after), no_dash(before), cwd=tree, to_the_end=True
         )
-        return [] if done.status == 0 else [each.path for each in changed]
-    if any(index.get(each.path) != each.before for each in changed):
+        if done.status == 0:
+            return []
+        # A record that only the new commit has, say: git takes back all of them, or none.
+        put_in_index(tree, after, before, {each.path for each in changed})
+    elif any(index.get(each.path) != each.before for each in changed):
         return [each.path for each in changed if index.get(each.path) != each.before]
+    return _restore_files(commands, tree, changed, before, after)
+
+
+def _restore_files(
+    commands: Commands, tree: str, changed: Sequence[_Change], before: str, after: str
+) -> list[str]:
+    """Restores files that the index has as they were, new ones first: these make room."""
     left = []
     dirty = _dirty(tree)
-    for each in changed:
+    for each in sorted(changed, key=lambda each: each.before is not None):
         there = os.path.lexists(os.path.join(tree, each.path))
         touched = each.path in dirty if each.before is not None else there
         if touched and not _restore_file(commands, tree, each, before, after):

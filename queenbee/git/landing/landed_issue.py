@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
-from queenbee.core.names import PERSON
+from queenbee.core.names import EVERYONE, PERSON
 from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
 from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from queenbee.checks.executing import Progress
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.records import Assignment, Message
+    from queenbee.git.landing.refusals import TargetFails
     from queenbee.git.landing.requests import Request
     from queenbee.git.landing.work import Landing, Offer
     from queenbee.workflows.complete_hive import Hive
@@ -290,6 +291,13 @@ class _IssueWork(Work):
         way = f"cd {shell_word(layout.tree)} && queen land --accept-check"
         with suppress(QueenError):
             self._tell_person("waits for you", files, f"Look at it, and accept it: {way}")
+
+    def target_fails(self, error: TargetFails) -> None:
+        """Tells everybody, in one message."""
+        said = f"{str(error.message).removesuffix('; nothing was landed')}."
+        subject = f"{error.details['target']} itself fails its check"
+        with suppress(QueenError):
+            self.hive.messages.send(EVERYONE, f"{said} {error.hint}.", subject=subject)
 
     def _tell_person(self, what: str, files: Sequence[str], more: str) -> None:
         """Sends one message to the person about a change of the check."""

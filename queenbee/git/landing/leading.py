@@ -7,27 +7,24 @@ Nobody's worktree is read or changed, but the main one, which follows the target
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
-from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, some
-from queenbee.errors import QueenError
-from queenbee.git.landing import healing
+from queenbee.git.landing.advancing import Advance
 from queenbee.git.landing.arrivals import began, undone
-from queenbee.git.landing.commands import ACTION
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
-from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
+from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.landing.requests import STOPPED
+from queenbee.git.landing.together.checked import Verdict, check_of
 from queenbee.git.landing.together.records import with_records
+from queenbee.git.landing.together.target_verdict import TargetJudge
 from queenbee.git.landing.together.trial import Trial
 from queenbee.git.landing.work import Landing
-from queenbee.services.waiting.landing_steps import Step
-from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
 
@@ -36,11 +33,10 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.checkout import Checkout
-    from queenbee.git.landing.commands import Done
     from queenbee.git.landing.place import Place
+    from queenbee.git.landing.together.checked import Check
     from queenbee.git.landing.together.promised import Promised
     from queenbee.git.landing.work import Rules, Work
-    from queenbee.git.upstream import Upstream
     from queenbee.services.open_store import Store
     from queenbee.services.waiting.landing_turn import LandingTurn
 
@@ -79,6 +75,7 @@ class Leading:
         joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(checkout, rules, joins, work.subject())
         self._trial = Trial(checkout, self.joining, rules, work, tell)
+        self._judge = TargetJudge(checkout, turn.folder, self._check_of_target, tell)
         self._told = 0
         """How many of the joined places were named to the user."""
         self._carried: Sequence[str] = ()
@@ -106,8 +103,10 @@ class Leading:
         """Joins the two, checks, and moves the target; None if somebody moved that meanwhile."""
         trial, target = self._trial, self._own.target
         top, changed = self._joined()
+        is_alone = is_alone or self._judge.is_failing(self.joining.target)
         trial.is_alone = trial.is_alone or is_alone or bool(self._check_files)
-        commit, failed = trial.run(self._turn, top)
+        begun_s = time.time()
+        commit, failed = trial.run(self._turn, top, self._target_fails)
         if failed is not None:
             return Landing(target, None, output=failed, joined=self.joining.joined), {}
         if trial.left is not None:
@@ -135,8 +134,11 @@ class Leading:
         members = trial.batch.members
         mine = self._promised.give(said, self._work, own, members)
         trial.is_alone = not self._are_in()  # It lands, whoever else comes and goes.
-        if trial.is_alone or not self._advance(commit):
+        where = (self._checkout.tree, self._turn.folder, self.joining.target)
+        advance = Advance(self._own, *where, self._carried, self._tell)
+        if trial.is_alone or not advance.to(commit):
             return None
+        self._note_passed(commit, begun_s)
         done = Landing.promised(target, mine)
         return replace(done, changed=changed, joined=self.joining.joined), mine
 
@@ -172,6 +174,29 @@ class Leading:
         self.rules = self.rules.judged(self._checkout.objects, target, head)
         self.joining.joins = Joins(self.rules.union, self.rules.join, bool(self.rules.check))
         self._trial.judge_by(self.rules, None)
+
+    def _note_passed(self, commit: str, begun_s: float) -> None:
+        """Notes that the target has passed, as it is now."""
+        if self._trial.check_s is not None:
+            passed = Verdict(None, "", self._trial.check_s)
+            self._judge.keep(commit, str(self.rules.check), passed, begun_s)
+
+    def _check_of_target(self) -> Check | None:
+        """Returns the check that the target has of itself."""
+        if self.rules.judging is None:  # Whoever lands has said the check.
+            return None
+        tip, own = self.joining.target, replace(self.rules, asked=None)
+        rules = own.judged(self._checkout.objects, tip, tip)
+        command = seen_check(self._store, rules)
+        where = self._own.common_dir
+        return check_of(command, rules.check_timeout_s, where) if command else None
+
+    def _target_fails(self, branches: Sequence[str]) -> Exception | None:
+        """Returns the refusal if the target fails without these branches; others learn it, once."""
+        error, is_new = self._judge.blame(self.joining.target, branches)
+        if error is not None and is_new:
+            self._work.target_fails(error)
+        return error
 
     def _show_check_files(self, contents: Mapping[str, Sequence[str]]) -> None:
         """Says what the branch changes of the check. Raises `CheckGuarded` if that waits for a
@@ -246,95 +271,6 @@ class Leading:
         members = self._trial.batch.members
         held = any(self._work.keeps_out(each.offer, each.changed) for each in members)
         return not held and self._turn.still([each.offer.entry for each in members])
-
-    def _advance(self, commit: str) -> bool:
-        """Moves the target to the commit that was checked; returns False if the target was moved
-        meanwhile. Raises `NotLanded`.
-
-        Git compares and swaps: it moves the branch only from the commit that it found. Whatever
-        git says, the work has landed if the target has it.
-        """
-        own, commands = self._own, self._own.commands
-        if own.upstream is not None:
-            return self._pushed(own.upstream, commit)
-        if not own.main_has_target:
-            return self._moved(commit)
-        with Step.of(self._turn.folder, own.main_tree) as step:
-            if own.tip() != self.joining.target:
-                return False
-            done = self._bring_main(step, self.joining.target, commit)
-            if own.has(commit):
-                step.end()
-                return True
-            healing.heal(commands, step, own.main, lambda _: None)  # Git said what stays.
-            if own.tip() != self.joining.target:
-                return False
-        raise own.cannot_move(commit, done.said)
-
-    def _bring_main(self, step: Step, before: str, after: str) -> Done:
-        """Moves the main worktree from one commit to another."""
-        own, carried = self._own, self._carried
-        step.write("advance", before=before, after=after, carried=carried)
-        own.commands.wait_for_index(own.common_dir)
-        with suppress(QueenError):  # Git then says what is in the way.
-            healing.keep_in_index(own.main_tree, before, after, carried)
-        how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
-        moved = ("merge", *how, no_dash(after))
-        return own.commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
-
-    def _pushed(self, upstream: Upstream, commit: str) -> bool:
-        """Does so where the target is a remote's. Raises `Unreachable` if nobody can say whether
-        the remote took it: the next landing looks.
-        """
-        before, tree = self.joining.target, self._checkout.tree
-        pushed = self._own.commands(*upstream.push_line(commit, before), cwd=tree)
-        if pushed.status == 0:
-            seen = (upstream.ref, no_dash(commit), no_dash(before))
-            self._own.commands("update-ref", "-m", ACTION, *seen, cwd=tree, to_the_end=True)
-            self._main_follows(commit)
-            return True
-        self._own.refresh()
-        if self._own.has(commit):
-            return True
-        if self._own.tip() != before:
-            return False
-        self._own.commands.stop_if_asked()
-        raise PushRefused(upstream.name, pushed.said)
-
-    def _main_follows(self, commit: str) -> None:
-        """Brings the main worktree to what has landed on a remote, if it has the branch of that
-        name, without commits of its own, and nothing of the user's is in the way.
-        """
-        own = self._own
-        head = branch_head(own.common_dir, own.target_name) or ""
-        if not own.main_tree or current_branch(own.common_dir) != own.target_name:
-            return
-        if not head or not own.is_ancestor(head, commit):
-            self._tell(f"{own.main_tree} has commits that {own.target} has not, and stays there")
-            return
-        with suppress(QueenError), Step.of(self._turn.folder, own.main_tree) as step:
-            done = self._bring_main(step, head, commit)
-            if done.status == 0:
-                step.end()
-                return
-            healing.heal(own.commands, step, own.main, lambda _: None)
-            self._tell(f"{own.main_tree} stays where it was: {' '.join(done.said.split())}")
-
-    def _moved(self, commit: str) -> bool:
-        """Does so where no worktree has the target checked out."""
-        own = self._own
-        between = (no_dash(commit), no_dash(self.joining.target))
-        how = ("update-ref", "-m", ACTION, f"refs/heads/{own.target}", *between)
-        done = own.commands(*how, cwd=own.tree, to_the_end=True)
-        if own.has(commit):
-            return True
-        if own.tip() != self.joining.target:
-            return False
-        raise NotLanded(
-            f"{named([own.target])} cannot be moved to {commit[:10]}: "
-            f"{' '.join(done.said.split())}",
-            hint="queen land",
-        )
 
     def _tell_joined(self) -> None:
         for each in self.joining.joined[self._told :]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from queenbee.store.git_trees import GitTree
     from queenbee.store.layout import Layout
 
-_UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
+UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _LINKS = frozenset({"120000", "160000"})
 _HIVE = ".beads"
 _FOLDER = "040000"
@@ -103,9 +103,9 @@ class Place:
             top = here.main_tree or here.common_dir
             where = here.tree if branch is None or target is not None else top
             what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
-            way = partial(_way_to_a_branch, where, here.common_dir, but=branch)
+            way = partial(way_to_a_branch, where, here.common_dir, but=branch)
             raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
-        _refuse_target(store, here, target)
+        refuse_no_target(store.layout, here, target)
         return cls(store.layout, here, branch, target, allows_secrets=store.allow_secrets)
 
     @property
@@ -169,7 +169,7 @@ class Place:
     def refuse_unfinished(self) -> None:
         """Raises `NotLanded` if there is something to commit or a merge to finish first."""
         entries = self.open_files()
-        open_ = [each[3:] for each in entries if each[:2] in _UNMERGED]
+        open_ = [each[3:] for each in entries if each[:2] in UNMERGED]
         if open_:
             raise self.conflict(open_)
         if self.is_rebasing:
@@ -349,11 +349,11 @@ class Place:
         )
 
 
-def _refuse_target(store: Store, here: GitTree, target: str) -> None:
+def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
     """Raises `InvalidInput` if there is no target, or a linked worktree has it checked out, which
     would not follow.
     """
-    ref = str(target_ref(store.layout))
+    ref = str(target_ref(layout))
     asked = ("rev-parse", "--quiet", "--verify", no_dash(ref))
     is_there = ref_target(here.common_dir, ref) or line(*asked, cwd=here.tree)
     if remote := remote_of(here.common_dir, target):
@@ -368,7 +368,7 @@ def _refuse_target(store: Store, here: GitTree, target: str) -> None:
             f"there is no branch {named([target])}, on which work is to land",
             hint=f"git branch {shell_word(target)}; or queen config set land.target BRANCH",
         )
-    for each in worktrees(store.layout):
+    for each in worktrees(layout):
         if each.linked and each.branch == target:
             raise InvalidInput(
                 f"{each.path} has {target} checked out, on which work lands",
@@ -386,7 +386,7 @@ def _rebased(git_dir: str) -> str | None:
     return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
 
 
-def _way_to_a_branch(tree: str, common_dir: str, *, back: bool, but: str | None) -> str:
+def way_to_a_branch(tree: str, common_dir: str, *, back: bool, but: str | None) -> str:
     """Returns the command that gives a detached worktree a branch: `back` to one that it had, else
     a new one with the commits that it has now.
     """

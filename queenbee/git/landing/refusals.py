@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from queenbee.core.text import named, shell_word, suggested
-from queenbee.errors import Conflict
+from queenbee.errors import Conflict, NothingLands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,3 +86,9 @@ class LeftByCheck(NotLanded):
             files=files,
         )
         self.kept = kept
+
+
+class TargetFails(NothingLands):
+    """The target itself fails, without anybody's work: its set-up, its hooks, or its check."""
+
+    code = "target_fails"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
     from queenbee.git.landing.conflicts import Joined
+    from queenbee.git.landing.refusals import TargetFails
     from queenbee.git.objects import Objects
     from queenbee.services.open_store import Store
 
@@ -261,6 +262,9 @@ class Work:
 
     def check_waits(self, files: Sequence[str]) -> None:
         """Called once for each change of the check that waits for a person."""
+
+    def target_fails(self, error: TargetFails) -> None:
+        """Called once it is found that the target itself fails its check."""
 
     def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
         """Refuses files, each with its blobs before and after, that others have still to judge."""

@@ -21,6 +21,12 @@ class Where:
     branch: str
 
 
+def lock_paths(where: Where) -> list[str]:
+    """Returns where git's locks are that keep it from moving the branch there."""
+    paths = [os.path.join(where.git_dir, name) for name in ("index.lock", "HEAD.lock")]
+    return [*paths, os.path.join(where.common_dir, "refs", "heads", f"{where.branch}.lock")]
+
+
 def remove_locks(where: Where, began_ns: int, *, sees_all: bool = True) -> list[str]:
     """Removes git's locks that a killed process left, and returns those that may be another's.
 
@@ -29,10 +35,8 @@ def remove_locks(where: Where, began_ns: int, *, sees_all: bool = True) -> list[
     see those of the one that was killed, as in two containers, none counts as left.
     """
     remove_left_lock(where.git_dir)
-    paths = [os.path.join(where.git_dir, name) for name in ("index.lock", "HEAD.lock")]
-    paths.append(os.path.join(where.common_dir, "refs", "heads", f"{where.branch}.lock"))
     kept = []
-    for path in paths:
+    for path in lock_paths(where):
         with suppress(OSError):
             status = os.stat(path, follow_symlinks=False)
             is_left = sees_all and status.st_mtime_ns >= began_ns and not _is_open(status)

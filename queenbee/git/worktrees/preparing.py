@@ -148,6 +148,13 @@ def is_prepared(layout: Layout, tree: str) -> bool:
     return _Place(layout, tree).is_prepared
 
 
+def setup_key(layout: Layout) -> str:
+    """Returns a text that is another one when the settings of the set-up are."""
+    said = layout.settings
+    command = _machine_command(layout) or said.worktree_setup
+    return _hash(json.dumps([command, said.worktree_copy, said.worktree_stamp]).encode())
+
+
 def planned(layout: Layout, tree: str, *, again: bool = False) -> Plan:
     """Returns what `prepare` would do. Raises `ExternalFailure` if git fails."""
     place = _Place(layout, tree)

@@ -35,6 +35,7 @@ from queenbee.git.ownership import (
     worktree_note,
 )
 from queenbee.git.run import as_the_user, line
+from queenbee.git.worktrees.branch_names import agent_branch
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
@@ -75,8 +76,9 @@ def add(
     branch: str | None = None,
     base: str | None = None,
 ) -> Made:
-    """Makes a worktree with a branch `name` for the droid `name`, beside the main one, from the
-    commit of the main branch; and claims an issue for it. Repeating it changes nothing.
+    """Makes a worktree for the droid `name`, beside the main one, with the branch that
+    `agent_branch` says, from the commit of the main branch; and claims an issue for it. Repeating
+    it changes nothing.
 
     With `branch`, on that one, which may exist unless another worktree has it. With `base`, the
     issue is a sprint bead that names the branch: it may exist if it was made for this bead, else it
@@ -115,9 +117,9 @@ def add(
 class _Making:
     """What is being made, and what git has made of it so far."""
 
-    def __init__(self, hive: Services, name: str, top: str, path: str) -> None:
+    def __init__(self, hive: Services, name: str, branch: str, top: str, path: str) -> None:
         self.name = name
-        self.branch = name
+        self.branch = branch
         self.path = path
         self.folder = os.path.join(hive.layout.state_dir, "making")
         self._layout = hive.layout
@@ -136,9 +138,8 @@ class _Making:
         if here is None:
             raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")
         top = here.main_tree or here.common_dir
-        if line("check-ref-format", "--branch", no_dash(name), cwd=top, repository={}) != name:
-            raise InvalidInput(f"{name!r} cannot be the name of a branch", hint="choose another")
         own = _adopted_path(hive.layout, name) if path is None else None
+        branch = name if own is not None else _branch_of(hive.layout, name, top)
         if own is not None:
             path = own
         elif path is None:
@@ -153,7 +154,7 @@ class _Making:
                 f"{mentioned(around.tree)} is emptied at each landing",
                 hint="choose another: " + suggested("queen worktree add", name, path="DIR"),
             )
-        return cls(hive, name, top, os.path.join(os.path.realpath(parent), folder))
+        return cls(hive, name, branch, top, os.path.join(os.path.realpath(parent), folder))
 
     def go_to(self, branch: str, base: str | None, bead: str | None) -> None:
         """Has it be on a branch of another name, which may exist: a person or a row says so."""
@@ -336,6 +337,15 @@ class _Making:
                 if os.path.realpath(os.path.dirname(os.path.join(git_dir, said))) == self.path:
                     found.append(git_dir)
         return found
+
+
+def _branch_of(layout: Layout, droid: str, top: str) -> str:
+    """Returns the branch of a droid. Raises `InvalidInput` if it cannot be the name of one."""
+    branch = agent_branch(layout, droid)
+    known = line("check-ref-format", "--branch", no_dash(branch), cwd=top, repository={})
+    if known != branch:
+        raise InvalidInput(f"{branch!r} cannot be the name of a branch", hint="choose another")
+    return branch
 
 
 def _adopted_path(layout: Layout, name: str) -> str | None:

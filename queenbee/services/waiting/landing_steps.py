@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
 
 _STEP, _PROMISES = "step-", "promised-"
-PACE = "pace"
-"""The name of the file that says how many land at once."""
+PACE, TARGET = "pace", "target"
+"""The names of the files that say how many land at once, and whether the target itself fails."""
 _FOREIGN, _GONE = "no file of a landing", "of a worktree that is gone"
 _TORN = "torn: its process was killed"
 _MOST_BYTES = 1024 * 1024
@@ -192,7 +192,7 @@ def odd(folder: str) -> Iterator[tuple[str, str]]:
     """Yields the files there that no landing has now, each with what it is."""
     for name in safe_open.names_in(folder):
         path = os.path.join(folder, name)
-        if name.startswith(".") or name == PACE:
+        if name.startswith(".") or name in (PACE, TARGET):
             continue
         if waiting_line.is_name(name):
             if not waiting_line.is_live(folder, name):

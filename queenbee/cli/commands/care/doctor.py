@@ -35,11 +35,14 @@ def _show(findings: Sequence[Diagnosis]) -> None:
 @command("doctor", show=_show, example="queen doctor --fix")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing data")
 def doctor(hive: Hive, fix: bool) -> Answer:
-    """Examine the hive's files
+    """Examine the hive's files, and whether work can land here
 
     Exit 0 if they are sound, 1 if something is wrong.
     """
+    from queenbee.git.beforehand.hindrances import in_diagnosis  # noqa: PLC0415 - start-up
+
     findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive)]
     findings += [*unprotected(hive.layout, os.environ), *outdated(hive.layout, os.environ)]
+    findings += in_diagnosis(hive.layout)
     wrong = [each for each in findings if each.severity == "error" and not each.fixed]
     return Answer(findings, yes=not wrong)

@@ -56,6 +56,8 @@ class Trial:
         """What the check of this branch alone left behind."""
         self.check_s: float | None = None
         self.check_said = ""
+        self._has_check_failed = False
+        """Whether the check failed last, and not the checks of an issue."""
 
     def judge_by(self, rules: Rules, check: SeenCommand | None) -> None:
         """Takes these rules and their check from here on."""
@@ -63,16 +65,23 @@ class Trial:
         where = self._place.common_dir
         self._check = check_of(check, rules.check_timeout_s, where) if check else None
 
-    def run(self, turn: LandingTurn, head: str) -> tuple[str, str | None]:
-        """Returns the commit that was checked, and what failed of this branch alone, or None."""
+    def run(
+        self,
+        turn: LandingTurn,
+        head: str,
+        target_fails: Callable[[Sequence[str]], Exception | None],
+    ) -> tuple[str, str | None]:
+        """Returns the commit that was checked, and what failed of this branch alone, or None.
+
+        Before branches are blamed, `target_fails` is asked whether the target fails without them:
+        then what it returns is raised, unless this branch alone passes, which mends it.
+        """
         self.batch = Batch(self._place, self._joining, head)
         pace = Pace(turn.folder, self._rules.batch)
         waiting = [each.branch for each in self._offers(turn)]
         most = 1 if self.is_alone else pace.most([self._place.branch, *waiting])
         while True:
-            commit = head
-            if most > 1:
-                commit = self.batch.take(self._offers(turn), most - 1, self._keeps_out)
+            commit = self._taken(turn, most) if most > 1 else head
             branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
             try:
                 failed = self._failed(turn, pace, most)
@@ -87,12 +96,33 @@ class Trial:
             if bad is not None:
                 self.batch.drop(bad)
                 continue
+            if self._has_check_failed and self._fails_without(branches, target_fails):
+                most = 1
+                continue
             if failed is None or len(branches) == 1:
                 pace.note(branches, passed=failed is None, check_s=self.check_s)
                 return commit, failed
             self._tell(f"the check failed on {len(branches)} branches; trying fewer")
             most = self._fewer(pace, branches, failed)
             self.batch.leave()
+
+    def _taken(self, turn: LandingTurn, most: int) -> str:
+        return self.batch.take(self._offers(turn), most - 1, self._keeps_out)
+
+    def _fails_without(
+        self, branches: Sequence[str], target_fails: Callable[[Sequence[str]], Exception | None]
+    ) -> bool:
+        """Returns whether the target fails, too: then this branch is tried alone, since it may mend
+        that. Raises what `target_fails` returns if it was.
+        """
+        error = target_fails(branches)
+        if error is None:
+            return False
+        if len(branches) == 1:
+            raise error
+        self._tell(f"{error}; trying this branch alone")
+        self.batch.leave()
+        return True
 
     def _without_what_was_left(self, pace: Pace, commit: str, branches: Sequence[str]) -> int:
         """Returns how many to try after a check of several left other files."""
@@ -130,12 +160,14 @@ class Trial:
                 self._tell(f"{len(came)} more came: checking with them")
                 raise _OthersCame
 
+        self._has_check_failed = False
         if self._check is not None and not self._has_passed():
             branch, command = self._place.branch, self._check.command
             alone = not self.batch.members
             said = pace.failed_before(branch, command, self._is_at) if alone else None
             if said is not None:
                 self._tell("the check failed on just these files before, with those who landed")
+                self._has_check_failed = True
                 return said
             self._tell(f"check: {command}")
             on_tick = look if most > 1 else None
@@ -144,22 +176,15 @@ class Trial:
             ran = run_check(check, *where, on_tick, note=self._place.check_note)
             self._commands.stop_if_asked()
             if ran.failed is not None:
-                return ran.failed + self._lacking()
+                self._has_check_failed = True
+                lacks = self._place.what_it_lacks()
+                return ran.failed + (lacks and f"\n({lacks})")
             self.check_s, self.check_said = ran.seconds, ran.said
             said = f": {quotation(ran.said)}" if ran.said else ""
             self._tell(f"check passed in {ran.seconds} s{said}")
         elif self._work.issue_id is not None:
             self._place.ready()
         return self._work.verify(self._place.tree)
-
-    def _lacking(self) -> str:
-        """Returns what the check may have missed, in words for whoever reads why it failed."""
-        files = self._place.lacking()
-        if not files:
-            return ""
-        where = f"it ran in {self._place.tree}, which has what git has"
-        more = "[worktree] copy or setup in queen.toml brings them there: queen worktree setup"
-        return f"\n({where}, and not {named(files, len(files))}; {more})"
 
     def _is_at(self, commit: str) -> bool:
         """Returns whether this worktree has the files of a commit, but for records."""

@@ -1,0 +1,201 @@
+"""What keeps work from landing here, whoever lands it: a look at a few files, before anybody works.
+
+No check and no hook runs. What only a trial shows is left to that.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import mentioned, named, shell_word, suggested
+from queenbee.errors import ExternalFailure, InvalidInput, QueenError
+from queenbee.git.landing.place import UNMERGED, but_records, refuse_no_target, way_to_a_branch
+from queenbee.git.landing.refusals import SHOWN
+from queenbee.git.run import git, names_in
+from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
+from queenbee.git.unfinished import OPEN, open_operations
+from queenbee.git.worktrees.left_locks import Where, lock_paths
+from queenbee.services.diagnosis import Diagnosis
+from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import (
+    are_several,
+    branch_head,
+    current_branch,
+    remote_of,
+    target_branch,
+)
+from queenbee.store.git_trees import git_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from queenbee.store.git_trees import GitTree
+    from queenbee.store.layout import Layout
+
+_LOOK_AGAIN_S, _AGAIN_S = 1.0, 0.05
+"""A git that is at work holds its locks for a moment."""
+_CONCLUDED = ("MERGE_HEAD", "CHERRY_PICK_HEAD")
+"""What git wants concluded before it moves the branch of a worktree."""
+_REBASES = ("rebase-merge", "rebase-apply")
+_DETACHING = (*_REBASES, "BISECT_LOG")
+_USUAL = ("main", "master")
+_MOST_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """Something in the way of landings, with the next command."""
+
+    code: str
+    """`no_target`, `main_unfinished`, `locked`, or `main_changed`."""
+    what: str
+    hint: str
+    path: str
+    """What it was found in."""
+    stops: bool = True
+    """Whether nothing can land; else only what changes certain files."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {"code": self.code, "message": self.what, "hint": self.hint}
+
+    @property
+    def sentence(self) -> str:
+        """What is in the way, with the next command."""
+        return f"{self.what}; try: {self.hint}"
+
+
+def hindrances(layout: Layout) -> list[Hindrance]:
+    """Returns what keeps work from landing; an empty list outside git, and if nothing does.
+
+    Raises `ExternalFailure` if git fails.
+    """
+    here = git_tree(layout.tree)
+    if here is None:
+        return []
+    target = target_branch(layout)
+    found = [*_open_in_main(here, target)]
+    if target is None:
+        return found or [_nowhere(here)]
+    if remote_of(here.common_dir, target) is not None:
+        found = []  # The main worktree follows if it can.
+    elif not branch_head(here.common_dir, target) and current_branch(here.common_dir) == target:
+        return found  # Nothing is committed yet; or only git can tell.
+    try:
+        refuse_no_target(layout, here, target)
+    except InvalidInput as error:
+        return [Hindrance("no_target", error.message, str(error.hint), here.common_dir)]
+    has_target = here.main_tree is not None and current_branch(here.common_dir) == target
+    if has_target and not found:
+        found += _changed(str(here.main_tree))
+    return [*_locks(here, target, has_target=has_target), *found]
+
+
+def in_diagnosis(layout: Layout) -> list[Diagnosis]:
+    """Returns the same for the doctor: worth knowing where no worktree is, and else wrong."""
+    lands = are_several(layout)
+    try:
+        return [
+            Diagnosis(
+                *(each.code, each.path, each.what),
+                hint=each.hint,
+                severity="error" if lands and each.stops else "note",
+            )
+            for each in hindrances(layout)
+        ]
+    except ExternalFailure:  # Such as a git that does not trust the folder.
+        return []
+
+
+def _open_in_main(here: GitTree, target: str | None) -> Iterator[Hindrance]:
+    """Yields what is to be finished in the main worktree before the target can move there, or
+    before it is known what the target is.
+    """
+    tree = here.main_tree
+    if tree is None:
+        return
+    branch, open_ = current_branch(here.common_dir), open_operations(here.common_dir)
+    if branch is not None and branch == target:
+        stops = [each for each in open_ if each in _CONCLUDED]
+    elif target is None:
+        stops = [each for each in open_ if each in _DETACHING]
+    else:  # At its end, a rebase moves its branch from where that was.
+        stops = [each for each in open_ if each in _REBASES and target == _rebased(here.common_dir)]
+    for each in stops[:1]:
+        yield _unfinished(tree, OPEN[each][0])
+
+
+def _unfinished(tree: str, command: str) -> Hindrance:
+    ways = (
+        ["bisect reset"] if command == "bisect" else [f"{command} --continue", f"{command} --abort"]
+    )
+    hint = ", or ".join(f"{suggested('git -C', tree)} {each}" for each in ways)
+    what = f"a {command} is not finished in {mentioned(tree)}; nothing can land until it is"
+    return Hindrance("main_unfinished", what, hint, tree)
+
+
+def _rebased(git_dir: str) -> str | None:
+    for each in _REBASES:
+        with suppress(OSError, QueenError):
+            name = os.fsdecode(
+                safe_open.read(os.path.join(git_dir, each, "head-name"), _MOST_BYTES)
+            )
+            return name.strip().removeprefix("refs/heads/")
+    return None
+
+
+def _nowhere(here: GitTree) -> Hindrance:
+    """Returns the hindrance of a main worktree on no branch, where no target is set."""
+    top = here.main_tree or here.common_dir
+    usual = next((each for each in _USUAL if branch_head(here.common_dir, each)), "BRANCH")
+    way = way_to_a_branch(top, here.common_dir, back=True, but=None)
+    return Hindrance(
+        "no_target",
+        f"{mentioned(top)} is on no branch, and none is set on which work lands",
+        f"{suggested('queen config set land.target', usual)}; or {way}",
+        top,
+    )
+
+
+def _locks(here: GitTree, target: str, *, has_target: bool) -> Iterator[Hindrance]:
+    """Yields the locks of git that keep the target from moving; those of a git at work go."""
+    where = Where(here.main_tree or "", here.common_dir, here.common_dir, target)
+    paths = lock_paths(where) if has_target else lock_paths(where)[-1:]
+    until_s = time.monotonic() + _LOOK_AGAIN_S
+    while locks := [each for each in paths if os.path.lexists(each)]:
+        if time.monotonic() >= until_s:
+            what = f"git is at work, or was killed: {named(locks, SHOWN)}; nothing can land"
+            hint = f"if no git command runs there: {suggested('rm', *locks)}"
+            yield Hindrance("locked", what, hint, locks[0])
+            return
+        time.sleep(_AGAIN_S)
+
+
+def _changed(tree: str) -> Iterator[Hindrance]:
+    """Yields what is changed in a main worktree that has the target, and would be overwritten."""
+    wanted = ("--untracked-files=no", "--no-renames", "--ignore-submodules=all")
+    status = ("status", "--porcelain=v1", "-z", *wanted)
+    entries = names_in(git(*status, cwd=tree, repository={}))
+    changed = but_records(entries)
+    if any(each[:2] in UNMERGED for each in entries):
+        what = f"conflicts are not resolved in {mentioned(tree)}; nothing can land until they are"
+        yield Hindrance("main_unfinished", what, f"{suggested('git -C', tree)} status", tree)
+    elif changed:
+        what = f"not committed in {mentioned(tree)}: {named(changed, SHOWN)}"
+        hint = f"git -C {shell_word(tree)} commit or stash"
+        yield _in_the_way(tree, what, hint)
+    hidden = hidden_in(names_in(git("ls-files", "-v", "-z", cwd=tree, repository={})))
+    with suppress(QueenError):
+        changed = changed_of(tree, hidden)
+    if hidden and changed:
+        what = f"changed in {mentioned(tree)}, where git was told not to look: "
+        yield _in_the_way(tree, what + named(changed, SHOWN), way_to_show(tree, changed[0]))
+
+
+def _in_the_way(tree: str, what: str, hint: str) -> Hindrance:
+    what = f"{what}; a landing that changes it, too, waits"
+    return Hindrance("main_changed", what, hint, tree, stops=False)

@@ -1,0 +1,139 @@
+"""Moves the target to a commit that was checked, and brings the main worktree along.
+
+Git or the remote compares and swaps: the target moves only from the commit that was found there.
+Whatever is said of it, the work has landed if the target has it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.text import named
+from queenbee.errors import QueenError
+from queenbee.git.landing import healing
+from queenbee.git.landing.commands import ACTION
+from queenbee.git.landing.movable import no_room_for, not_movable, why_not_movable
+from queenbee.git.landing.refusals import NotLanded, PushRefused
+from queenbee.services.waiting.landing_steps import Step
+from queenbee.store.git_files.worktrees import branch_head, current_branch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queenbee.git.landing.place import Place
+    from queenbee.git.upstream import Upstream
+
+
+class Advance:
+    """The last step of a landing: from the commit `before` of the target to a later one.
+
+    `tree` has the later one checked out, for the hooks of a push; `carried` are the records in it
+    that the main worktree has already.
+    """
+
+    def __init__(
+        self,
+        own: Place,
+        tree: str,
+        folder: str,
+        before: str,
+        carried: Sequence[str],
+        tell: Callable[[str], None],
+    ) -> None:
+        self._own = own
+        self._tree = tree
+        self._folder = folder
+        self._before = before
+        self._carried = carried
+        self._tell = tell
+
+    def to(self, commit: str) -> bool:
+        """Moves it; returns False if somebody else has moved it meanwhile. Raises `NotLanded`, and
+        `Unreachable` if nobody can say whether a remote took it: the next landing looks.
+        """
+        if self._own.upstream is not None:
+            return self._push(self._own.upstream, commit)
+        return self._move_main(commit) if self._own.main_has_target else self._move(commit)
+
+    def _move_main(self, commit: str) -> bool:
+        own = self._own
+        with Step.of(self._folder, own.main_tree) as step:
+            if own.tip() != self._before:
+                return False
+            refusal = self._bring_main(step, self._before, commit)
+            if own.has(commit):
+                step.end()
+                return True
+            healing.heal(own.commands, step, own.main, lambda _: None)  # Git said what stays.
+            if own.tip() != self._before:
+                return False
+        raise refusal
+
+    def _bring_main(self, step: Step, before: str, after: str) -> QueenError:
+        """Moves the main worktree between two commits; returns what to say if it was not."""
+        own, carried = self._own, self._carried
+        move = {"before": before, "after": after}
+        step.write("advance", **move, carried=carried)
+        own.commands.wait_for_index(own.common_dir)
+        ref = f"refs/heads/{own.target_name}"
+        if why := why_not_movable(own.commands, step, own.main_tree, ref, **move):
+            return not_movable(own, after, why)
+        with suppress(QueenError):  # Git then says what is in the way.
+            healing.keep_in_index(own.main_tree, before, after, carried)
+        how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
+        moved = ("merge", *how, no_dash(after))
+        done = own.commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
+        return no_room_for(own, after, done.said) or own.cannot_move(after, done.said)
+
+    def _push(self, upstream: Upstream, commit: str) -> bool:
+        own, before = self._own, self._before
+        pushed = own.commands(*upstream.push_line(commit, before), cwd=self._tree)
+        if pushed.status == 0:
+            seen = (upstream.ref, no_dash(commit), no_dash(before))
+            own.commands("update-ref", "-m", ACTION, *seen, cwd=own.tree, to_the_end=True)
+            self._follow(commit)
+            return True
+        own.refresh()
+        if own.has(commit):
+            return True
+        if own.tip() != before:
+            return False
+        own.commands.stop_if_asked()
+        raise PushRefused(upstream.name, pushed.said)
+
+    def _follow(self, commit: str) -> None:
+        """Brings the main worktree to what has landed on a remote, if it has the branch of that
+        name, without commits of its own, and nothing of the user's is in the way.
+        """
+        own, branch = self._own, self._own.target_name
+        if not own.main_tree or current_branch(own.common_dir) != branch:
+            return
+        head = branch_head(own.common_dir, branch) or ""
+        if not head or not own.is_ancestor(head, commit):
+            self._tell(f"{own.main_tree} has commits that {own.target} has not, and stays there")
+            return
+        with suppress(QueenError), Step.of(self._folder, own.main_tree) as step:
+            refusal = self._bring_main(step, head, commit)
+            if branch_head(own.common_dir, branch) == commit:
+                step.end()
+                return
+            healing.heal(own.commands, step, own.main, lambda _: None)
+            self._tell(f"{own.main_tree} stays where it was: {refusal.message}")
+
+    def _move(self, commit: str) -> bool:
+        """Moves a branch that no worktree has checked out."""
+        own = self._own
+        between = (no_dash(commit), no_dash(self._before))
+        how = ("update-ref", "-m", ACTION, own.target_ref, *between)
+        done = own.commands(*how, cwd=own.tree, to_the_end=True)
+        if own.has(commit):
+            return True
+        if own.tip() != self._before:
+            return False
+        raise NotLanded(
+            f"{named([own.target])} cannot be moved to {commit[:10]}: "
+            f"{' '.join(done.said.split())}",
+            hint="queen land",
+        )

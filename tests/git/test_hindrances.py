@@ -1,0 +1,183 @@
+"""What keeps work from landing is known before anybody works: doctor, worktree add, start."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import QuickQueen, commit_file, git
+
+from queenbee.git.beforehand import hindrances
+
+Fault = Callable[[Path], object]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hindrances, "_LOOK_AGAIN_S", 0.0)
+
+
+@pytest.fixture
+def ready(quick: QuickQueen, repo: Path) -> Path:
+    """A repository in which work can land, with a worktree, and commits to merge and rebase."""
+    commit_file(repo, "f", "f\n")
+    git(repo, "branch", "other")
+    assert quick("init").code == 0
+    assert quick("config", "set", "land.check", "true").code == 0
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "a hive")
+    git(repo, "worktree", "add", "-q", str(repo.parent / "ui"), "-b", "ui")
+    return repo
+
+
+def conflicting(*command: str) -> Fault:
+    """Returns what leaves a git command unfinished in the main worktree."""
+
+    def left(repo: Path) -> None:
+        git(repo, "switch", "-q", "other")
+        commit_file(repo, "f", "theirs\n")
+        git(repo, "switch", "-q", "main")
+        commit_file(repo, "f", "mine\n")
+        subprocess.run(["git", *command], cwd=repo, capture_output=True)
+
+    return left
+
+
+def bisecting(repo: Path) -> None:
+    git(repo, "bisect", "start")
+    git(repo, "checkout", "-q", "--detach")
+
+
+def with_target(fault: Fault, name: str = "main") -> Fault:
+    def made(repo: Path) -> None:
+        QuickQueen(repo)("config", "set", "land.target", name)
+        git(repo, "commit", "-qam", "a target")
+        fault(repo)
+
+    return made
+
+
+def elsewhere(repo: Path) -> None:
+    git(repo, "switch", "-q", "-c", "mine")
+    git(repo, "worktree", "add", "-q", str(repo.parent / "other"), "main")
+
+
+def lock(name: str) -> Fault:
+    return lambda repo: (repo / ".git" / name).touch()
+
+
+def detached(repo: Path) -> None:
+    git(repo, "switch", "-q", "--detach")
+
+
+def hidden(repo: Path) -> None:
+    git(repo, "update-index", "--skip-worktree", "f")
+    (repo / "f").write_text("mine\n")
+
+
+def nothing(repo: Path) -> None:
+    """All is well."""
+
+
+STOPS: dict[str, tuple[Fault, str, str]] = {
+    "no branch": (detached, "no_target", "queen config set land.target main"),
+    "a target that is gone": (with_target(nothing, "gone"), "no_target", "git branch gone"),
+    "a target in a worktree": (with_target(elsewhere), "no_target", "switch -c NAME"),
+    "a merge": (conflicting("merge", "other"), "main_unfinished", "merge --abort"),
+    "a pick": (conflicting("cherry-pick", "other"), "main_unfinished", "cherry-pick --abort"),
+    "a rebase": (conflicting("rebase", "other"), "main_unfinished", "rebase --abort"),
+    "a rebase of it": (
+        with_target(conflicting("rebase", "other")), "main_unfinished", "rebase --abort",
+    ),
+    "a revert": (conflicting("revert", "--no-edit", "HEAD~2"), "main_unfinished", "status"),
+    "a bisect": (bisecting, "main_unfinished", "bisect reset"),
+    "a lock of the branch": (lock("refs/heads/main.lock"), "locked", "rm "),
+    "a lock of the index": (lock("index.lock"), "locked", "rm "),
+    "a lock of HEAD": (lock("HEAD.lock"), "locked", "rm "),
+}  # fmt: skip
+
+
+def found(quick: QuickQueen) -> list[dict[str, Any]]:
+    wanted = ("no_target", "main_unfinished", "locked", "main_changed")
+    return [each for each in quick("doctor", "--json").json if each["code"] in wanted]
+
+
+@pytest.mark.parametrize(("fault", "code", "hint"), STOPS.values(), ids=STOPS)
+def test_is_named_by_all_that_begin(
+    quick: QuickQueen, ready: Path, fault: Fault, code: str, hint: str
+) -> None:
+    assert (quick("doctor").code, found(quick)) == (0, [])
+    fault(ready)
+    (finding,) = found(quick)
+    assert (finding["code"], finding["severity"]) == (code, "error")
+    assert hint in finding["hint"]
+    assert quick("doctor").code == 1
+    started = quick("start", "--json", "--agent", "false", as_="lead")
+    assert (started.code, started.error["code"]) == (3, "cannot_land"), started
+    assert started.error["hindrances"] == [
+        {"code": code, "message": finding["message"], "hint": finding["hint"]}
+    ]
+    assert not (ready.parent / "repo-amber").exists()
+    made = quick("worktree", "add", "api")
+    if made.code == 0:  # Git itself needs some of these locks.
+        assert f"{finding['message']}; try: {finding['hint']}" in made.err
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [nothing, with_target(detached), with_target(bisecting), lambda repo: (repo / "new").touch()],
+    ids=["nothing", "no branch", "a bisect", "a new file"],
+)
+def test_what_is_in_nobodys_way_is_not(quick: QuickQueen, ready: Path, fault: Fault) -> None:
+    fault(ready)
+    assert found(quick) == []
+
+
+@pytest.mark.parametrize("fault", [lambda repo: (repo / "f").write_text("mine\n"), hidden])
+def test_what_some_landings_would_overwrite_is_a_note(
+    quick: QuickQueen, ready: Path, fault: Fault
+) -> None:
+    fault(ready)
+    (finding,) = found(quick)
+    assert (finding["code"], finding["severity"]) == ("main_changed", "note")
+    assert ": f; a landing that changes it, too, waits" in finding["message"]
+    assert quick("doctor").code == 0
+
+
+def test_without_a_worktree_it_is_a_note(quick: QuickQueen, repo: Path) -> None:
+    """As in a job of a code host, which checks out a commit."""
+    assert quick("init").code == 0
+    detached(repo)
+    (finding,) = found(quick)
+    assert (finding["code"], finding["severity"]) == ("no_target", "note")
+    assert quick("doctor").code == 0
+
+
+def test_a_lock_of_a_git_at_work_is_waited_for(
+    quick: QuickQueen, ready: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hindrances, "_LOOK_AGAIN_S", 60.0)
+    path = ready / ".git" / "index.lock"
+    path.touch()
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda s: (path.unlink(missing_ok=True), sleep(0)))
+    assert found(quick) == []
+
+
+def test_a_look_takes_few_git_processes(
+    quick: QuickQueen, ready: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from queenbee.store.layout import discover
+
+    log, folder = ready.parent / "log", ready.parent / "bin"
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\necho x >> {log}\nPATH=${{PATH#*:}} exec git "$@"\n')
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    assert hindrances.hindrances(discover(str(ready), {})) == []
+    assert log.read_text().count("x") == 2
