@@ -53,6 +53,8 @@ are another agent's, it may wait for ever for one that is a FIFO."""
 _LONG_LIMIT_S = 60.0
 _NOT_AGAIN_NS = 600 * 1_000_000_000
 """So long, nobody who only has a moment asks again where git was too slow."""
+_MANY = 4
+"""So many worktrees are worth the two questions that spare one each."""
 _STALE_NS = 300 * 1_000_000_000
 """What no stamp says, such as another `.gitignore`, is seen after five minutes."""
 
@@ -229,6 +231,8 @@ class Neighbours:
         """
         known = self.work(other)
         if known is None or known.target == self._target or known.head != other.head:
+            return known
+        if len(self.others) < _MANY:
             return known
         moved, landed = self._moved(known.target), self._landed()
         if moved is None or landed is None or known.cut:

@@ -474,6 +474,16 @@ class TestTheRepositoryOfACaller:
         assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""
 
 
+def counted_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Puts a git into the path that writes a letter for each call; returns where."""
+    log, folder = repo.parent / "log", repo.parent / "bin"
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\necho x >> {log}\nexec {shutil.which("git")} "$@"\n')
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    return log
+
+
 def test_a_landing_that_merges_takes_at_most_28_git_processes(
     quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -484,11 +494,26 @@ def test_a_landing_that_merges_takes_at_most_28_git_processes(
     for tree in trees:
         commit_file(tree, f"{tree.name}.txt", "x\n")
     assert quick("land", "--check", "true", as_="one", cwd=trees[0]).code == 0
-    log, folder = repo.parent / "log", repo.parent / "bin"
-    folder.mkdir()
-    (folder / "git").write_text(f'#!/bin/sh\necho x >> {log}\nexec {shutil.which("git")} "$@"\n')
-    (folder / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    log = counted_git(repo, monkeypatch)
     done = quick("land", "--check", "true", as_="two", cwd=trees[1])
     assert (done.code, "came in" in done.out) == (0, True)
     assert 0 < log.read_text().count("x") <= 28
+
+
+def test_a_landing_beside_many_worktrees_asks_git_hardly_more(
+    quick: QuickQueen, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick("init")
+    git(repo, "add", ".beads")
+    git(repo, "commit", "-qm", "a hive")
+    others = [worktree(f"other{number}") for number in range(12)]
+    for tree in others:
+        commit_file(tree, f"{tree.name}.txt", "x\n")
+        (tree / "README.md").write_text(tree.name)
+    one = worktree("one")
+    commit_file(one, "a", "x\n")
+    assert quick("land", "--check", "true", as_="one", cwd=one).code == 0
+    commit_file(one, "b", "x\n")
+    log = counted_git(repo, monkeypatch)
+    assert quick("land", "--check", "true", as_="one", cwd=one).code == 0
+    assert 0 < log.read_text().count("x") <= 30

@@ -224,3 +224,22 @@ def test_a_name_that_makes_no_branch_is_refused(team: Team) -> None:
     ran = team.queen("worktree", "add", "a..b")
     assert (ran.code, "cannot be the name of a branch" in ran.err) == (2, True), ran
     assert not os.path.exists(f"{team.repo}-a..b")
+
+
+def test_a_team_lands_on_a_remote_and_finds_first_whether_it_may(team: Team) -> None:
+    hub = team.repo.parent / "hub"
+    team.set("land.target", "origin/main")
+    counting(team)
+    git(team.repo, "clone", "-q", "--bare", str(team.repo), str(hub))
+    git(team.repo, "remote", "add", "origin", str(hub))
+    git(team.repo, "fetch", "-q", "origin")
+    team.issues(2)
+    pre_push = hook(team, "pre-push", "echo not now; exit 1")
+    ran = starts(team)
+    assert (ran.code, ran.error["code"], ran.error["step"]) == (3, "target_fails", "move"), ran
+    assert ("not now" in ran.error["message"], runs(team)) == (True, 0)
+    pre_push.unlink()
+    assert starts(team).code == 0
+    landed = git(hub, "log", "--format=%H", "main").split()
+    assert len(landed) >= 3
+    assert git(team.repo, "rev-parse", "main").strip() == landed[0]

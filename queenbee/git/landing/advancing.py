@@ -63,7 +63,7 @@ class Advance:
             if own.tip() != self._before:
                 return False
             refusal = self._bring_main(step, self._before, commit)
-            if own.has(commit):
+            if refusal is None:
                 step.end()
                 return True
             healing.heal(own.commands, step, own.main, lambda _: None)  # Git said what stays.
@@ -71,8 +71,8 @@ class Advance:
                 return False
         raise refusal
 
-    def _bring_main(self, step: Step, before: str, after: str) -> QueenError:
-        """Moves the main worktree between two commits; returns what to say if it was not."""
+    def _bring_main(self, step: Step, before: str, after: str) -> QueenError | None:
+        """Moves the main worktree between two commits; returns what to say if it was not moved."""
         own, carried = self._own, self._carried
         move = {"before": before, "after": after}
         step.write("advance", **move, carried=carried)
@@ -85,6 +85,8 @@ class Advance:
         how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
         moved = ("merge", *how, no_dash(after))
         done = own.commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
+        if branch_head(own.common_dir, own.target_name) == after or own.has_here(after):
+            return None
         return no_room_for(own, after, done.said) or own.cannot_move(after, done.said)
 
     def _push(self, upstream: Upstream, commit: str) -> bool:
@@ -116,7 +118,7 @@ class Advance:
             return
         with suppress(QueenError), Step.of(self._folder, own.main_tree) as step:
             refusal = self._bring_main(step, head, commit)
-            if branch_head(own.common_dir, branch) == commit:
+            if refusal is None:
                 step.end()
                 return
             healing.heal(own.commands, step, own.main, lambda _: None)

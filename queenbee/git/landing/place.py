@@ -310,6 +310,10 @@ class Place:
         """Returns whether the target has a commit."""
         return self.tip() == commit or self.is_ancestor(commit, self.target_ref)
 
+    def has_here(self, commit: str) -> bool:
+        """Returns whether the branch of this repository that is called like the target has it."""
+        return self.is_ancestor(commit, f"refs/heads/{self.target_name}")
+
     def is_ancestor(self, before: str, after: str) -> bool:
         """Returns whether a commit comes before another, or is the same."""
         asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
