@@ -230,16 +230,17 @@ def test_a_team_lands_on_a_remote_and_finds_first_whether_it_may(team: Team) -> 
     hub = team.repo.parent / "hub"
     team.set("land.target", "origin/main")
     counting(team)
+    team.issues(2)
     git(team.repo, "clone", "-q", "--bare", str(team.repo), str(hub))
     git(team.repo, "remote", "add", "origin", str(hub))
     git(team.repo, "fetch", "-q", "origin")
-    team.issues(2)
     pre_push = hook(team, "pre-push", "echo not now; exit 1")
     ran = starts(team)
     assert (ran.code, ran.error["code"], ran.error["step"]) == (3, "target_fails", "move"), ran
     assert ("not now" in ran.error["message"], runs(team)) == (True, 0)
     pre_push.unlink()
-    assert starts(team).code == 0
+    ran = starts(team)
+    assert ran.code == 0, ran
     landed = git(hub, "log", "--format=%H", "main").split()
     assert len(landed) >= 3
-    assert git(team.repo, "rev-parse", "main").strip() == landed[0]
+    assert git(team.repo, "rev-parse", "main").strip() == landed[0], ran.err
