@@ -341,6 +341,8 @@ class Leading:
             for said in each.shown():
                 self._tell(said)
         self._told = len(self.joining.joined)
+        if self.joining.is_one:
+            self._tell("lands as one commit: a rebase would drop what a merge of this branch changed")
 
 
 def seen_check(store: Store, rules: Rules) -> SeenCommand | None:

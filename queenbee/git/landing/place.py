@@ -310,6 +310,11 @@ class Place:
         """Returns whether the target has a commit."""
         return self.tip() == commit or self.is_ancestor(commit, self.target_ref)
 
+    def is_linear(self, since: str) -> bool:
+        """Returns whether this worktree's commits since another one have no merge among them."""
+        asked = ("rev-list", "--max-count=1", "--merges", no_dash(f"{since}..HEAD"))
+        return line(*asked, cwd=self.tree) is None
+
     def is_ancestor(self, before: str, after: str) -> bool:
         """Returns whether a commit comes before another, or is the same."""
         asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
