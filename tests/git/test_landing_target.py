@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,3 +98,56 @@ def test_a_branch_that_is_not_there_is_named(quick: QuickQueen, repo: Path, tree
 @pytest.mark.parametrize("name", ["-x", "a b", "a..b", "/a", "a/", "a:b"])
 def test_what_is_no_name_of_a_branch_is_refused(quick: QuickQueen, name: str) -> None:
     assert quick("config", "set", "--", "land.target", name).code == 2
+
+
+OPENED = {
+    "rebase": ("-c", "sequence.editor=sed -i 1s/pick/edit/", "rebase", "-q", "-i", "HEAD~1"),
+    "rebase with patches": ("-c", "core.editor=true", "rebase", "-q", "--apply", "mine"),
+    "rebase of several": (
+        *("-c", "sequence.editor=sed -i 1s/pick/edit/"),
+        *("rebase", "-q", "-i", "--update-refs", "main~1", "above"),
+    ),
+    "bisect": ("bisect", "start", "HEAD", "HEAD~2"),
+}
+
+
+@pytest.mark.parametrize("where", ["main", "linked"])
+@pytest.mark.parametrize("what", OPENED)
+def test_it_does_not_move_below_a_rebase_or_a_bisect(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, what: str, where: str
+) -> None:
+    place = repo
+    git(repo, "branch", "mine")
+    commit_file(repo, "both", "main\n")
+    commit_file(repo, "more", "main\n")
+    git(repo, "switch", "-q", "mine")
+    commit_file(repo, "both", "mine\n")
+    if where == "linked":
+        place = tmp_path / "other"
+        git(repo, "worktree", "add", "-q", str(place), "main")
+    git(place, "switch", "-q", "-C", "above", "main") if what.endswith("several") else None
+    git(place, "switch", "-q", "main") if what != "rebase of several" else None
+    subprocess.run(["git", *OPENED[what]], cwd=place, capture_output=True, check=False)
+    before, ran = git(repo, "rev-parse", "main"), tmp_path / "ran"
+    done = quick("land", "--check", f"touch {ran}", as_="ui", cwd=tree)
+    assert (done.code, f"of main, on which work lands, is not finished in {place}" in done.err) == (
+        5,
+        True,
+    ), done
+    assert not ran.exists()
+    assert git(repo, "rev-parse", "main") == before
+    git(place, what.split()[0], "reset" if what == "bisect" else "--abort")
+    git(repo, "switch", "-q", "--detach")
+    git(place, "switch", "-q", "--detach")
+    assert landing(quick, tree).code == 0
+
+
+def test_it_does_not_move_below_a_rebase_that_began_during_the_check(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    commit_file(repo, "b", "x\n")
+    began = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~1"
+    before = git(repo, "rev-parse", "main")
+    done = quick("land", "--check", f"cd {repo} && {began} || true", as_="ui", cwd=tree)
+    assert (done.code, "git rebase of main" in done.err) == (5, True), done
+    assert git(repo, "rev-parse", "main") == before

@@ -21,6 +21,7 @@ from queenbee.git.landing.commands import ACTION
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
+from queenbee.git.landing.place import refuse_under_way
 from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
 from queenbee.git.landing.requests import STOPPED
 from queenbee.git.landing.together.records import with_records
@@ -323,6 +324,7 @@ class Leading:
     def _moved(self, commit: str) -> bool:
         """Does so where no worktree has the target checked out."""
         own = self._own
+        refuse_under_way(self._store.layout, own.target)
         between = (no_dash(commit), no_dash(self.joining.target))
         how = ("update-ref", "-m", ACTION, f"refs/heads/{own.target}", *between)
         done = own.commands(*how, cwd=own.tree, to_the_end=True)

@@ -36,6 +36,7 @@ from queenbee.store.git_files.worktrees import (
     remote_of,
     target_branch,
     target_ref,
+    under_way,
     worktrees,
 )
 from queenbee.store.git_trees import git_tree
@@ -378,6 +379,22 @@ def _refuse_target(store: Store, here: GitTree, target: str) -> None:
             raise InvalidInput(
                 f"{each.path} has {target} checked out, on which work lands",
                 hint=f"git -C {shell_word(each.path)} switch -c NAME",
+            )
+    refuse_under_way(store.layout, target)
+
+
+def refuse_under_way(layout: Layout, target: str) -> None:
+    """Raises `MainBlocked` if somebody's rebase or bisect of the target is not finished: it ends by
+    moving the target back, and what landed meanwhile would be off it.
+    """
+    for each in worktrees(layout):
+        what = under_way(each.git_dir).get(target)
+        if what is not None:
+            ways = "--continue or --abort" if what == "rebase" else "reset"
+            raise MainBlocked(
+                f"a git {what} of {target}, on which work lands, is not finished in {each.path}; "
+                "nothing was landed",
+                hint=f"there: git {what} {ways}; then queen land again",
             )
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from queenbee.store.layout import Layout
 
-_BRANCH = "ref: refs/heads/"
+_HEADS = "refs/heads/"
+_BRANCH = f"ref: {_HEADS}"
 _ORIGIN = "ref: refs/remotes/origin/"
 _REMOTE = '[remote "'
 _BLANKS = " \t\r\n"
@@ -90,6 +91,25 @@ def target_branch(layout: Layout) -> str | None:
     if here is None:
         return None
     return layout.settings.land_target or current_branch(here.common_dir)
+
+
+def under_way(git_dir: str) -> dict[str, str]:
+    """Returns the branches that a rebase or a bisect which is not finished in a worktree goes back
+    to, each with the command: git takes them for checked out there, and so must we.
+    """
+    found = {}
+    for name in ("rebase-merge", "rebase-apply"):
+        folder = os.path.join(git_dir, name)
+        heads = [_line(os.path.join(folder, "head-name"))]
+        updated = _text(os.path.join(folder, "update-refs"))  # Of each, three lines.
+        heads += updated.split("\n")[::3] if updated else []
+        for head in heads:
+            if head is not None and head.startswith(_HEADS):
+                found[head.removeprefix(_HEADS)] = "rebase"
+    bisected = _line(os.path.join(git_dir, "BISECT_START"))
+    if bisected is not None:
+        found[bisected.removeprefix(_HEADS)] = "bisect"
+    return found
 
 
 def default_branch(common_dir: str) -> str | None:
