@@ -22,6 +22,7 @@ from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.run import as_the_user, git, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
+from queenbee.store.git_files.main_worktree import refuse_lost
 from queenbee.store.git_files.worktrees import branch_head, target_branch, target_ref, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import BEADS
@@ -189,8 +190,10 @@ def refuse_foreign(
 
 def refuse_other_hive(layout: Layout) -> None:
     """Raises `Conflict` if the repository here has a hive of its own, and this is another one: its
-    check, its leases and its issues say nothing of this repository.
+    check, its leases and its issues say nothing of this repository. So it does where nobody knows
+    the main worktree.
     """
+    refuse_lost(layout)
     own = _other_hive(layout)
     if own is not None:
         raise Conflict(

@@ -120,7 +120,9 @@ class TestStrategies:
         landed(two, rules=Rules(strategy="rebase"), tell=told.append)
         assert git(repo, "show", "main:needed.txt") == "with one.txt\n"
         assert (two / "needed.txt").read_text() == "with one.txt\n"
-        assert git(repo, "log", "-1", "--format=%b", "main") == "* add two.txt\n* add needed.txt\n\n"
+        assert (
+            git(repo, "log", "-1", "--format=%b", "main") == "* add two.txt\n* add needed.txt\n\n"
+        )
         assert first_parents(repo)[1] == head(one)
         assert any("one commit" in each for each in told)
 

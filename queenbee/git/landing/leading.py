@@ -344,7 +344,9 @@ class Leading:
                 self._tell(said)
         self._told = len(self.joining.joined)
         if self.joining.is_one:
-            self._tell("lands as one commit: a rebase would drop what a merge of this branch changed")
+            self._tell(
+                "lands as one commit: a rebase would drop what a merge of this branch changed"
+            )
 
 
 def seen_check(store: Store, rules: Rules) -> SeenCommand | None:

@@ -29,6 +29,7 @@ from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
 from queenbee.git.upstream import Upstream
 from queenbee.git.worktrees.left_locks import Where
+from queenbee.store.git_files.main_worktree import refuse_lost
 from queenbee.store.git_files.worktrees import (
     branch_head,
     current_branch,
@@ -99,6 +100,7 @@ class Place:
                 hint="queen worktree add NAME, and work there",
             )
         refuse_elsewhere(here.tree)
+        refuse_lost(store.layout)
         branch = _rebased(here.git_dir) or current_branch(here.git_dir)
         if branch is None or target is None or branch == target:
             top = here.main_tree or here.common_dir

@@ -38,6 +38,7 @@ from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
+from queenbee.store.git_files.main_worktree import note_main
 from queenbee.store.git_files.worktrees import Worktree, is_checkout, target_ref, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import LongLock
@@ -86,6 +87,7 @@ def add(
     """
     checked_droid(hive.layout, name)
     refuse_other_hive(hive.layout)
+    note_main(hive.layout)
     making = _Making.of(hive, name, path)
     if branch is not None:
         making.go_to(branch, base, issue_id if base is not None else None)
