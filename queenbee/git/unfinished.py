@@ -26,7 +26,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.errors import Conflict, ExternalFailure, QueenError
 from queenbee.git.ownership import worktree_note
-from queenbee.git.run import git, line, user_git, without_programs
+from queenbee.git.run import git, line, names_in, user_git, without_programs
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import LOOKING, is_sparse, lacking
 from queenbee.git.trees.in_the_way import between, has_repository
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 FOLDER = "unfinished"
 """The branches of what was kept begin so."""
 _LIMIT_S = 20.0
+_PATIENCE_S = 600.0
+"""So long git may read all files of a worktree that is about to go."""
 _MOST_BYTES = 4_096
 _TRIES = 20
 _NAMED = 5
@@ -292,6 +294,44 @@ def keep_worktree(place: Worktree, *, with_files: bool, name: str = "") -> str |
     config = {"user.name": droid, "user.email": f"{droid}@localhost"}
     run = partial(git, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
     return _branch(run, name, _together(run, name, left))
+
+
+def keep_late(
+    place: Worktree, name: str, base: str | None, kept: str | None
+) -> tuple[str, str] | None:
+    """Returns the branch and the commit that keep the files which a worktree has now and a commit
+    has not; None if it has all. Files that are gone do not count, nor what git ignores, nor
+    repositories of their own. Goes on with a branch that keeps something already.
+
+    Raises `ExternalFailure` and `OSError`.
+    """
+    droid = place.droid or "queen"
+    config = {
+        "user.name": droid,
+        "user.email": f"{droid}@localhost",
+        "core.sparseCheckout": "false",  # What is there counts.
+    }
+    with index_copy(place, exactly=False, limit_s=_PATIENCE_S) as copied:
+
+        def run(*words: str) -> str:
+            return copied(*words, config=config).decode().strip()
+
+        run("read-tree", no_dash(base) if base is not None else "--empty")
+        others = copied("ls-files", "--others", "--exclude-standard", "-z")
+        nested = (each.rstrip("/") for each in names_in(others) if each.endswith("/"))
+        but = (f":(top,exclude,literal){each}" for each in nested)
+        run("add", "--ignore-removal", "--", ".", *but)
+        tree = run("write-tree")
+        if not run("ls-files") if base is None else tree == run(*_TREE, f"{base}^{{tree}}"):
+            return None
+        parents = (f"-p{base}",) if base is not None else ()
+        about = f"{name}: what was written while it was removed"
+        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
+    where = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
+    if kept is None:
+        return _branch(where, name, commit), commit
+    where("update-ref", f"refs/heads/{kept}", no_dash(commit), no_dash(str(base)))
+    return kept, commit
 
 
 def _refuse_lacking(place: Worktree, commit: str, changed: list[str]) -> None:
