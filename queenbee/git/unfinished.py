@@ -54,8 +54,8 @@ _PATIENCE_S = 600.0
 _MOST_BYTES = 4_096
 _TRIES = 20
 _NAMED = 5
-_NONE = "0" * 40
-"""In place of a ref's old value: it must not exist."""
+_NONE = ""
+"""In place of a ref's old value: it must not exist. Zeros would have to be as many as in an id."""
 _NO_HOOKS = {"core.hooksPath": os.devnull}
 _TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
 OPEN = {

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _LEDGER = re.compile(r"\.beads/(?:archive/)?queen_([a-z]+)(?:\.\d+)?\.jsonl")
 _TRACKER = ".beads/issues.jsonl"
 _BEAD = re.compile(r"\.beads/(?:active|completed)/[^/]+\.json")
-_GONE = "0" * 40
 _MOST_SAID = 1_000
 
 
@@ -55,8 +54,12 @@ class Records(NamedTuple):
 
     def put_in(self, root: str, repository: Mapping[str, str]) -> None:
         """Gives an index these blobs. Raises `ExternalFailure`."""
+        gone = ""
+        if None in self.blobs.values():  # Git reads an id, although it means nothing.
+            some = git("hash-object", "--stdin", cwd=root, repository=repository)
+            gone = "0" * len(some.strip())
         lines = (
-            f"0 {_GONE}\t{path}\0" if blob is None else f"100644 {blob}\t{path}\0"
+            f"0 {gone}\t{path}\0" if blob is None else f"100644 {blob}\t{path}\0"
             for path, blob in self.blobs.items()
         )
         entries = "".join(lines).encode(errors="surrogateescape")
