@@ -173,6 +173,23 @@ def test_where_it_cannot_be_moved_nothing_happens(
     assert_gone(repo, tree)
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_what_is_mounted_in_it_is_not_touched(
+    repo: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    (tree / "draft.txt").unlink()
+    mounts, place = tmp_path / "mountinfo", tree / "build" / "a b"
+    point = str(place).replace(" ", "\\040")
+    mounts.write_text(f"1 2 0:1 / / rw - ext4 x rw\n3 1 0:2 / {point} rw - tmpfs none rw\n")
+    monkeypatch.setattr(worktree_removal, "_MOUNTS", str(mounts))
+    with pytest.raises(Conflict, match=rf"something is mounted in .*{place}"):
+        remove(opened(repo), "ui", force=force)
+    assert (tree / "build" / "x").exists()
+    monkeypatch.undo()
+    remove(opened(repo), "ui", force=force)
+    assert_gone(repo, tree)
+
+
 STOP = """
     import os, signal, sys
     from queenbee import Hive

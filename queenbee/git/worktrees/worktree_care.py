@@ -25,7 +25,7 @@ from queenbee.git.unfinished import (
     open_operations,
 )
 from queenbee.git.unmerged import Neighbours
-from queenbee.git.worktrees.worktree_removal import begin, begun
+from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import worktrees
@@ -215,6 +215,7 @@ def _removed(
     refuse_removing(hive.layout, place.found)
     refuse_elsewhere(place.path)
     _refuse_locked(place)
+    refuse_mounts(place.path)
     ignored = _ignored(place.path)
     leases = _leases(hive, place)
     top = here.main_tree or here.common_dir

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _NOTE = "queenbee-removing"
 _LOCKED = "queen worktree remove is at work"
 """Why git has locked it."""
+_MOUNTS = "/proc/self/mountinfo"
 _ENDING = ".removing"
 _TRIES = 100
 _ROUNDS = 5
@@ -200,6 +201,22 @@ def begun(layout: Layout) -> Iterator[Removal]:
             yield removal
 
 
+def refuse_mounts(tree: str) -> None:
+    """Raises `Conflict` if something is mounted in a worktree: its files are somebody else's."""
+    try:
+        with open(_MOUNTS, "rb") as file:
+            said = [each.split(b" ")[4] for each in file]
+    except (OSError, IndexError):  # Not on every system.
+        return
+    points = [os.fsdecode(each.decode("unicode_escape").encode("latin-1")) for each in said]
+    inside = sorted(each for each in points if f"{each}/".startswith(f"{tree}/"))
+    if inside:
+        raise Conflict(
+            f"something is mounted in {mentioned(tree)}: {mentioned(inside[-1])}",
+            hint=suggested("umount", inside[-1]),
+        )
+
+
 def begin(place: Worktree, kept: str | None, base: str | None) -> Removal:
     """Begins to remove a worktree whose `base` has what is in it: moves it aside. Raises
     `Conflict`, and nothing has changed.
@@ -214,7 +231,11 @@ def begin(place: Worktree, kept: str | None, base: str | None) -> Removal:
 
 def _stamps(tree: str) -> Stamps:
     found: Stamps = {}
+    device = os.lstat(tree).st_dev
     for folder, folders, files in os.walk(tree):
+        if os.lstat(folder).st_dev != device:  # It was mounted meanwhile.
+            folders.clear()
+            continue
         links = [each for each in folders if os.path.islink(os.path.join(folder, each))]
         for each in (*files, *links):
             path = os.path.join(folder, each)
