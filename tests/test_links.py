@@ -124,6 +124,7 @@ PLACES = {
     ".beads/.queenbee/droid": "refused",
     ".beads/.queenbee/trees/main": "the link is replaced",
     ".beads/.queenbee/last-good.toml": "the link is replaced",
+    ".beads/.queenbee/settings.json": "the link is replaced",
 }
 """Every file of the tree that is opened for writing, and what happens if it is a link."""
 

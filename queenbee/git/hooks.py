@@ -105,11 +105,7 @@ class HookFolder:
     """The hooks of a working tree: what runs them, and where they are."""
 
     def __init__(self, cwd: str) -> None:
-        tree = line("rev-parse", "--show-toplevel", cwd=cwd)
-        common = line("rev-parse", "--git-common-dir", cwd=tree) if tree else None
-        hooks = line("rev-parse", "--git-path", "hooks", cwd=tree) if tree else None
-        if tree is None or common is None or hooks is None:
-            raise NotFound(f"{cwd} is not in a git working tree", hint="run it inside a repository")
+        tree, common, hooks = _places(cwd)
         self.tree = tree
         self.common_dir = os.path.realpath(os.path.join(tree, common))
         # A relative core.hooksPath is relative to the top of the tree, where git runs hooks.
@@ -159,6 +155,22 @@ class HookFolder:
         if any(_MADE_BY_PRE_COMMIT in (_read(path) or b"") for path in files):
             return PRE_COMMIT
         return PLAIN
+
+
+def _places(cwd: str) -> tuple[str, str, str]:
+    """Returns the top of a working tree, and from there the common git directory and the folder of
+    hooks. Raises `NotFound`.
+    """
+    asked = ("rev-parse", "--show-toplevel", "--git-common-dir", "--git-path", "hooks")
+    found = (line(*asked, cwd=cwd) or "").split("\n")
+    if len(found) == 3 and found[0] == cwd:  # What is relative is so from there.
+        return found[0], found[1], found[2]
+    tree = line("rev-parse", "--show-toplevel", cwd=cwd)
+    common = line("rev-parse", "--git-common-dir", cwd=tree) if tree else None
+    hooks = line("rev-parse", "--git-path", "hooks", cwd=tree) if tree else None
+    if tree is None or common is None or hooks is None:
+        raise NotFound(f"{cwd} is not in a git working tree", hint="run it inside a repository")
+    return tree, common, hooks
 
 
 def refuse_conflict(hooks: HookFolder) -> None:

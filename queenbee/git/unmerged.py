@@ -151,6 +151,8 @@ class Neighbours:
         self._cache = Cache(layout)
         self._just_looked: set[str] = set()
         self._programs = Programs()
+        self._moves: dict[str | None, set[str] | None] = {}
+        self._merged: set[str] | None = None
         self._target = _target(layout, found) if self.others else None
         # Whoever was asked longest ago comes first, so that everybody's turn comes.
         known = self._cache.snapshots
@@ -221,6 +223,46 @@ class Neighbours:
         """Keeps what was learned for the next process, if possible."""
         self._cache.store()
 
+    def _moved_on(self, other: Worktree) -> Snapshot | None:
+        """Returns what is known of a worktree's work. Where only the main branch has moved since,
+        by files that its commits do not change, that counts for the new one, too.
+        """
+        known = self.work(other)
+        if known is None or known.target == self._target or known.head != other.head:
+            return known
+        moved, landed = self._moved(known.target), self._landed()
+        if moved is None or landed is None or known.cut:
+            return known
+        if other.head in landed:
+            known.committed = set()
+        elif not moved.isdisjoint(known.committed):
+            return known
+        known.target = self._target
+        self._cache.is_new = True
+        return known
+
+    def _moved(self, before: str | None) -> set[str] | None:
+        """Returns the files by which the main branch differs from what it was; None if git cannot
+        tell.
+        """
+        if before not in self._moves:
+            found = None
+            with suppress(ExternalFailure):
+                if before is not None and self._target is not None and self.others:
+                    found = _differing(self.others[0].path, before, self._target, self.limit_s)
+            self._moves[before] = found
+        return self._moves[before]
+
+    def _landed(self) -> set[str] | None:
+        """Returns the commits of branches that the main branch has; None if git cannot tell."""
+        if self._merged is None:
+            asked = ("for-each-ref", "--format=%(objectname)", f"--merged={self._target}")
+            with suppress(ExternalFailure):
+                top = self.others[0].path
+                said = git(*asked, cwd=top, repository={}, limit_s=self.limit_s)
+                self._merged = {*said.decode().split()}
+        return self._merged
+
     def _was_slow(self, other: Worktree) -> bool:
         """Returns whether git did not answer there lately, and somebody has but a moment."""
         age_ns = time.time_ns() - self._cache.slow.get(other.git_dir, 0)
@@ -228,7 +270,7 @@ class Neighbours:
 
     def _current(self, other: Worktree, is_fresh: Callable[[Snapshot], bool]) -> Snapshot | None:
         """Returns the work of a worktree as it is now; if there is no time to ask, as it was."""
-        known = self.work(other)
+        known = self._moved_on(other)
         if other.git_dir in self._just_looked or (
             known is not None
             and known.head is not None
@@ -373,10 +415,6 @@ def _committed(tree: str, head: str | None, target: str | None, limit_s: float |
     another form.
     """
 
-    def differing(old: str, new: str) -> set[str]:
-        diff = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", no_dash(old), no_dash(new))
-        return set(names_in(git(*diff, cwd=tree, repository={}, limit_s=limit_s)))
-
     if head is None or target is None or head == target:
         return set()
     base = line(
@@ -384,9 +422,17 @@ def _committed(tree: str, head: str | None, target: str | None, limit_s: float |
     )
     if base == head:
         return set()
-    found = differing(target, head)
+    found = _differing(tree, target, head, limit_s)
     # A change that landed in another commit is on both sides.
-    return found if base in (None, target) else found & differing(str(base), head)
+    if base in (None, target):
+        return found
+    return found & _differing(tree, str(base), head, limit_s)
+
+
+def _differing(tree: str, old: str, new: str, limit_s: float | None) -> set[str]:
+    """Returns the files that differ between two commits. Raises `ExternalFailure`."""
+    diff = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", no_dash(old), no_dash(new))
+    return set(names_in(git(*diff, cwd=tree, repository={}, limit_s=limit_s)))
 
 
 def _index(other: Worktree) -> list[int]:

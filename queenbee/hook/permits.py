@@ -39,7 +39,7 @@ SELECT count(*), max(seq) FROM lines WHERE kind = 'reservations' AND loose != 0 
 SELECT schema_version, user_version FROM pragma_schema_version, pragma_user_version
 """
 _LEDGER = """
-SELECT value, inode, offset, changed_ns, is_whole, archive
+SELECT value, is_whole, archive, inode, offset, changed_ns, due_offset, due_ns
 FROM ledgers JOIN meta ON key = 'change reservations' WHERE path = ? AND kind = 'reservations'
 """
 _NEWER = f'SELECT pattern FROM "records reservations" WHERE change > ? LIMIT {_MOST_GRANTS + 1}'  # noqa: S608
@@ -197,8 +197,10 @@ def _basis(sight: Sight, permit: Permit, event: Event, env: Mapping[str, str]) -
         sight.newer = [pattern for (pattern,) in db.execute(_NEWER, (last,))]
     finally:
         db.close()
-    sight.change, *known, is_whole, archive = row
-    if not is_whole or known != stamp(permit.places["ledger"]):
+    sight.change, is_whole, archive, inode, *ends = row
+    # As it was before the last write, or as that has left it.
+    known = [[inode, *ends[:2]], *([[inode, *ends[2:]]] if ends[3] else ())]
+    if not is_whole or stamp(permit.places["ledger"]) not in known:
         raise ValueError("the ledger has lines that the memory has not taken in")
     return {**found, "memory": state, "archive": archive}
 

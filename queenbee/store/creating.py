@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, NotFound, Unwritable
 from queenbee.store import safe_open, settings
+from queenbee.store.files import stamp_of
 from queenbee.store.git_files.main_worktree import note_main
-from queenbee.store.git_files.worktrees import default_branch
+from queenbee.store.git_files.worktrees import default_branch, ref_target
 from queenbee.store.machine import CHOOSE
 from queenbee.store.whole_files import read_own
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
 
 ATTRIBUTES = "queen_*.jsonl text eol=lf merge=union"
@@ -121,6 +123,10 @@ def read_attributes(layout: Layout) -> str:
         return ""
 
 
+_kept: dict[str, tuple[bytes, Stamp]] = {}
+"""The settings that this process has kept, and the stamp of that file then: each write asks."""
+
+
 def make_beads_dir(layout: Layout) -> None:
     """Makes `.beads/` if a checkout removed it."""
     _make(layout.beads_dir, layout)
@@ -135,8 +141,10 @@ def make_state_dir(layout: Layout) -> None:
         ignore = os.path.join(layout.state_dir, ".gitignore")
         if not os.path.lexists(ignore):
             _write(ignore, "*\n")
-    if layout.settings.problem is None:
-        settings.keep_good(layout.state_dir, layout.settings.text)
+    text, path = layout.settings.text, settings.last_good_path(layout.state_dir)
+    if layout.settings.problem is None and _kept.get(path) != (text, stamp_of(path)):
+        settings.keep_good(layout.state_dir, layout.settings)
+        _kept[path] = text, stamp_of(path)
 
 
 def folders_to_grant(layout: Layout) -> list[str]:
@@ -195,7 +203,5 @@ def is_only_elsewhere(layout: Layout) -> bool:
     """Returns whether the last fetch saw a branch of records of which this clone took nothing."""
     if layout.common_dir is None or os.path.isdir(layout.remote_dir):
         return False
-    from queenbee.store.git_files.worktrees import ref_target  # noqa: PLC0415 - start-up
-
     ref = f"refs/remotes/{layout.settings.sync_remote}/{layout.settings.sync_branch}"
     return ref_target(layout.common_dir, ref) is not None

@@ -6,6 +6,7 @@ import errno
 import os
 import time
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
@@ -138,7 +139,7 @@ class Appender:
     else has written since; `sync` makes it survive a power cut.
     """
 
-    __slots__ = ("_fd", "_written", "created", "path", "size")
+    __slots__ = ("_end", "_fd", "_written", "created", "path", "size")
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -148,10 +149,35 @@ class Appender:
         assert fd is not None
         self._fd = fd
         self.size = os.fstat(fd).st_size
+        self._end: bytes | None = None
 
     def ends_with_newline(self) -> bool:
         """Returns whether the file is empty or its last line is whole."""
-        return self.size == 0 or os.pread(self._fd, 1, self.size - 1) == b"\n"
+        return self.size == 0 or self._tail().endswith(b"\n")
+
+    def is_at(self, mark: Mark, changed_ns: int) -> bool:
+        """Returns whether the file, when it was opened, ended at a mark, and changed last then."""
+        stamp = mark.inode, mark.offset, changed_ns
+        return (
+            (mark.offset == self.size)
+            and self.stamp() == stamp
+            and (not self.size or checksum(self._tail()) == mark.sum)
+        )
+
+    def mark_after(self, data: bytes) -> Mark:
+        """Returns the position after data that is still to be appended."""
+        tail = (self._tail() + data)[-TAIL_BYTES:]
+        return Mark(self.stamp()[0], self.size + len(data), checksum(tail))
+
+    def date(self, changed_ns: int) -> None:
+        """Gives the file a time of its last change, if it is ours: only its owner can."""
+        with suppress(OSError):
+            os.utime(self._fd, ns=(changed_ns, changed_ns))
+
+    def _tail(self) -> bytes:
+        if self._end is None:
+            self._end = _tail(self._fd, self.size)
+        return self._end
 
     def append(self, data: bytes) -> None:
         """Writes the bytes at the end: all of them or, with `Unwritable`, none."""

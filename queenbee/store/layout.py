@@ -331,16 +331,17 @@ def _follow_redirect(
 
 def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | None) -> Layout:
     settings: Settings | None = None
-    try:
-        settings = settings_file.load(beads, env)
-    except Unreadable as error:
-        if not os.path.isdir(beads):
-            raise
-        problem = error
     home = git_tree(os.path.dirname(beads))
     if home is not None:
         _refuse_sparse(beads, home)
     own = os.path.join(beads, ".queenbee")
+    shared = own if home is None else _shared_state(beads, home)
+    try:
+        settings = settings_file.load(beads, env, shared)
+    except Unreadable as error:
+        if not os.path.isdir(beads):
+            raise
+        problem = error
     state_dir = own
     if home is None:
         how = [*how, "outside git, the state is kept in .beads/.queenbee/"]
@@ -349,11 +350,11 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
         _refuse_tracked(own, home)
         how = [*how, f"as {machine.CHOOSE} says, the state is kept in .beads/.queenbee/"]
     else:
-        state_dir = _shared_state(beads, home)
+        state_dir = shared
     if settings is None:
         settings = settings_file.instead(state_dir, env, problem)
     else:
-        settings_file.keep_good(state_dir, settings.text)
+        settings_file.keep_good(state_dir, settings)
     return Layout(beads, state_dir, settings, how, home=home, here=here)
 
 

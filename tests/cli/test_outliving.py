@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from agent_inputs import recorded
+from entry_points import run_hook
 from hives import COMMAND, Queen, commit_file, git, write_lines
 
 from queenbee.services.waiting.landing_record import LandingRecord
@@ -199,10 +201,47 @@ def test_the_answer_comes_once_with_a_later_command(
     assert [each["issue_id"] for each in done] == ([] if fails else ["qb-1"])
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_answer_comes_once_with_the_next_tool_or_prompt(
+    queen: Queen, repo: Path, tree: Path, gate: Path, fails: bool
+) -> None:
+    check = f"{slow(gate)}; exit {int(fails)}"
+    queen("land", "--no-wait", "--check", check, as_="ui", cwd=tree)
+    assert "your landing" not in heard(queen, tree)
+    gate.touch()
+    told = "your landing did not pass" if fails else "your landing has ended"
+    until(lambda: told in heard(queen, tree))
+    assert heard(queen, tree) == ""
+
+
+def heard(queen: Queen, tree: Path) -> str:
+    """Returns what the hook says with a prompt."""
+    said = run_hook(recorded("claude/prompt", tree), queen.environment("ui", None), str(tree))
+    return str(said["hookSpecificOutput"]["additionalContext"]) if said else ""
+
+
+def test_status_says_what_is_checked(queen: Queen, repo: Path, tree: Path, gate: Path) -> None:
+    git(repo, "worktree", "add", "-q", f"{tree}-2", "-b", "api")
+    commit_file(Path(f"{tree}-2"), "b", "x\n")
+    done = queen("land", "--check", "sleep 0.6", as_="api", cwd=Path(f"{tree}-2"))
+    assert done.code == 0
+    started = begun(queen, tree, gate)
+    try:
+        (lander,) = queen("status", "--json").json["landing"]
+        assert (lander["droid"], lander["check_s"] > 0.5) == ("ui", True)
+        assert lander["doing"].startswith("queen: check: touch")
+        assert "the last check took 1 s" in queen("status").out
+    finally:
+        gate.touch()
+        started.communicate(timeout=60)
+
+
 def test_one_that_is_killed_is_no_answer(queen: Queen, repo: Path, tree: Path, gate: Path) -> None:
     check = f"touch {gate}.on; kill -9 $PPID; sleep 1"
-    done = queen("land", "--check", check, as_="ui", cwd=tree)
-    assert done.code == 137
+    done = queen("land", "--no-wait", "--check", check, as_="ui", cwd=tree)
+    assert done.code == 9
+    until(lambda: "your landing was killed" in queen("status", as_="ui", cwd=tree).err)
+    assert "your landing" not in queen("status", as_="ui", cwd=tree).err
     assert not has_landed(repo)
     assert queen("land", "--check", "true", as_="ui", cwd=tree).code == 0
 

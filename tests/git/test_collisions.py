@@ -562,6 +562,7 @@ def test_an_older_git_is_a_clear_error(
     )
     shim.chmod(0o755)
     change(api, 5, "api")
+    change(ui, 5, "ui")
     ran = queen("worktree", "collisions", env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"})
     assert ran.code == 8
     assert "git 2.30.1 cannot merge in memory" in ran.err

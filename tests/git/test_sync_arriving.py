@@ -16,7 +16,8 @@ from queenbee.git.remote.sync_state import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services import archiving as services_rotation
 from queenbee.store.files import Appender
-from queenbee.store.memory import files_memory, rotation
+from queenbee.store.memory import rotation
+from queenbee.store.memory.files_memory import FilesMemory
 from queenbee.store.memory.intake import Intake
 
 KIND = "assignments"
@@ -186,7 +187,7 @@ class TestWhatOthersWrote:
 STEPS = {
     "before the ledger": (Appender, "append", 0),
     "before the memory has it": (Intake, "record", 0),
-    "before the memory knows that the ledger has it": (files_memory, "note_recorded", 0),
+    "after the ledger": (FilesMemory, "_forget_old_journals", 0),
     "before the first segment": (rotation, "create_document", 0),
     "after the first segment": (rotation, "create_document", 1),
     "before the archive is noted": (rotation, "_note", 0),

@@ -22,6 +22,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
+from queenbee.services.waiting.landing_record import LandingRecord
 from queenbee.store.git_files.worktrees import commit_at
 
 if TYPE_CHECKING:
@@ -184,10 +185,6 @@ def land(  # noqa: PLR0913 - the options of a command
 
 def _last(hive: Hive, others: Sequence[object]) -> Answer:
     """Shows what the last landing of this worktree has printed, and answers as it did."""
-    from queenbee.services.waiting.landing_record import (  # noqa: PLC0415 - start-up
-        LandingRecord,
-    )
-
     if any(others):
         raise InvalidInput("--result takes nothing else", hint="queen land --result")
     record = LandingRecord(str(hive.layout.git_dir))
@@ -216,10 +213,6 @@ def _leave(hive: Hive, asked: Request, patience_s: float) -> None:
     worker, disk = outliving.worker, os.statvfs(str(hive.layout.git_dir))
     if worker is None or disk.f_bavail * disk.f_frsize < _LEAST_BYTES:
         return
-    from queenbee.services.waiting.landing_record import (  # noqa: PLC0415 - start-up
-        LandingRecord,
-    )
-
     record, head = LandingRecord(str(hive.layout.git_dir)), commit_at(hive.layout.tree)
     until_s = time.monotonic() + asked.wait_s
     is_told = False

@@ -430,7 +430,11 @@ def show_status(status: Status) -> None:
         what = printable(waiter.want.shown())
         paragraph(f"{printable(waiter.droid)} waits for {what} (began {since})", "  ")
     for lander in status.landing:
-        paragraph(f"{printable(lander.droid)} {_LANDING[lander.state]} {printable(lander.target)}")
+        since = ago(instant_ms(lander.since) or now_ms, now_ms)
+        who = f"{printable(lander.droid)} {_LANDING[lander.state]} {printable(lander.target)}"
+        took = f"; the last check took {lander.check_s:.0f} s" if lander.check_s else ""
+        said = f": {quotation(lander.doing)}" if lander.doing else ""
+        paragraph(f"{who} (began {since}{took}){said}")
     for message in status.check_changes:
         said = f"{printable(message.subject)} ({printable(message.from_)})"
         paragraph(f"{said}: queen msg read --as human", bold=True)

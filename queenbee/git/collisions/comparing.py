@@ -100,7 +100,12 @@ def _tip(
 
 def _pairs(sides: Sequence[Side], merger: Merger) -> list[Pair]:
     compared = [each for each in sides if each.commit is not None]
-    both = [(a, b) for a, b in combinations(compared, 2) if a.commit != b.commit]
+    reach = merger.reach([str(each.commit) for each in compared])
+    both = [
+        (a, b)
+        for a, b in combinations(compared, 2)
+        if a.commit != b.commit and reach.meet(str(a.commit), str(b.commit))
+    ]
     merged = merger.merge([(str(a.commit), str(b.commit)) for a, b in both])
     files = [each for one in merged for each in one.files]
     merger.locate(files)

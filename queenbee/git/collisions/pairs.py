@@ -17,6 +17,7 @@ from queenbee.core.conflicts.markers import Conflict
 from queenbee.core.conflicts.rules import both_added
 from queenbee.errors import ExternalFailure
 from queenbee.git.collisions.found import ConflictingFile
+from queenbee.git.collisions.reach import Reach
 from queenbee.git.lines import CHANGES, hunks, overlaps
 from queenbee.git.run import git
 
@@ -78,6 +79,10 @@ class Merger:
             self._refuse_old_git(error)
             raise
         return list(_parsed(said, pairs))
+
+    def reach(self, commits: Sequence[str]) -> Reach:
+        """Returns what tells which of these commits could conflict."""
+        return Reach(commits, partial(self._cache.git, place=self._place, cwd=self._cwd))
 
     def joins(self, file: ConflictingFile) -> bool:
         """Returns whether landing joins a file that was located, so that nobody has to."""

@@ -16,7 +16,7 @@ from queenbee.core.text import is_plain, mentioned, one_line, quotation, suggest
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.services.telling import notices
 from queenbee.services.work.awaited import awaited_of
-from queenbee.store.droids.told import ISSUES, LEASES, MESSAGES, QUEUE, Told, key_of
+from queenbee.store.droids.told import ISSUES, LANDING, LEASES, MESSAGES, QUEUE, Told, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -105,7 +105,7 @@ def told_of_mail(hive: Services) -> None:
 def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> Iterator[Item]:
     """Yields what changed sources have to tell that is not known yet."""
     seen = set(known)
-    found: list[tuple[int, str, News]] = []
+    found: list[tuple[int, str, News]] = [(_CLAIM, LANDING, notices.ended_landing(hive))]
     if MESSAGES in sources:
         yield from mail(hive, seen)
     if ISSUES in sources:

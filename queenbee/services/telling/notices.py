@@ -17,8 +17,7 @@ from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import bracketed, mentioned, quotation, suggested
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import QueenError, Unreachable, Unwritable
-from queenbee.services.waiting import LANDING_RECORD
-from queenbee.store.droids.told import Told
+from queenbee.store.droids.told import LANDING_RECORD, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,22 +47,38 @@ def notes(hive: Services) -> list[str]:
         from queenbee.services.unasked import news  # noqa: PLC0415 - start-up
 
         told += news(hive)
-    return [*told, *_landed(hive), *_long_lines(hive), *take(hive), *_unusable(hive)]
+    return [
+        *told,
+        *(text() for text in ended_landing(hive).values()),
+        *_long_lines(hive),
+        *take(hive),
+        *_unusable(hive),
+    ]
 
 
-def _landed(hive: Services) -> Iterator[str]:
-    """Yields, once, how a landing of this worktree ended that nobody waited for."""
+def ended_landing(hive: Services) -> News:
+    """Returns how a landing of this worktree ended that nobody waited for; once its text is taken,
+    that counts as seen.
+    """
     path = os.path.join(hive.layout.git_dir or "", LANDING_RECORD)
     if hive.layout.worktree is None or hive.actor_or_none is None or not os.path.exists(path):
-        return
+        return {}
     from queenbee.services.waiting.landing_record import LandingRecord  # noqa: PLC0415 - start-up
 
     record = LandingRecord(str(hive.layout.git_dir))
-    if record.is_new(hive.actor):
+    if not record.has_news(hive.actor):
+        return {}
+
+    def text() -> str:
+        record.is_new(hive.actor)
         status = record.read().get("status")
+        if status is None:
+            return "your landing was killed before it had ended, and is not lost: queen land"
         how = "has ended" if status == 0 else "did not pass" if status == 1 else "was refused"
         said = quotation(record.last_line(), _NOTE_CHARS)
-        yield f"your landing {how}: {said}; to see all: queen land --result"
+        return f"your landing {how}: {said}; to see all: queen land --result"
+
+    return {f"landing:{record.read().get('since')}": text}
 
 
 def _long_lines(hive: Services) -> Iterator[str]:

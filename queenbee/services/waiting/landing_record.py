@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import last_said
 from queenbee.errors import Busy, Unreadable
-from queenbee.services.waiting import LANDING_RECORD
 from queenbee.store import safe_open
+from queenbee.store.droids.told import LANDING_RECORD
 from queenbee.store.lock import is_held
 
 if TYPE_CHECKING:
@@ -83,11 +83,17 @@ class LandingRecord:
         is_untold = said.get("told") is False and said.get("droid") == droid
         return is_untold and head in (said.get("head"), said.get("landed"))
 
-    def is_new(self, droid: str) -> bool:
-        """Returns, once, whether it has ended and nobody was there to see that."""
+    def has_news(self, droid: str) -> bool:
+        """Returns whether it has ended, also by a kill, and nobody was there to see that."""
         said = self.read()
-        if said.get("told") is not False or said.get("droid") != droid or self.is_under_way:
+        is_told = said.get("told", not said)
+        return not is_told and said.get("droid") == droid and not self.is_under_way
+
+    def is_new(self, droid: str) -> bool:
+        """Returns the same, once."""
+        if not self.has_news(droid):
             return False
+        said = self.read()
         self._fd = safe_open.open_file(self.path, os.O_RDWR)
         self._write({**said, "told": True})
         os.close(self._fd)

@@ -11,15 +11,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, shell_word
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Busy
 from queenbee.services.waiting import landing_steps
+from queenbee.services.waiting.landing_record import LandingRecord
 from queenbee.store import safe_open, waiting_line
 from queenbee.store.files import wait_for_change
+from queenbee.store.whole_files import recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -50,6 +52,10 @@ class Lander:
     since: str
     state: str
     """`landing`, `waiting`, or `resolving`."""
+    doing: str = ""
+    """The last line that the landing has printed."""
+    check_s: float | None = None
+    """How long the last check took that passed on this branch, in seconds; None if none did."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -61,9 +67,25 @@ def landers(store: Store) -> list[Lander]:
     found = []
     for folder in _folders(store):
         found += [_lander(fields, "resolving") for fields in landing_steps.conflicts(folder)]
+        check_s = _check_s(folder)
         for number, (_, fields) in enumerate(waiting_line.live(folder)):
-            found.append(_lander(fields, "waiting" if number else "landing"))
+            lander = _lander(fields, "waiting" if number else "landing")
+            found.append(replace(lander, doing=_doing(store, fields), check_s=check_s))
     return found
+
+
+def _doing(store: Store, fields: Fields) -> str:
+    git_dir, home = str(fields.get("git_dir") or ""), store.layout.common_dir
+    if home is None or not git_dir.startswith(f"{home}{os.sep}"):
+        return ""
+    record = LandingRecord(git_dir)
+    return record.last_line() if record.is_under_way else ""
+
+
+def _check_s(folder: str) -> float | None:
+    said = recall(os.path.join(folder, landing_steps.PACE))
+    check_s = said.get("check_s") if isinstance(said, dict) else None
+    return check_s if isinstance(check_s, float) else None
 
 
 def odd_files(store: Store) -> list[tuple[str, str, str]]:
@@ -181,6 +203,7 @@ class LandingTurn:
             "droid": self._store.actor,
             "target": self._target,
             "tree": self._tree,
+            "git_dir": self._store.layout.git_dir,
             "checkout": self.checkout,
             "since": format_ms(self._store.now_ms()),
             "pid": os.getpid(),

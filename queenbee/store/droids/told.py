@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MESSAGES, LEASES, ISSUES, QUEUE = "messages", "reservations", "assignments", "queue"
 """What can bring news; the tracker's issues belong to the assignments."""
+LANDING, LANDING_RECORD = "landing", "queenbee-landing"
+"""The landing of the worktree, and the file in its git directory that says what became of it."""
 _UNTIL, _MAIL = "until", "mail"
 _MOST_BYTES = 64 * 1024
 _KEPT = 1_000
@@ -171,6 +173,8 @@ class Told:
         ends = engine.ends(paths) if engine is not None else {}
         stamps.update({kind: [end, stamps[kind]] for kind, end in ends.items()})
         stamps[QUEUE] = safe_open.names_in(layout.queue_dir)
+        if layout.git_dir is not None:
+            stamps[LANDING] = list(stamp_of(os.path.join(layout.git_dir, LANDING_RECORD)))
         return stamps
 
     def _seen(self) -> Stamps:

@@ -33,9 +33,15 @@ ASIDE = ".damaged-"
 """In the name of a file that was set aside, before when that was, in ms since 1970."""
 _LOG_BYTES = 512 * 1024
 """The first process after all others have ended reads the whole log: 1 ms for this much."""
+_MOST_LOG_BYTES = 4 * _LOG_BYTES
+"""A larger file is not kept for the next lines."""
+_LOOK_EVERY = 8
+"""Of how many writes of a process one looks how long the log is: the first, too."""
+_LOG_HEAD_BYTES, _PAGE_HEAD_BYTES = 32, 24
+"""Of a log, and of each page in it: sqlite.org/walformat.html."""
 
-_BATCH = 500
-"""Values in one query: old builds of SQLite allow 999 parameters."""
+_BATCH = 400
+"""Values in one query, which may name each twice: old builds of SQLite allow 999 parameters."""
 _opened: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
@@ -87,6 +93,7 @@ class Database:
         self._versions: tuple[object, ...] = ()
         """Of the definitions that were compared, and of the data then."""
         self._copied: object = None
+        self._looks = 0
         self._lost: list[sqlite.Connection] = []
         _opened.add(self)
 
@@ -273,17 +280,6 @@ class Database:
         value = self.meta(key)
         return 0 if value is None else whole_number(value)
 
-    def last_line(self) -> int:
-        """Returns the greatest number that a line has or had."""
-        [[last]] = self.ask("SELECT max(seq) FROM lines")
-        return max(self.number("seq"), whole_number(last or 0))
-
-    def number_lines(self, count: int) -> int:
-        """Returns the first of so many numbers that no line has had."""
-        last = self.last_line()
-        self.put_meta("seq", whole_number(last + count))
-        return last + 1
-
     def identity(self) -> str:
         """Returns what tells this file from any other, also from an older copy of it."""
         return f"{self.number('born')} {self._inode}"
@@ -324,12 +320,34 @@ class Database:
         Others are not: the next change tries again.
         """
         with self.mutex:
-            if self._db is None or not self.is_durable or size_of(self.path + "-wal") < _LOG_BYTES:
+            if self._db is None or not self.is_durable:
                 return
-            with suppress(sqlite.OperationalError):
-                self._db.execute("PRAGMA busy_timeout = 0")
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            self._db.execute(f"PRAGMA busy_timeout = {int(connecting.WAIT_S * 1000)}")
+            size = size_of(self.path + "-wal")
+            self._looks += 1
+            if size >= _MOST_LOG_BYTES:
+                with suppress(sqlite.OperationalError):
+                    self._db.execute("PRAGMA busy_timeout = 0")
+                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                self._db.execute(f"PRAGMA busy_timeout = {int(connecting.WAIT_S * 1000)}")
+            elif size >= _LOG_BYTES and self._looks % _LOOK_EVERY == 1 and self._is_log_long():
+                # The file keeps its size: the disk has a write into it sooner than one after it.
+                with suppress(sqlite.OperationalError):
+                    self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _is_log_long(self) -> bool:
+        """Returns whether the log has come to `_LOG_BYTES` since it was last begun anew. Its head
+        and each of its pages have the two numbers (salts) that it then got.
+        """
+        with suppress(FileNotFoundError):
+            fd = safe_open.open_file(self.path + "-wal", os.O_RDONLY)
+            try:
+                head = os.pread(fd, _LOG_HEAD_BYTES, 0)
+                page_bytes = _PAGE_HEAD_BYTES + int.from_bytes(head[8:12], "big")
+                begin = _LOG_HEAD_BYTES + _LOG_BYTES // page_bytes * page_bytes
+                return os.pread(fd, 8, begin + 8) == head[16:24]
+            finally:
+                os.close(fd)
+        return False
 
     # Damage.
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from queenbee.store.files import Appender, size_of, stamp_of
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.intake import (
+    Due,
     Intake,
     Tracked,
     is_behind,
@@ -178,36 +180,37 @@ class FilesMemory(Memory):
                 f"{database.path} cannot be written; nothing was recorded", path=database.path
             )
         # 2. The memory first, all kinds at once: what it has is recorded.
-        lacking, recorded = self.changed(lambda: self._remember(lines))
+        due = self.changed(lambda: self._remember(lines, files))
         # 3. The ledgers. What a kill leaves out, the next write appends.
         try:
             for kind, file in files.items():
-                _bring_up_to_date(file, lacking[kind])
+                _append(file, due[kind])
         except BaseException:
-            self._take_back(recorded)
+            self._take_back(due)
             for file in files.values():
                 file.take_back()
             raise
         # What cannot be noted, the next write sees in the ledger: these lines count.
-        with suppress(sqlite.Error), database.turn():
-            for kind, numbers in recorded.items():
-                note_recorded(database, kind, files[kind], numbers.stop - 1)
+        late = [kind for kind, file in files.items() if file.stamp() != due[kind].stamp]
+        if late:
+            with suppress(sqlite.Error), database.turn():
+                for kind in late:
+                    note_recorded(database, kind, files[kind], due[kind].numbers.stop - 1)
         self._forget_old_journals(lines)
 
     def _remember(
-        self, lines: Mapping[str, Sequence[bytes]]
-    ) -> tuple[dict[str, list[bytes]], dict[str, range]]:
-        """Records lines in the memory; returns what each ledger lacks then, and the numbers of the
-        new lines.
-        """
-        lacking: dict[str, list[bytes]] = {}
-        recorded: dict[str, range] = {}
+        self, lines: Mapping[str, Sequence[bytes]], files: Mapping[str, Appender]
+    ) -> dict[str, Due]:
+        """Records lines in the memory; returns what each ledger is to get."""
+        due: dict[str, Due] = {}
+        now_ns = time.time_ns()
         with self.database.turn():
             for kind, new in lines.items():
                 intake = Intake(self.database, kind, self.tracked(kind), self.progress)
-                intake.take_in()
-                lacking[kind], recorded[kind] = intake.record(new)
-        return lacking, recorded
+                if not intake.is_in_step(files[kind]):
+                    intake.take_in()
+                due[kind] = intake.record(new, files[kind], now_ns)
+        return due
 
     def _forget_old_journals(self, kinds: Iterable[str]) -> None:
         old = [path for kind in kinds if stamp_of(path := self.tracked(kind).old_journal)]
@@ -216,11 +219,11 @@ class FilesMemory(Memory):
                 self.database.sync()
                 forget_old_journals(old)
 
-    def _take_back(self, recorded: Mapping[str, range]) -> None:
+    def _take_back(self, due: Mapping[str, Due]) -> None:
         with self.database.turn():
-            for kind, numbers in recorded.items():
+            for kind, each in due.items():
                 folding = Folding(self.database, kind)
-                folding.forget(numbers)
+                folding.forget(each.numbers)
                 folding.finish()
 
     def sync(self) -> None:
@@ -236,16 +239,14 @@ class FilesMemory(Memory):
             ) from error
 
 
-def joined(lines: Sequence[bytes]) -> bytes:
-    """Returns the lines as the content of a file."""
-    return b"".join([line + b"\n" for line in lines])
-
-
-def _bring_up_to_date(file: Appender, lines: Sequence[bytes]) -> None:
-    """Appends lines to a ledger. A torn last line keeps its bytes and gets its newline."""
-    torn = b"" if file.ends_with_newline() else b"\n"
-    if lines or torn:
-        file.append(torn + joined(lines))
+def _append(file: Appender, due: Due) -> None:
+    """Appends to a ledger what it is to get. It is then as it was noted beforehand, unless somebody
+    else changed it meanwhile, or only its owner can give it a time.
+    """
+    if due.data:
+        file.append(due.data)
+        if due.stamp:
+            file.date(due.stamp[2])
 
 
 def _opened(path: str) -> Appender:

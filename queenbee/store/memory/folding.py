@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.fold import Table
-from queenbee.core.ids import KEY_LENGTH
+from queenbee.core.ids import KEY_LENGTH, end_key
 from queenbee.core.kinds import KINDS, kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.codec import (
     decode,
     decode_records,
+    named,
     pack,
     without_collection,
 )
@@ -22,10 +23,12 @@ from queenbee.store.memory.database import (
     sum_of_line,
     whole_number,
 )
+from queenbee.store.memory.record_lines import OF_NO_RECORD, heads_of, lines_of
+from queenbee.store.memory.sqlite import DatabaseError
 from queenbee.store.memory.tables import index_records, make_records, table_of, unindex_records
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.core.fold import Fields, Stated
     from queenbee.store.memory.database import Database
@@ -45,12 +48,20 @@ class Folding:
         self._table = table_of(kind)
         if kind not in KINDS:  # The tables of the others are there.
             make_records(self._db, kind)
-        [[last]] = database.ask(f"SELECT max(change) FROM {self._table}")  # noqa: S608
-        self._change = max(database.number(f"change {kind}"), whole_number(last or 0))
-        self._in_effect = database.number(f"in effect {kind}")
-        [[greatest]] = database.ask(f"SELECT max(id) FROM {self._table}")  # noqa: S608
-        self._greatest = str(greatest or "")
-        """No id is after this one: new ids of ours are, and need no looking up."""
+        noted = "SELECT value FROM meta WHERE key = ?"
+        query = (
+            f"SELECT (SELECT max(change) FROM {self._table}), (SELECT max(seq) FROM lines), "  # noqa: S608
+            f"({noted}), ({noted}), ({noted}), ({noted})"
+        )
+        keys = (f"change {kind}", f"in effect {kind}", f"born {kind}", "seq")
+        [[last, line, change, in_effect, born, had]] = database.ask(query, *keys)
+        self._change = max(whole_number(change or 0), whole_number(last or 0))
+        self._in_effect = whole_number(in_effect or 0)
+        self._noted = dict(zip(keys, (change, in_effect, born, had), strict=True))
+        self.last_line = max(whole_number(had or 0), whole_number(line or 0))
+        """The greatest number that a line has or had."""
+        self._greatest: str | None = "" if last is None else None
+        """No id is after this one, if it is known: of a kind that was empty."""
         self._is_unindexed = False
         # What `value_of` makes of a field, without a call for each.
         columns = self._kind.columns
@@ -70,69 +81,74 @@ class Folding:
         with without_collection(size_bytes):
             others: list[Stated] = []
             records = list(decode_records(lines, size_bytes, others))
-            table, added = self._folded(records, once=once)
+            table, heads, added = self._folded(records, once=once)
             added += [("", raw) for raw, _ in others if self._is_new_migration(raw)]
-            self._insert_lines(added, table, loose=loose, archived=archived)
+            self._insert_lines(added, table, heads, loose=loose, archived=archived)
         return len(added), len(lines) - len(records) - len(others)
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Removes lines by their `seq`, as if they had never arrived."""
         ids = self._ids_of(numbers)
+        self._note("seq", self.last_line)
         self._db.executemany("DELETE FROM lines WHERE seq = ?", ((each,) for each in numbers))
         self.fold_anew(ids)
 
     def number_anew(self, numbers: Sequence[int]) -> None:
         """Has lines arrive once more, after all others, in the order of these numbers."""
-        first = self._database.number_lines(len(numbers))
-        rows = [*enumerate(numbers, first)]
+        rows = [*enumerate(numbers, self.last_line + 1)]
+        self.last_line += len(rows)
         ids = self._ids_of(numbers)
-        self._db.executemany("UPDATE lines SET seq = ? WHERE seq = ?", rows)
+        query = "UPDATE lines SET seq = ?, first = coalesce(first, seq) WHERE seq = ?"
+        self._db.executemany(query, rows)
         self.fold_anew(ids)
 
     def _ids_of(self, numbers: Sequence[int]) -> set[str]:
         """Returns the ids of the records that some lines belong to, by their numbers."""
         ids = set[str]()
         for marks, some in batches(numbers):
-            query = f"SELECT id FROM lines WHERE seq IN ({marks})"  # noqa: S608
-            ids.update(str(identifier) for (identifier,) in self._db.execute(query, some))
-        return ids - {""}
+            query = f"SELECT raw, sum FROM lines WHERE seq IN ({marks})"  # noqa: S608
+            raws = [checked(self.kind, *row) for row in self._db.execute(query, some)]
+            ids.update(identifier for raw in raws if (identifier := named(raw)))
+        return ids
 
     def forget_all(self) -> None:
         """Removes every line of the kind, as if none had ever arrived."""
+        self._note("seq", self.last_line)
         for table in ("lines", "marks"):
             self._db.execute(f"DELETE FROM {table} WHERE kind = ?", (self.kind,))  # noqa: S608
         self._db.execute(f"DELETE FROM {self._table}")  # noqa: S608
         self._in_effect, self._greatest = 0, ""
-        self._database.put_meta(f"born {self.kind}", birth())
+        self._bear_anew()
 
     def fold_anew(self, ids: Collection[str]) -> None:
         """Folds records again from the lines that are there."""
-        table = self.known(ids)
-        for identifier in ids:
+        heads = heads_of(self._database, self.kind, ids)
+        table, now = self._read(heads.values())
+        for identifier, old in heads.items():
             if identifier not in table:
                 self._remove(identifier)
-        query = "SELECT min(seq) FROM lines WHERE kind = ? AND id = ?"
-        self._store(
-            {
-                each: self._db.execute(query, (self.kind, each)).fetchone()[0]
-                for each in ids
-                if each in table
-            },
-            table,
-        )
+            elif now[identifier] != old:
+                query = "UPDATE lines SET first = nullif(?, seq) WHERE first = ? AND kind = ?"
+                self._db.execute(query, (now[identifier], old, self.kind))
+        self._store(now, table, heads)
 
     def fold_all(self) -> Iterator[int]:
         """Folds every record of a kind whose table is empty; yields how many of them, piecemeal."""
-        query = "SELECT id FROM lines WHERE kind = ? AND id > ? GROUP BY id ORDER BY id LIMIT 10000"
-        last = ""
-        while ids := [str(each) for (each,) in self._db.execute(query, (self.kind, last))]:
-            self.fold_anew(ids)
-            last = ids[-1]
-            yield len(ids)
+        self.expect_many()
+        query = (
+            "SELECT seq FROM lines WHERE kind = ? AND first IS NULL AND seq > ? "
+            "ORDER BY seq LIMIT 10000"
+        )
+        ask, last = self._database.ask, 0
+        while heads := [whole_number(each) for (each,) in ask(query, self.kind, last)]:
+            table, now = self._read(heads)
+            self._store(now, table, {})
+            last = heads[-1]
+            yield len(heads)
 
     def expect_many(self) -> None:
         """Puts off what can be done for all records at once; `finish` does it."""
-        if not self._greatest:
+        if self._greatest == "" and not self._is_unindexed:
             unindex_records(self._db, self.kind)
             self._is_unindexed = True
 
@@ -141,15 +157,30 @@ class Folding:
         if self._is_unindexed:
             index_records(self._db, self.kind)
             self._is_unindexed = False
-        self._database.put_meta(f"change {self.kind}", self._change)
-        self._database.put_meta(f"in effect {self.kind}", self._in_effect)
-        if not self._database.meta(f"born {self.kind}"):
-            self._database.put_meta(f"born {self.kind}", birth())
+        if not self._noted[f"born {self.kind}"]:
+            self._bear_anew()
+        self._note(f"change {self.kind}", self._change)
+        self._note(f"in effect {self.kind}", self._in_effect)
 
-    def _folded(self, records: Sequence[Stated], *, once: bool) -> tuple[Table, Added]:
-        """Returns the records that these lines belong to, and those lines that are new."""
-        greatest = self._greatest
-        table = self.known({key for _, each in records if (key := str(each["id"])) <= greatest})
+    def _bear_anew(self) -> None:
+        """Has followers read everything again."""
+        self._note(f"born {self.kind}", birth())
+
+    def _note(self, key: str, number: int) -> None:
+        if self._noted[key] != number:
+            self._database.put_meta(key, number)
+            self._noted[key] = number
+
+    def _folded(
+        self, records: Sequence[Stated], *, once: bool
+    ) -> tuple[Table, dict[str, int], Added]:
+        """Returns the records that these lines belong to, the heads of those that were there, and
+        those lines that are new.
+        """
+        greatest, keys = self._greatest, (str(each["id"]) for _, each in records)
+        asked = {key for key in keys if greatest is None or key <= greatest}
+        heads = heads_of(self._database, self.kind, asked)
+        table, _ = self._read(heads.values())
         known = {each: len(entry.arrived) for each, entry in table.entries.items()}
         ids = table.add_all(records, once=once)
         new = {
@@ -163,49 +194,56 @@ class Folding:
             if expected and expected[0] == raw:
                 new[identifier] = expected[1:]
                 added.append((identifier, raw))
-        return table, added
+        return table, heads, added
 
-    def _insert_lines(self, added: Added, table: Table, *, loose: int, archived: bool) -> None:
+    def _insert_lines(
+        self, added: Added, table: Table, before: dict[str, int], *, loose: int, archived: bool
+    ) -> None:
         """Adds lines, and writes the records that have them."""
         if not added:
             return
-        first = self._database.number_lines(len(added))
-        kind = self.kind
-        rows = [
-            (seq, kind, identifier, raw, sum_of_line(kind, raw), loose, int(archived))
-            for seq, (identifier, raw) in enumerate(added, first)
-        ]
+        first = self.last_line + 1
+        self.last_line = whole_number(self.last_line + len(added))
+        kind, heads, rows = self.kind, dict[str, int](), []
+        for seq, (identifier, raw) in enumerate(added, first):
+            head = heads.get(identifier)
+            if head is None:
+                head = before.get(identifier, seq) if identifier else OF_NO_RECORD
+                heads[identifier] = head
+            named_head = None if head == seq else head
+            rows.append((seq, kind, named_head, raw, sum_of_line(kind, raw), loose, int(archived)))
         self._db.executemany("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        firsts: dict[str, int] = {}
-        for seq, (identifier, _) in enumerate(added, first):
-            if identifier:
-                firsts.setdefault(identifier, seq)
-        self._store(firsts, table)
+        heads.pop("", None)
+        self._store(heads, table, before)
 
     def _is_new_migration(self, raw: bytes) -> bool:
-        query = "SELECT 1 FROM lines WHERE kind = ? AND id = '' AND raw = ?"
+        query = "SELECT 1 FROM lines WHERE first = 0 AND kind = ? AND raw = ?"
         return not self._db.execute(query, (self.kind, raw)).fetchone()
 
     def known(self, ids: Collection[str]) -> Table:
         """Returns a table with the lines that are known of these ids."""
-        table = Table(self._kind.aliases)
-        for marks, some in batches(sorted(ids)):
-            query = (
-                f"SELECT raw, sum FROM lines WHERE kind = ? AND id IN ({marks}) "  # noqa: S608
-                "ORDER BY seq"
-            )
-            for row in self._db.execute(query, (self.kind, *some)):
-                raw = checked(self.kind, *row)
-                table.add(raw, decode(raw))
-        return table
+        return self._read(heads_of(self._database, self.kind, ids).values())[0]
 
-    def _store(self, changed: Mapping[str, int], table: Table) -> None:
-        """Writes the records of these ids. One with a single line is that line: its `seq`."""
+    def _read(self, heads: Iterable[int]) -> tuple[Table, dict[str, int]]:
+        """Returns a table with the lines of records, and the first line that each of these has."""
+        table, firsts, ids = Table(self._kind.aliases), dict[str, int](), dict[int, str]()
+        for head, seq, raw, checksum, _ in lines_of(self._database, self.kind, heads):
+            line = checked(self.kind, raw, checksum)
+            identifier = table.add(line, decode(line))
+            if ids.setdefault(head, identifier) != identifier:
+                raise DatabaseError("the memory has a line in another record")
+            firsts.setdefault(identifier, whole_number(seq))
+        return table, firsts
+
+    def _store(self, changed: Mapping[str, int], table: Table, before: Collection[str]) -> None:
+        """Writes the records of these ids, each with its head; some of them were there before. One
+        with a single line is that line.
+        """
         if not changed:
             return
-        self._count(changed, -1)
-        delete = f"DELETE FROM {self._table} WHERE id = ?"  # noqa: S608
-        self._db.executemany(delete, ((each,) for each in changed if each <= self._greatest))
+        old = [each for each in changed if each in before]
+        self._count(old, -1)
+        self._delete(old)
         rows = []
         for identifier, seq in changed.items():
             entry = table.entry(identifier)
@@ -213,8 +251,13 @@ class Folding:
             rows.append(self._row(identifier, seq, len(entry.arrived), entry.fields))
             self._store_marks(identifier, entry.fields)
         self._db.executemany(self._insert, rows)
-        self._greatest = max(self._greatest, *changed)
+        if self._greatest is not None:
+            self._greatest = max(self._greatest, *changed)
         self._count(changed, 1)
+
+    def _delete(self, ids: Iterable[str]) -> None:
+        query = f"DELETE FROM {self._table} WHERE end_key = ? AND id = ?"  # noqa: S608
+        self._db.executemany(query, ((end_key(each), each) for each in ids))
 
     def _row(self, identifier: str, seq: int, count: int, fields: Fields) -> tuple[object, ...]:
         self._change += 1
@@ -243,10 +286,11 @@ class Folding:
             return
         for marks, some in batches([*ids]):
             query = (
-                f'SELECT id, "{self._kind.holds}" FROM {self._table} '  # noqa: S608
-                f"WHERE +status = 'active' AND id IN ({marks})"
+                f'SELECT id, "{self._kind.holds}" FROM {self._table} WHERE +status = '  # noqa: S608
+                f"'active' AND end_key IN ({marks}) AND id IN ({marks})"
             )
-            self._in_effect += sign * sum_of(self._db.execute(query, some))
+            keys = [end_key(str(each)) for each in some]
+            self._in_effect += sign * sum_of(self._db.execute(query, (*keys, *some)))
 
     def _store_marks(self, identifier: str, fields: Fields) -> None:
         if marks := self._kind.marks(fields):
@@ -259,7 +303,6 @@ class Folding:
         """Removes a record."""
         self._change += 1
         self._count([identifier], -1)
-        self._db.execute(f"DELETE FROM {self._table} WHERE id = ?", (identifier,))  # noqa: S608
+        self._delete([identifier])
         self._db.execute("DELETE FROM marks WHERE kind = ? AND id = ?", (self.kind, identifier))
-        # Followers read everything again: no row shows the removal.
-        self._database.put_meta(f"born {self.kind}", birth())
+        self._bear_anew()  # No row shows the removal.

@@ -17,6 +17,7 @@ from queenbee.store.memory.archive import Archive
 from queenbee.store.memory.database import checked, whole_number
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.old_journal import lines_of
+from queenbee.store.memory.record_lines import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -54,8 +55,8 @@ class Tracked:
 class Noted:
     """What is noted of one ledger: up to where it was read, and up to where it has all lines."""
 
-    __slots__ = ("archive", "changed_ns", "is_whole", "mark", "number", "recorded_to",
-                 "settled_bytes", "unusable")  # fmt: skip
+    __slots__ = ("archive", "changed_ns", "due", "due_ns", "due_to", "is_whole", "mark", "number",
+                 "recorded_to", "settled_bytes", "unusable")  # fmt: skip
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -70,6 +71,32 @@ class Noted:
         """The listing of its archive, as JSON."""
         self.settled_bytes = 0
         """The size of the ledger after the last rotation."""
+        self.due, self.due_ns, self.due_to = START, 0, 0
+        """What `mark`, `changed_ns` and `recorded_to` become once the last write has appended its
+        lines. That it has, the stamp of the ledger tells."""
+
+    def is_done(self, stamp: Stamp) -> bool:
+        """Returns whether a ledger with this stamp is as the last write has left it."""
+        return bool(self.due_ns) and stamp == (self.due.inode, self.due.offset, self.due_ns)
+
+    def settle(self, *, is_done: bool) -> None:
+        """Lets what was due be what is noted, or forgets it."""
+        if is_done:
+            self.mark, self.changed_ns, self.recorded_to = self.due, self.due_ns, self.due_to
+        self.due, self.due_ns, self.due_to = START, 0, 0
+
+
+class Due:
+    """What a ledger is to get from a write that the memory has."""
+
+    __slots__ = ("data", "numbers", "stamp")
+
+    def __init__(self, data: bytes, numbers: range, stamp: Stamp) -> None:
+        self.data = data
+        self.numbers = numbers
+        """Of the new lines."""
+        self.stamp = stamp
+        """That the ledger is noted to have then; empty if that is to be noted afterwards."""
 
 
 class Intake:
@@ -90,6 +117,7 @@ class Intake:
     def take_in(self) -> None:
         """Takes in what the files have that is new, and forgets the loose lines that are gone."""
         stamp = stamp_of(self.tracked.path)
+        self.noted.settle(is_done=self._is_done(stamp))
         if self.tracked.size_bytes() > _CHUNK_BYTES:
             self.folding.expect_many()
         self._take_old_journal()
@@ -114,18 +142,49 @@ class Intake:
         noted.changed_ns = stamp[2] if stamp else 0
         self._save()
 
-    def record(self, lines: Sequence[bytes]) -> tuple[list[bytes], range]:
+    def _is_done(self, stamp: Stamp) -> bool:
+        """Returns whether the ledger has what was due, whatever others have appended since."""
+        noted = self.noted
+        if not noted.due_ns or noted.is_done(stamp):
+            return bool(noted.due_ns)
+        due = read_after(self.tracked.path, noted.due, stop=noted.due.offset)
+        return due.end.offset == noted.due.offset and not due.restarted
+
+    def is_in_step(self, file: Appender) -> bool:
+        """Returns whether all files are as they were taken in, and this one is the ledger."""
+        noted = self.noted
+        if noted.is_done(file.stamp()):
+            noted.settle(is_done=True)
+        return (
+            noted.is_whole
+            and file.is_at(noted.mark, noted.changed_ns)
+            and not stamp_of(self.tracked.old_journal)
+            and noted.archive == json.dumps([*self.tracked.archive.listing().items()])
+        )
+
+    def record(self, lines: Sequence[bytes], file: Appender, now_ns: int) -> Due:
         """Records the loose lines of this ledger for good, and new ones; returns what the ledger
-        then lacks, and the numbers of the new ones.
+        then is to get.
         """
+        self.noted.settle(is_done=False)
         lacking = self.lacking()
         self._record_loose()
-        # After a crash before `note_recorded`, the ledger gets the new lines by the next write.
-        before = self._database.last_line()
-        self.noted.recorded_to = _CUT_OFF if lacking else before
+        # After a crash before the ledger has them, it gets the new lines by the next write.
+        before, noted = self.folding.last_line, self.noted
+        noted.recorded_to = _CUT_OFF if lacking else before
         self.folding.take(lines)
+        last = self.folding.last_line
+        # A torn last line keeps its bytes and gets its newline.
+        torn = b"" if file.ends_with_newline() else b"\n"
+        data = torn + joined([*lacking, *lines])
+        stamp: Stamp = ()
+        if not data:
+            noted.recorded_to, stamp = last, file.stamp()
+        elif noted.is_whole and file.is_at(noted.mark, noted.changed_ns):
+            noted.due, noted.due_ns, noted.due_to = file.mark_after(data), now_ns, last
+            stamp = noted.due.inode, noted.due.offset, now_ns
         self._save()
-        return [*lacking, *lines], range(before + 1, self._database.last_line() + 1)
+        return Due(data, range(before + 1, last + 1), stamp)
 
     def _record_loose(self) -> None:
         query = "SELECT seq FROM lines WHERE kind = ? AND loose = ? AND loose != 0 ORDER BY seq"
@@ -153,7 +212,7 @@ class Intake:
         once = noted.recorded_to == _CUT_OFF or (noted.recorded_to >= 0 and bool(lacking))
         left = set(lacking).difference(lines)
         if lacking and not left:
-            noted.recorded_to = self._database.last_line()
+            noted.recorded_to = self.folding.last_line
         elif len(left) < len(lacking):
             noted.recorded_to = _CUT_OFF
         self._take(lines, once=once)
@@ -191,7 +250,7 @@ class Intake:
         """Has the ledgers of other worktrees compared anew: all that they have (`inode`), or all
         that they lack (`recorded_to`).
         """
-        query = f"UPDATE ledgers SET {column} = -1 WHERE kind = ? AND number != ?"  # noqa: S608
+        query = f"UPDATE ledgers SET {column} = -1, due_to = -1 WHERE kind = ? AND number != ?"  # noqa: S608
         self._database.db.execute(query, (self.kind, self.noted.number))
 
     def note_settled(self, size_bytes: int) -> None:
@@ -208,9 +267,7 @@ class Intake:
             return
         lines = lines_of(self.tracked.old_journal)
         self.folding.take(lines)
-        query = "UPDATE lines SET loose = 0 WHERE kind = ? AND id = ? AND raw = ? AND loose != 0"
-        rows = ((self.kind, identifier, raw) for identifier, raw in _named(lines))
-        self._database.db.executemany(query, rows)
+        self._mark(lines, "loose = 0")
         self._database.put_meta(key, repr(stamp))
         self.noted.recorded_to = _UNKNOWN
 
@@ -233,7 +290,7 @@ class Intake:
         for name in names:
             lines = split_lines(self.tracked.archive.read(name))
             if not self._take(lines, once=True, archived=True):
-                self._mark_archived(lines)
+                self._mark(lines, "archived = 1")
             self._report()
         self.noted.archive = now
 
@@ -244,12 +301,10 @@ class Intake:
         except (ValueError, TypeError, AttributeError) as error:
             raise sqlite.DatabaseError("the memory has another note of the archive") from error
 
-    def _mark_archived(self, lines: Iterable[bytes]) -> None:
-        query = (
-            "UPDATE lines SET archived = 1 WHERE kind = ? AND id = ? AND raw = ? AND archived = 0"
-        )
-        rows = ((self.kind, identifier, raw) for identifier, raw in _named(lines))
-        self._database.db.executemany(query, rows)
+    def _mark(self, lines: Iterable[bytes], how: str) -> None:
+        numbers = numbers_of(self._database, self.kind, _named(lines)).values()
+        query = f"UPDATE lines SET {how} WHERE seq = ?"  # noqa: S608
+        self._database.db.executemany(query, ((each,) for some in numbers for each in some))
 
     # To the files.
 
@@ -270,7 +325,7 @@ class Intake:
         """Returns the recorded lines that came after what the ledger is noted to have; all that it
         lacks, if that is not known.
         """
-        if self.noted.recorded_to > self._database.last_line():
+        if self.noted.recorded_to > self.folding.last_line:
             self.noted.recorded_to = _UNKNOWN
         query = (
             "SELECT raw, sum FROM lines WHERE +kind = ? AND seq > ? AND loose = 0 "
@@ -325,15 +380,19 @@ def recalled(database: Database, kind: str, path: str) -> Noted:
     """Returns what is noted of a ledger."""
     query = (
         "SELECT number, inode, offset, sum, changed_ns, is_whole, recorded_to, unusable, "
-        "archive, settled_bytes FROM ledgers WHERE path = ? AND kind = ?"
+        "archive, settled_bytes, due_offset, due_sum, due_ns, due_to "
+        "FROM ledgers WHERE path = ? AND kind = ?"
     )
     for row in database.ask(query, path, kind):
-        number, inode, offset, checksum, changed, whole, to, unusable, archive, settled = row
+        number, inode, offset, checksum, changed, whole, to, unusable, archive, settled = row[:10]
+        due_offset, due_sum, due_ns, due_to = row[10:]
         noted = Noted(_number_of(number))
         noted.mark = Mark(_int(inode), abs(whole_number(offset)), _decimal(checksum))
         noted.changed_ns, noted.is_whole = _int(changed), bool(whole)
         noted.recorded_to, noted.unusable = whole_number(to), whole_number(unusable)
         noted.archive, noted.settled_bytes = str(archive), whole_number(settled)
+        noted.due = Mark(noted.mark.inode, whole_number(due_offset), _decimal(due_sum))
+        noted.due_ns, noted.due_to = _int(due_ns), whole_number(due_to)
         return noted
     query = (
         "SELECT number FROM ledgers WHERE path = ? "
@@ -360,9 +419,10 @@ def note(database: Database, kind: str, path: str, noted: Noted) -> None:
     """Notes how far a ledger is known."""
     mark = noted.mark
     database.db.execute(
-        "INSERT OR REPLACE INTO ledgers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO ledgers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (noted.number, path, kind, mark.inode, mark.offset, str(mark.sum), noted.changed_ns,
-         noted.is_whole, noted.recorded_to, noted.unusable, noted.archive, noted.settled_bytes),
+         noted.is_whole, noted.recorded_to, noted.unusable, noted.archive, noted.settled_bytes,
+         noted.due.offset, str(noted.due.sum), noted.due_ns, noted.due_to),
     )  # fmt: skip
 
 
@@ -371,6 +431,7 @@ def note_recorded(database: Database, kind: str, file: Appender, recorded_to: in
     again if others wrote to it since it was read.
     """
     noted = recalled(database, kind, file.path)
+    noted.settle(is_done=False)
     noted.recorded_to = recorded_to
     if noted.is_whole and file.follows(noted.mark):
         noted.mark = file.end()
@@ -381,7 +442,8 @@ def note_recorded(database: Database, kind: str, file: Appender, recorded_to: in
 def look_at_everything_again(database: Database) -> None:
     """Has all tracked files compared anew: nothing is held of them that was noted."""
     db = database.db
-    db.execute("UPDATE ledgers SET inode = -1, recorded_to = -1, archive = ?", (_NONE,))
+    query = "UPDATE ledgers SET inode = -1, recorded_to = -1, due_ns = 0, archive = ?"
+    db.execute(query, (_NONE,))
     db.execute("UPDATE lines SET archived = 0 WHERE archived != 0")
     query = (
         "SELECT kind, seq FROM lines WHERE loose != 0 AND loose NOT IN (SELECT number FROM ledgers)"
@@ -398,7 +460,7 @@ def look_at_everything_again(database: Database) -> None:
 def is_behind(database: Database, kind: str, tracked: Tracked) -> bool:
     """Returns whether the files are other than when they were taken in."""
     query = (
-        "SELECT inode, offset, changed_ns, is_whole, archive FROM ledgers "
+        "SELECT inode, offset, changed_ns, is_whole, archive, due_offset, due_ns FROM ledgers "
         "WHERE path = ? AND kind = ?"
     )
     old: Stamp = stamp_of(tracked.old_journal)
@@ -406,12 +468,20 @@ def is_behind(database: Database, kind: str, tracked: Tracked) -> bool:
         return True
     stamp = stamp_of(tracked.path)
     listing = tracked.archive.listing()
-    for inode, offset, changed, is_whole, archive in database.ask(query, tracked.path, kind):
+    for row in database.ask(query, tracked.path, kind):
+        inode, offset, changed, is_whole, archive, due_offset, due_ns = row
         expected = (inode, offset, changed) if inode else ()
-        if stamp and not is_whole:
+        if due_ns and stamp == (inode, due_offset, due_ns):
+            expected = stamp
+        elif stamp and not is_whole:
             expected = (inode, stamp[1], changed)
         return stamp != expected or archive != json.dumps(list(listing.items()))
     return bool(stamp or listing) or kind not in KINDS
+
+
+def joined(lines: Iterable[bytes]) -> bytes:
+    """Returns the lines as the content of a file."""
+    return b"".join([line + b"\n" for line in lines])
 
 
 def _named(lines: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:

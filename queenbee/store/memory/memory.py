@@ -22,6 +22,7 @@ from queenbee.store.memory.database import (
     is_unwritable,
 )
 from queenbee.store.memory.folding import Folding
+from queenbee.store.memory.record_lines import OF_NO_RECORD
 from queenbee.store.memory.tables import make_fold
 
 if TYPE_CHECKING:
@@ -194,16 +195,17 @@ class Memory:
         return 0
 
     def _check_lines(self, kind: str) -> list[bytes]:
-        query = "SELECT id, raw, sum FROM lines WHERE kind = ? ORDER BY seq"
-        lines = []
-        for identifier, raw, checksum in self.database.ask(query, kind):
+        query = "SELECT seq, first, raw, sum FROM lines WHERE kind = ? ORDER BY seq"
+        lines: list[bytes] = []
+        heads: dict[str | None, object] = {"": OF_NO_RECORD}
+        for seq, first, raw, checksum in self.database.ask(query, kind):
             lines.append(checked(kind, raw, checksum))
-            if named(lines[-1]) != identifier:
-                raise sqlite.DatabaseError("the memory has a line under another id")
+            if heads.setdefault(named(lines[-1]), seq) != (seq if first is None else first):
+                raise sqlite.DatabaseError("the memory has a line in another record")
         return lines
 
     def _fold_anew(self, database: Database) -> None:
-        rows = database.ask("SELECT kind, count(DISTINCT id) FROM lines GROUP BY kind")
+        rows = database.ask("SELECT kind, sum(first IS NULL) FROM lines GROUP BY kind")
         report = self.progress if rows else None
         done, total = 0, sum(int(str(count)) for _, count in rows)
         try:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from queenbee.core.fold import Table
 from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
-from queenbee.store.codec import decode, decode_exactly, unpack
+from queenbee.store.codec import decode, decode_exactly, named, unpack
 from queenbee.store.memory import sqlite
-from queenbee.store.memory.database import batches, checked, sum_of
+from queenbee.store.memory.database import checked, sum_of
+from queenbee.store.memory.record_lines import heads_of, lines_of, numbers_of
 from queenbee.store.memory.tables import table_of
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Recorded:
     @property
     def migrations(self) -> list[Fields]:
         """The ledger's `_migration` lines."""
-        query = "SELECT raw FROM lines WHERE kind = ? AND id = '' ORDER BY seq"
+        query = "SELECT raw FROM lines WHERE first = 0 AND kind = ? ORDER BY seq"
         return [decode(raw) for (raw,) in self._ask(query, self.kind) if isinstance(raw, bytes)]
 
     @property
@@ -79,8 +80,9 @@ class Recorded:
 
     def get(self, identifier: str) -> Fields | None:
         """Returns the folded fields of a record, or None."""
-        query = f"SELECT {self._row} FROM {self._table} WHERE r.id = ?"  # noqa: S608
-        found = self._fields(query, identifier, grants=lambda: {identifier} & {*self._in_effect})
+        query = f"SELECT {self._row} FROM {self._table} WHERE r.end_key = ? AND r.id = ?"  # noqa: S608
+        asked = end_key(identifier), identifier
+        found = self._fields(query, *asked, grants=lambda: {identifier} & {*self._in_effect})
         return found[0] if found else None
 
     def exact(self, identifier: str) -> Fields | None:
@@ -109,28 +111,26 @@ class Recorded:
         """Returns the recorded lines that arrived after this one, in order; none if it never
         arrived.
         """
-        query = "SELECT max(seq) FROM lines WHERE kind = ? AND id = ? AND raw = ?"
-        [[number]] = self._ask(query, self.kind, decode(line).get("id"), line)
-        return [] if number is None else [raw for _, raw in self.lines_after(int(str(number)))]
+        found = self._numbers([line]).get(line)
+        return [raw for _, raw in self.lines_after(max(found))] if found else []
 
     def lacking(self, lines: Iterable[bytes]) -> list[bytes]:
         """Returns those of some usable lines that never arrived."""
-        found = {line: str(decode(line).get("id", "")) for line in lines}
-        known = set[object]()
-        for marks, some in batches(sorted({*found.values()})):
-            query = f"SELECT raw FROM lines WHERE kind = ? AND id IN ({marks})"  # noqa: S608
-            known.update(raw for (raw,) in self._ask(query, self.kind, *some))
-        return [line for line in found if line not in known]
+        asked = dict.fromkeys(lines)
+        known = self._numbers(asked)
+        return [line for line in asked if line not in known]
+
+    def _numbers(self, lines: Iterable[bytes]) -> dict[bytes, list[int]]:
+        """Returns the numbers under which usable lines arrived."""
+        asked = [(named(line) or "", line) for line in lines]
+        return self._memory.asked(lambda: numbers_of(self._database, self.kind, asked))
 
     def named(self, part: str) -> list[str]:
         """Returns the ids, sorted and at most six, that end in a part; if there are none, those
         that begin with it, else those that contain it. Its case only counts if it must.
         """
-        for matching in (self._ending, self._beginning, self._containing):
-            for text in spellings(part):
-                if found := matching(text):
-                    return found
-        return []
+        texts = [*spellings(part)]
+        return next(filter(None, map(self._ending, texts)), None) or self._having(texts)
 
     def _ending(self, text: str) -> list[str]:
         key = end_key(text)
@@ -140,11 +140,19 @@ class Recorded:
             where, values = f"{where} AND substr(id, ?) = ?", [*values, -len(text), text]
         return self._ids(where, *values)
 
-    def _beginning(self, text: str) -> list[str]:
-        return self._ids("id >= ? AND id < ?", text, text + _LAST)
-
-    def _containing(self, text: str) -> list[str]:
-        return self._ids("instr(id, ?) > 0", text)
+    def _having(self, texts: Sequence[str]) -> list[str]:
+        """Returns the ids that begin with the first of these texts, else with the next one; else
+        those that contain it. All ids are looked through, once.
+        """
+        has = [f"instr(id, ?{number})" for number in range(1, len(texts) + 1)]
+        ways = [*(f"{each} = 1" for each in has), *has]
+        rank = " ".join(f"WHEN {way} THEN {number}" for number, way in enumerate(ways))
+        rows = self._ask(
+            f"SELECT CASE {rank} END AS way, id FROM {self._name} "  # noqa: S608
+            f"WHERE {' OR '.join(has)} ORDER BY way, id LIMIT {MANY}",
+            *texts,
+        )
+        return [str(identifier) for way, identifier in rows if way == rows[0][0]]
 
     def _ids(self, where: str, *values: object) -> list[str]:
         query = f"SELECT id FROM {self._name} WHERE {where} ORDER BY id LIMIT {MANY}"  # noqa: S608
@@ -291,8 +299,8 @@ class Recorded:
 
     def _refuse_without(self, grants: set[str], found: Sequence[Fields]) -> None:
         missing = grants.difference(str(each["id"]) for each in found)
-        query = f"SELECT 1 FROM {self._name} WHERE id = ? AND deleted = 1"  # noqa: S608
-        if any(not self._database.ask(query, each) for each in missing):
+        query = f"SELECT 1 FROM {self._name} WHERE end_key = ? AND id = ? AND deleted = 1"  # noqa: S608
+        if any(not self._database.ask(query, end_key(each), each) for each in missing):
             raise sqlite.DatabaseError("the memory does not find a grant that it has")
 
     def _folded(self, count: object, body: object, checksum: object) -> Fields:
@@ -306,11 +314,11 @@ class Recorded:
 
     def _raws(self, identifier: str) -> list[bytes]:
         """Returns the lines of a record in order of arrival."""
-        query = "SELECT raw, sum FROM lines WHERE kind = ? AND id = ? ORDER BY seq"
 
         def found() -> list[bytes]:
-            rows = self._database.db.execute(query, (self.kind, identifier)).fetchall()
-            return [checked(self.kind, *row) for row in rows]
+            heads = heads_of(self._database, self.kind, [identifier]).values()
+            rows = lines_of(self._database, self.kind, heads)
+            return [checked(self.kind, raw, checksum) for _, _, raw, checksum, _ in rows]
 
         return self._memory.asked(found)
 

@@ -18,8 +18,8 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.errors import QueenError, Unwritable
 from queenbee.store.codec import Unusable, decoder, is_migration, without_collection
 from queenbee.store.files import Original, size_of
-from queenbee.store.memory.files_memory import joined
-from queenbee.store.memory.intake import Intake, recalled
+from queenbee.store.memory.intake import Intake, joined, recalled
+from queenbee.store.memory.record_lines import numbers_of
 from queenbee.store.memory.recorded import Recorded
 from queenbee.store.whole_files import create_document, sweep
 
@@ -157,12 +157,12 @@ def _not_archived(memory: FilesMemory, kind: str, movable: Mapping[bytes, Key]) 
     """Returns the lines to write, oldest first, without those that a segment has: a merge brought
     them back, or a rotation was interrupted.
     """
-    query = "SELECT 1 FROM lines WHERE kind = ? AND id = ? AND raw = ? AND archived = 1"
-    ask = memory.database.ask
+    named = [(identifier, line) for line, (_, identifier, _) in movable.items()]
+    there = numbers_of(memory.database, kind, named, archived=True)
     # In an order that is the same in every clone: two clones that moved the same lines write the
     # same file, and git has little to merge.
     lines = sorted(movable, key=lambda line: (movable[line], line))
-    return [line for line in lines if not ask(query, kind, movable[line][1], line)]
+    return [line for line in lines if line not in there]
 
 
 def _segments_of(lines: Iterable[bytes]) -> Iterator[bytes]:

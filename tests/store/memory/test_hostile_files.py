@@ -65,7 +65,7 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
         "ALTER TABLE lines RENAME COLUMN sum TO total",
     ),
     "lines with another column": ("ALTER TABLE lines ADD COLUMN more TEXT NOT NULL DEFAULT 'x'",),
-    "no index of lines": ("DROP INDEX lines_of",),
+    "no index of lines": ("DROP INDEX later_lines",),
     "no index of records": ('DROP INDEX "messages by 1"',),
     "a unique index": ("CREATE UNIQUE INDEX u ON lines (seq, archived)",),
     "another table": ("CREATE TABLE other (x)",),
@@ -94,7 +94,11 @@ ROWS: dict[str, tuple[str, ...]] = {
     "sums are texts": (WITHOUT_CHECKS, "UPDATE lines SET sum = 'x'"),
     "lines are of another kind": ("UPDATE lines SET kind = 'reservations'",),
     "lines are of no kind": ("UPDATE lines SET kind = ''",),
-    "lines have other ids": ("UPDATE lines SET id = 'qm-' || seq",),
+    "lines are all of one record": ("UPDATE lines SET first = 1 WHERE seq > 1",),
+    "lines are of themselves": ("UPDATE lines SET first = seq",),
+    "lines are of one that is not there": ("UPDATE lines SET first = 77777",),
+    "lines are of no record": ("UPDATE lines SET first = 0",),
+    "lines are of a text": (WITHOUT_CHECKS, "UPDATE lines SET first = 'x'"),
     "lines are nobody's": (
         "UPDATE lines SET loose = 77",
     ),
@@ -103,6 +107,12 @@ ROWS: dict[str, tuple[str, ...]] = {
     "offsets are negative": (WITHOUT_CHECKS, "UPDATE ledgers SET offset = -7"),
     "sums of ledgers are texts": ("UPDATE ledgers SET sum = 'x'",),
     "sums of ledgers are long": (f"UPDATE ledgers SET sum = '{'9' * 5000}'",),
+    "what is due is a text": (
+        WITHOUT_CHECKS, "UPDATE ledgers SET due_offset = 'x', due_sum = 'y', due_ns = 'z'",
+    ),
+    "all is due": (
+        f"UPDATE ledgers SET due_to = {2**53}, due_ns = changed_ns, due_offset = offset",
+    ),
     "notes of the archive are none": ("UPDATE ledgers SET archive = '[[1,'",),
     "notes of the archive are others": ("UPDATE ledgers SET archive = '{\"a\":3}'",),
     "ledgers are recorded to nothing": ("UPDATE ledgers SET recorded_to = 0",),
@@ -376,9 +386,10 @@ VALUES = st.sampled_from(
      f"-{HUGE}", "'messages'", "'reservations'", "'[]'", "CAST(x'ff' AS TEXT)", "rowid"],
 )  # fmt: skip
 COLUMNS = {
-    "lines": ["seq", "kind", "id", "raw", "sum", "loose", "archived"],
+    "lines": ["seq", "kind", "first", "raw", "sum", "loose", "archived"],
     "ledgers": ["number", "path", "kind", "inode", "offset", "sum", "changed_ns", "is_whole",
-                "recorded_to", "unusable", "archive", "settled_bytes"],
+                "recorded_to", "unusable", "archive", "settled_bytes", "due_offset", "due_sum",
+                "due_ns", "due_to"],
     "meta": ["key", "value"],
     "records messages": ["change", "id", "count", "created_ms", "read", "deleted", "end_key", "seq",
                          "body", "body_sum", "to", "from"],
