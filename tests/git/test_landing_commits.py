@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -393,3 +394,62 @@ def test_a_title_or_a_branch_with_a_secret_is_in_no_message(
     said = git(repo, "log", "--format=%B", "main")
     assert KEY not in said
     assert "q-9: (left out: it looks like a secret)" in said
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (("symbolic-ref", "refs/heads/ui", "refs/heads/main"), "is a symbolic reference to main"),
+        (("symbolic-ref", "HEAD", "refs/heads/main"), "has main checked out"),
+        (("checkout", "-q", "--ignore-other-worktrees", "main"), "has main checked out"),
+        (("checkout", "-q", "--detach"), "has a detached HEAD"),
+        (("symbolic-ref", "HEAD", "refs/heads/other"), "other is checked out in"),
+        (("symbolic-ref", "refs/heads/ui", "refs/heads/other"), "a symbolic reference to other"),
+        (("symbolic-ref", "refs/heads/ui", "refs/heads/ui"), "is a symbolic reference to ui"),
+    ],
+)
+def test_a_branch_that_is_not_the_worktrees_own_gets_no_commit(
+    quick: QuickQueen, repo: Path, tree: Path, spoil: tuple[str, ...], said: str
+) -> None:
+    git(repo, "worktree", "add", "-q", "-b", "other", "../other")
+    git(tree, *spoil)
+    head = repo / ".git" / "worktrees" / tree.name / "HEAD"
+    before = git(repo, "for-each-ref"), head.read_text()
+    for words in (("land", "-m", "unchecked"), ("land",)):
+        done = quick(*words, cwd=tree)
+        assert (done.code in (2, 5), said in done.err) == (True, True), done
+    assert (git(repo, "for-each-ref"), head.read_text()) == before
+    assert (tree / "new.txt").read_text() == "new\n"
+
+
+def test_a_branch_that_leads_elsewhere_is_made_its_own_as_the_refusal_says(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    git(tree, "symbolic-ref", "refs/heads/ui", "refs/heads/main")
+    way = quick("land", "-m", "unchecked", cwd=tree).err.partition("own: ")[2].strip()
+    subprocess.run(shlex.split(way), check=True, cwd=tree)
+    assert quick("land", "-m", "checked", cwd=tree).code == 0
+
+
+def test_an_alias_of_the_main_branch_is_that(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    git(repo, "symbolic-ref", "refs/heads/trunk", "refs/heads/main")
+    git(repo, "symbolic-ref", "HEAD", "refs/heads/trunk")
+    git(tree, "checkout", "-q", "--ignore-other-worktrees", "main")
+    done = quick("land", "-m", "unchecked", cwd=tree)
+    assert (done.code, "on which work lands" in done.err) == (5, True), done
+    git(tree, "checkout", "-q", "ui")
+    assert quick("land", "-m", "checked", cwd=tree).code == 0
+    assert (repo / "new.txt").exists()
+
+
+def test_the_next_issue_moves_no_branch_that_leads_elsewhere(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    assert quick("land", "-m", "all in", cwd=tree).code == 0
+    git(repo, "branch", "person", "main")
+    commit_file(repo, "README.md", "from main\n")
+    git(tree, "symbolic-ref", "refs/heads/ui", "refs/heads/person")
+    before = git(repo, "rev-parse", "person")
+    done = quick("next", cwd=tree)
+    assert (done.code, "behind the main branch" in done.out) == (0, True)
+    assert git(repo, "rev-parse", "person") == before

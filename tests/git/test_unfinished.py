@@ -281,3 +281,24 @@ def test_a_branch_that_is_called_unfinished_is_in_nobodys_way(hive: Hive, tree: 
     found = put_back(hive, tree)
     assert found.branch == "unfinished-work"
     assert kept(tree, "new.txt", "unfinished-work") == "typed\n"
+
+
+@pytest.mark.parametrize("aim", ["main", "person", "nothing"])
+def test_a_branch_that_leads_elsewhere_moves_nothing(hive: Hive, tree: Path, aim: str) -> None:
+    git(tree, "branch", "person")
+    (tree / "new.txt").write_text("typed\n")
+    git(tree, "symbolic-ref", "refs/heads/ui", f"refs/heads/{aim}")
+    before = git(tree, "for-each-ref")
+    with pytest.raises(Conflict, match=f"ui is a symbolic reference to {aim}"):
+        put_back(hive, tree, "refs/heads/main")
+    assert git(tree, "for-each-ref") == before
+    assert (tree / "new.txt").exists()
+
+
+def test_a_branch_for_what_is_kept_leads_nowhere_else(hive: Hive, tree: Path) -> None:
+    git(tree, "symbolic-ref", "refs/heads/unfinished/work", "refs/heads/person")
+    (tree / "new.txt").write_text("typed\n")
+    branch = put_back(hive, tree).branch
+    assert branch is not None
+    assert kept(tree, "new.txt", branch) == "typed\n"
+    assert "person" not in git(tree, "branch", "--format=%(refname:short)").split()

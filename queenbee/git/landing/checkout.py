@@ -25,7 +25,7 @@ from queenbee.git.landing.refusals import LeftByCheck, NotLanded
 from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.in_the_way import has_repository
 from queenbee.git.trees.set_aside import set_aside
-from queenbee.git.unfinished import keep_worktree
+from queenbee.git.unfinished import keep_inside, keep_worktree
 from queenbee.git.worktrees.preparing import SetupFailed, is_prepared, prepare
 from queenbee.git.worktrees.slots import variables
 from queenbee.services.waiting.landing_steps import Step
@@ -138,7 +138,8 @@ class Checkout(Place):
         self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
         for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
             if has_repository(path := os.path.join(self.tree, way)):
-                set_aside(path, self.tree, "it is a repository of its own")
+                keep_inside(self.layout, path, _LEFT)
+                set_aside(self.layout, path, self.tree, "it is a repository of its own")
         if any(each.startswith("??") for each in left):
             self._run("clean", "-ffdq")
         self._forget_compiled(each[3:] for each in left)

@@ -20,14 +20,17 @@ from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse
+from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.services.writing.secrets import OVERRIDE, refuse_secrets
 from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import Worktree, current_branch
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from queenbee.git.contents.signing import SigningWait, signs
-from queenbee.git.contents.unfit_blobs import Change
+    from queenbee.git.contents.unfit_blobs import Change
+    from queenbee.store.layout import Layout
 
 _HUGE_BYTES = 4 * MOST_BYTES
 """No conversion but a filter makes a file so much smaller: git need not store it to find out."""
@@ -41,21 +44,26 @@ _MOST_SAID_CHARS = 1_000
 
 
 def commit_all(
-    tree: str,
+    layout: Layout,
     message: str,
     *,
     allow_secrets: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
-    """Commits all changes of a worktree, as `git add -A` and `git commit` do, with its hooks; none
-    is no error. Returns the lines that git and the hooks said. Where a hook changes files and
+    """Commits all changes of this worktree, as `git add -A` and `git commit` do, with its hooks;
+    none is no error. Returns the lines that git and the hooks said. Where a hook changes files and
     refuses the commit, as formatters do, it is made once more with what that changed.
 
-    Raises `NotLanded` for an unfinished merge, files over 5 MiB, what looks like a secret, unless
+    Raises `Conflict` for a branch that is not this worktree's own, `NotLanded` for an unfinished
+    merge, files over 5 MiB, what looks like a secret, unless
     that is allowed, other repositories, and a hook that refuses; then nothing is committed. Raises
     `LooksLikeSecret` for the message.
     """
+    tree = layout.tree
     refuse_elsewhere(tree)
+    here = git_tree(tree)
+    if here is not None and (branch := current_branch(here.git_dir)) is not None:
+        refuse_not_own(layout, Worktree(here.tree, here.git_dir, here.common_dir), branch)
     everything = (".", *(f":(exclude,glob){each}" for each in RECORDS))
     paths = _paths(tree, everything)
     if not paths:

@@ -27,9 +27,11 @@ from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
+from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.upstream import Upstream
 from queenbee.git.worktrees.left_locks import Where
 from queenbee.store.git_files.worktrees import (
+    Worktree,
     branch_head,
     current_branch,
     ref_target,
@@ -88,24 +90,8 @@ class Place:
 
     @classmethod
     def of(cls, store: Store) -> Self:
-        """Returns the worktree that the actor is in. Raises `InvalidInput` if it has nothing to
-        land, or the main worktree has no branch.
-        """
-        here, target = git_tree(store.layout.tree), target_branch(store.layout)
-        if here is None or not here.linked:
-            raise InvalidInput(
-                "this is not a linked worktree: there is nothing to land",
-                hint="queen worktree add NAME, and work there",
-            )
-        refuse_elsewhere(here.tree)
-        branch = _rebased(here.git_dir) or current_branch(here.git_dir)
-        if branch is None or target is None or branch == target:
-            top = here.main_tree or here.common_dir
-            where = here.tree if branch is None or target is not None else top
-            what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
-            way = partial(_way_to_a_branch, where, here.common_dir, but=branch)
-            raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
-        _refuse_target(store, here, target)
+        """Returns the worktree that the actor is in. Raises as `landing_branch` does."""
+        here, branch, target = landing_branch(store.layout)
         return cls(store.layout, here, branch, target, allows_secrets=store.allow_secrets)
 
     @property
@@ -349,11 +335,35 @@ class Place:
         )
 
 
-def _refuse_target(store: Store, here: GitTree, target: str) -> None:
+def landing_branch(layout: Layout) -> tuple[GitTree, str, str]:
+    """Returns the worktree that the actor is in, the branch that lands, and the one on which it
+    does. Raises `InvalidInput` if there is nothing to land, or the main worktree has no branch, and
+    `Conflict` for a branch that is not this worktree's own.
+    """
+    here, target = git_tree(layout.tree), target_branch(layout)
+    if here is None or not here.linked:
+        raise InvalidInput(
+            "this is not a linked worktree: there is nothing to land",
+            hint="queen worktree add NAME, and work there",
+        )
+    refuse_elsewhere(here.tree)
+    branch = _rebased(here.git_dir) or current_branch(here.git_dir)
+    if branch is None or target is None or branch == target:
+        top = here.main_tree or here.common_dir
+        where = here.tree if branch is None or target is not None else top
+        what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
+        way = partial(_way_to_a_branch, where, here.common_dir, but=branch)
+        raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
+    _refuse_target(layout, here, target)
+    refuse_not_own(layout, Worktree(here.tree, here.git_dir, here.common_dir), branch)
+    return here, branch, target
+
+
+def _refuse_target(layout: Layout, here: GitTree, target: str) -> None:
     """Raises `InvalidInput` if there is no target, or a linked worktree has it checked out, which
     would not follow.
     """
-    ref = str(target_ref(store.layout))
+    ref = str(target_ref(layout))
     asked = ("rev-parse", "--quiet", "--verify", no_dash(ref))
     is_there = ref_target(here.common_dir, ref) or line(*asked, cwd=here.tree)
     if remote := remote_of(here.common_dir, target):
@@ -368,7 +378,7 @@ def _refuse_target(store: Store, here: GitTree, target: str) -> None:
             f"there is no branch {named([target])}, on which work is to land",
             hint=f"git branch {shell_word(target)}; or queen config set land.target BRANCH",
         )
-    for each in worktrees(store.layout):
+    for each in worktrees(layout):
         if each.linked and each.branch == target:
             raise InvalidInput(
                 f"{each.path} has {target} checked out, on which work lands",

@@ -16,6 +16,7 @@ from queenbee.git.touched import Owner
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_files, way_to_show
 from queenbee.git.trees.in_the_way import repositories
+from queenbee.git.trees.own_branch import is_own, refuse_symbolic
 from queenbee.git.unfinished import (
     OPEN,
     all_changed,
@@ -173,15 +174,18 @@ def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
     refuse_removing(hive.layout, place.found)
     refuse_elsewhere(place.path)
     if not force:
+        if place.branch is not None:
+            refuse_symbolic(hive.layout, place.branch)
         _refuse_unfinished(hive, place)
         _refuse_lonely(place)
+    drops = place.branch is not None and is_own(hive.layout, place.path)
     kept = keep_worktree(place.found, with_files=force)
     ignored = _ignored(place.path)
     leases = _leases(hive, place)
     top = here.main_tree or here.common_dir
     options = ["--force"] if force else []
     as_the_user("worktree", "remove", *options, "--", place.path, cwd=top)
-    keeps = place.branch is not None and not _is_dropped(place, top)
+    keeps = place.branch is not None and not (drops and _is_dropped(place, top))
     released = _end(hive, leases)
     return Removed(place, keeps_branch=keeps, released=released, kept=kept, ignored=ignored)
 
