@@ -23,6 +23,7 @@ from queenbee.git.landing.refusals import (
     Unresolved,
 )
 from queenbee.git.objects import Objects
+from queenbee.git.ownership import worktree_note
 from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
@@ -34,6 +35,7 @@ from queenbee.store.git_files.worktrees import (
     Worktree,
     branch_head,
     current_branch,
+    real_ref,
     ref_target,
     remote_of,
     target_branch,
@@ -97,8 +99,11 @@ class Place:
     @property
     def main_has_target(self) -> bool:
         """Whether the main worktree has the target checked out, and so follows it."""
-        is_here = bool(self.main_tree) and self.upstream is None
-        return is_here and current_branch(self.common_dir) == self.target
+        branch = current_branch(self.common_dir)
+        if branch is None or not self.main_tree or self.upstream is not None:
+            return False
+        own = f"refs/heads/{branch}"
+        return real_ref(self.common_dir, own) == real_ref(self.common_dir, self.target_ref)
 
     @property
     def target_ref(self) -> str:
@@ -378,22 +383,37 @@ def _refuse_target(layout: Layout, here: GitTree, target: str) -> None:
             f"there is no branch {named([target])}, on which work is to land",
             hint=f"git branch {shell_word(target)}; or queen config set land.target BRANCH",
         )
+    real = real_ref(here.common_dir, ref)
     for each in worktrees(layout):
-        if each.linked and each.branch == target:
+        if (rebased := _rebased(each.git_dir)) and _leads_to(here, rebased, real):
+            raise MainBlocked(
+                f"{each.path} has {rebased} amid a rebase, on which work lands",
+                hint=f"git -C {shell_word(each.path)} rebase --continue, or rebase --abort; then "
+                "queen land again",
+            )
+        # That of an agent is put right, if it is a symbolic reference.
+        is_theirs = each.branch == target or worktree_note(each) is None
+        if each.linked and each.branch and is_theirs and _leads_to(here, each.branch, real):
             raise InvalidInput(
-                f"{each.path} has {target} checked out, on which work lands",
+                f"{each.path} has {each.branch} checked out, on which work lands",
                 hint=f"git -C {shell_word(each.path)} switch -c NAME",
             )
 
 
+def _leads_to(here: GitTree, branch: str, ref: str) -> bool:
+    return real_ref(here.common_dir, f"refs/heads/{branch}") == ref
+
+
 def _rebased(git_dir: str) -> str | None:
     """Returns the branch whose rebase is not finished in a worktree, or None."""
-    try:
-        with open(os.path.join(git_dir, "rebase-merge", "head-name")) as file:
+    for folder in ("rebase-merge", "rebase-apply"):
+        with (
+            suppress(OSError, UnicodeDecodeError),
+            open(os.path.join(git_dir, folder, "head-name")) as file,
+        ):
             name = file.read().rstrip("\n")
-    except (OSError, UnicodeDecodeError):
-        return None
-    return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
+            return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
+    return None
 
 
 def _way_to_a_branch(tree: str, common_dir: str, *, back: bool, but: str | None) -> str:

@@ -130,7 +130,7 @@ class WorktreeMender:
         """Yields what led from the folder to another git directory, or from that to another folder,
         once it does not.
         """
-        if _leads_to(dot_git) != git_dir:
+        if leads_to(dot_git) != git_dir:
             if os.path.islink(dot_git):
                 os.unlink(dot_git)
             write_document(dot_git, f"gitdir: {git_dir}\n".encode())
@@ -263,7 +263,7 @@ def _commits_in(log: str) -> list[str]:
     return []
 
 
-def _leads_to(dot_git: str) -> str | None:
+def leads_to(dot_git: str) -> str | None:
     """Returns the git directory that a `.git` file names, or None for anything else."""
     with suppress(OSError, Unreadable):
         if not os.path.islink(dot_git):
