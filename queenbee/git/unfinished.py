@@ -28,7 +28,7 @@ from queenbee.errors import Conflict, ExternalFailure, QueenError
 from queenbee.git.ownership import worktree_note
 from queenbee.git.run import git, line, user_git, without_programs
 from queenbee.git.trees.elsewhere import refuse_elsewhere
-from queenbee.git.trees.hidden import LOOKING, is_sparse, lacking
+from queenbee.git.trees.hidden import is_sparse, lacking, looking
 from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.trees.index_copy import index_copy
 from queenbee.git.trees.own_branch import refuse_not_own
@@ -54,7 +54,7 @@ _LIMIT_S = 20.0
 _MOST_BYTES = 4_096
 _TRIES = 20
 _NAMED = 5
-_NONE = "0" * 40
+_NONE = ""
 """In place of a ref's old value: it must not exist."""
 _NO_HOOKS = {"core.hooksPath": os.devnull}
 _TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
@@ -231,7 +231,7 @@ def status_of(place: Worktree) -> bytes:
     """Returns what git says about the files of a worktree, whatever its settings say of how closely
     it looks. Raises `ExternalFailure`.
     """
-    config = {**without_programs(place.path, {}, limit_s=_LIMIT_S), **LOOKING}
+    config = {**without_programs(place.path, {}, limit_s=_LIMIT_S), **looking(place.path)}
     return git(*STATUS, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
 
 
@@ -470,7 +470,7 @@ class _PuttingBack:
 
     def _as_the_user(self, *arguments: str) -> None:
         """Runs git with the user's filters, but without hooks. Raises `ExternalFailure`."""
-        config = {**LOOKING, **_NO_HOOKS}
+        config = {**looking(self._place.path), **_NO_HOOKS}
         status, out, err = user_git(*arguments, cwd=self._place.path, config=config)
         if status != 0:
             said = os.fsdecode(out + err).strip()

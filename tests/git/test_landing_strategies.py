@@ -108,6 +108,26 @@ class TestStrategies:
         landed(two, rules=Rules(strategy="rebase"))
         assert git(repo, "log", "--format=%s", "-2", "main") == "add c.txt\nadd two.txt\n"
 
+    @pytest.mark.parametrize("is_behind", [False, True])
+    def test_a_rebase_drops_nothing_that_a_merge_changed(
+        self, repo: Path, trees: tuple[Path, Path], is_behind: bool
+    ) -> None:
+        tree, rules = trees[0], Rules(strategy="rebase")
+        commit_file(repo, "m", "m\n")
+        git(tree, "merge", "-q", "--no-commit", "main")
+        commit_file(tree, "README.md", "needed with m\n")
+        if is_behind:
+            commit_file(repo, "n", "n\n")
+        before = head(tree), head(repo, "main")
+        with pytest.raises(NotLanded, match="leaves merges out"):
+            landed(tree, rules=rules)
+        assert (head(tree), head(repo, "main")) == before
+        git(tree, "merge", "-q", "main")  # As the refusal says.
+        git(tree, "reset", "-q", "--soft", "main")
+        git(tree, "commit", "-qm", "one")
+        assert landed(tree, rules=rules) == head(repo, "main")
+        assert (repo / "README.md").read_text() == "needed with m\n"
+
     @pytest.mark.parametrize("strategy", ["merge", "squash"])
     def test_the_hook_for_messages_is_heard(
         self, repo: Path, trees: tuple[Path, Path], strategy: str

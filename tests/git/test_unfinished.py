@@ -302,3 +302,16 @@ def test_a_branch_for_what_is_kept_leads_nowhere_else(hive: Hive, tree: Path) ->
     assert branch is not None
     assert kept(tree, "new.txt", branch) == "typed\n"
     assert "person" not in git(tree, "branch", "--format=%(refname:short)").split()
+
+
+def test_in_a_repository_with_long_names_of_commits_all_is_kept(tmp_path: Path) -> None:
+    repo = tmp_path / "long"
+    repo.mkdir()
+    git(repo, "init", "-q", "--object-format=sha256", "-b", "main")
+    commit_file(repo, "a.txt", "a\n")
+    (repo / ".beads").mkdir()
+    hive = Hive.open(repo, droid="lead", env={})
+    tree = Path(add(hive, "ui").path)
+    (tree / "new.txt").write_text("typed\n")
+    assert put_back(hive, tree).branch == "unfinished/work"
+    assert kept(tree, "new.txt") == "typed\n"

@@ -435,3 +435,16 @@ def test_the_branch_on_which_work_lands_stays_with_its_worktree_gone(tree: Path)
     removed = remove(opened(tree), "repo-trunk")
     assert removed.keeps_branch
     assert "trunk" in branches(tree)
+
+
+@pytest.mark.linux
+def test_a_file_that_differs_by_case_alone_is_one_where_the_disk_says_so(tree: Path) -> None:
+    hive = opened(tree)
+    made = add(hive, "ui")
+    git(tree, "config", "core.ignorecase", "true")
+    (Path(made.path) / "FILE1.txt").write_text("a day of work\n")
+    with pytest.raises(Conflict, match="not committed in"):
+        remove(hive, "ui")
+    removed = remove(hive, "ui", force=True)
+    assert git(tree, "show", f"{removed.kept}:FILE1.txt") == "a day of work\n"
+    assert git(tree, "show", f"{removed.kept}:file1.txt") != "a day of work\n"
