@@ -32,6 +32,7 @@ SPOILS = {
     "no git directory": f"{COMMITS}rm -rf {GIT_DIR}\n",
     "no worktree": f"{COMMITS}cd ..; rm -rf repo-ui\n",
     "no worktree, no branch": f"git checkout -q --detach; {COMMITS}cd ..; rm -rf repo-ui\n",
+    "an empty HEAD": f"{COMMITS}: > {GIT_DIR}/HEAD\n",
     "an empty lock": f"{COMMITS}touch {GIT_DIR}/index.lock\n",
     "a whole lock": f"{COMMITS}cp {GIT_DIR}/index {GIT_DIR}/index.lock; sleep 4\n",
 }

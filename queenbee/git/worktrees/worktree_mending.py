@@ -135,6 +135,10 @@ class WorktreeMender:
                 os.unlink(dot_git)
             write_document(dot_git, f"gitdir: {git_dir}\n".encode())
             yield f"{mentioned(dot_git)} was gone, or led elsewhere, and was written again"
+        head = os.path.join(git_dir, "HEAD")
+        if safe_open.is_there(head) and not whole(head).strip():  # As a power loss leaves it.
+            write_document(head, f"ref: refs/heads/{self._branch}\n".encode())
+            yield f"{mentioned(head)} was empty, and names {mentioned(self._branch)} again"
         for name in bring_home(git_dir):
             yield f"{name} in git's settings of {mentioned(self._path)} alone was removed"
 
