@@ -23,7 +23,13 @@ from queenbee.git.run import as_the_user, git, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.git_files.main_worktree import refuse_lost
-from queenbee.store.git_files.worktrees import branch_head, target_branch, target_ref, worktrees
+from queenbee.store.git_files.worktrees import (
+    branch_head,
+    real_ref,
+    target_branch,
+    target_ref,
+    worktrees,
+)
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import BEADS
 from queenbee.store.settings import FILE_NAME
@@ -130,6 +136,12 @@ def adopt(layout: Layout, branch: str) -> None:
     tip = line(*_TIP, f"refs/heads/{branch}", cwd=layout.tree, repository={})
     if tip is None:
         raise NotFound(f"there is no branch {mentioned(branch)}", hint="git branch --list")
+    ref = f"refs/heads/{branch}"
+    if real_ref(str(layout.common_dir), ref) != ref:
+        raise Conflict(
+            f"{mentioned(branch)} is a symbolic reference, which leads to another branch",
+            hint=suggested("git symbolic-ref", ref),
+        )
     place = next((each for each in worktrees(layout) if each.branch == branch), None)
     if branch == target or (place is not None and not place.linked):
         raise Conflict(

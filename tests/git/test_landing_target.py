@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -151,3 +152,157 @@ def test_it_does_not_move_below_a_rebase_that_began_during_the_check(
     done = quick("land", "--check", f"cd {repo} && {began} || true", as_="ui", cwd=tree)
     assert (done.code, "git rebase of main" in done.err) == (5, True), done
     assert git(repo, "rev-parse", "main") == before
+
+
+@pytest.mark.parametrize("how", ["the branch behind it", "amid a rebase", "another name of it"])
+def test_what_a_linked_worktree_works_on_is_not_moved_below_it(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, how: str
+) -> None:
+    commit_file(repo, "b", "1\n")
+    git(repo, "switch", "-q", "-c", "mine")
+    theirs = tmp_path / "theirs"
+    if how == "the branch behind it":
+        git(repo, "branch", "release", "main")
+        git(repo, "symbolic-ref", "refs/heads/main", "refs/heads/release")
+        git(repo, "worktree", "add", "-q", str(theirs), "release")
+    elif how == "another name of it":
+        git(repo, "symbolic-ref", "refs/heads/trunk", "refs/heads/main")
+        git(repo, "worktree", "add", "-q", str(theirs), "trunk")
+    else:
+        git(repo, "worktree", "add", "-q", str(theirs), "main")
+        git(theirs, "-c", "sequence.editor=sed -i 1s/pick/edit/", "rebase", "-q", "-i", "HEAD~1")
+    before = git(repo, "rev-parse", "main")
+    done = landing(quick, tree)
+    assert (done.code in (2, 5), "on which work lands" in done.err) == (True, True), done
+    assert git(repo, "rev-parse", "main") == before
+    if how == "amid a rebase":
+        git(theirs, "rebase", "--continue")
+    git(theirs, "checkout", "-q", "--detach")
+    assert landing(quick, tree).code == 0
+
+
+def test_the_main_worktree_follows_under_another_name(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    git(repo, "symbolic-ref", "refs/heads/trunk", "refs/heads/main")
+    git(repo, "symbolic-ref", "HEAD", "refs/heads/trunk")
+    assert landing(quick, tree).code == 0
+    assert (repo / "a").exists()
+    assert git(repo, "status", "--porcelain", "--", "a") == ""
+
+
+def mine(path: Path) -> None:
+    path.write_text("mine\n")
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    mine(path / "mine")
+
+
+def repository(path: Path) -> None:
+    path.unlink()
+    git(path.parent, "init", "-q", path.name)
+    commit_file(path, "mine", "mine\n")
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("README.md")
+
+
+def in_place_of_its_folder(path: Path) -> None:
+    path.unlink()
+    path.parent.rmdir()
+    mine(path.parent)
+
+
+IN_ITS_PLACE = {
+    "a folder": (folder, lambda path: (path / "mine").read_text() == "mine\n"),
+    "a repository": (repository, lambda path: (path / ".git" / "HEAD").exists()),
+    "a FIFO": (fifo, lambda path: path.is_fifo()),
+    "a link": (link, lambda path: path.is_symlink()),
+    "an edit": (mine, lambda path: path.read_text() == "mine\n"),
+    "a mode": (lambda path: path.chmod(0o755), lambda path: os.access(path, os.X_OK)),
+    "a file in place of its folder": (
+        in_place_of_its_folder,
+        lambda path: path.parent.read_text() == "mine\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("removes", [False, True], ids=["changed", "removed"])
+@pytest.mark.parametrize(("puts", "is_there"), IN_ITS_PLACE.values(), ids=IN_ITS_PLACE)
+def test_what_somebody_has_in_place_of_a_file_stays_in_the_main_worktree(
+    quick: QuickQueen,
+    repo: Path,
+    tree: Path,
+    removes: bool,
+    puts: Callable[[Path], None],
+    is_there: Callable[[Path], bool],
+) -> None:
+    commit_file(repo, "d/b", "1\n")
+    git(tree, "merge", "-q", "main")
+    if removes:
+        git(tree, "rm", "-q", "d/b")
+        git(tree, "commit", "-qm", "removed")
+    else:
+        commit_file(tree, "d/b", "theirs\n")
+    puts(repo / "d" / "b")
+    for _ in range(2):
+        assert landing(quick, tree).code in (0, 5)
+        assert is_there(repo / "d" / "b")
+
+
+def test_a_link_in_place_of_a_folder_stays_when_a_landing_is_refused(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    commit_file(repo, "d/b", "1\n")
+    git(tree, "merge", "-q", "main")
+    commit_file(tree, "d/b", "theirs\n")
+    commit_file(tree, "README.md", "theirs\n")
+    (repo / "d" / "b").unlink()
+    (repo / "d").rmdir()
+    (repo / "d").symlink_to(tmp_path)
+    mine(repo / "README.md")
+    assert landing(quick, tree).code == 5
+    assert (repo / "d").is_symlink()
+    assert (repo / "README.md").read_text() == "mine\n"
+
+
+def unseen(repo: Path, how: str) -> None:
+    """Has git not look closely at the files of the main worktree."""
+    if how == "a monitor":
+        monitor = repo.parent / "monitor"
+        monitor.write_text("#!/bin/sh\nprintf 'tok\\0'\n")
+        monitor.chmod(0o755)
+        git(repo, "config", "core.fsmonitor", str(monitor))
+        git(repo, "update-index", "--fsmonitor")
+    else:
+        git(repo, "config", "core.checkStat", "minimal")
+        git(repo, "config", "core.trustctime", "false")
+    os.utime(repo / "README.md", (1, 1))
+    for _ in range(2):
+        git(repo, "status")
+    text = (repo / "README.md").read_text()
+    (repo / "new").write_text("M" + text[1:])
+    os.utime(repo / "new", (1, 1))
+    (repo / "new").replace(repo / "README.md")  # As an editor does.
+    assert " M README.md" not in git(repo, "status", "--porcelain")
+
+
+@pytest.mark.parametrize("how", ["size and time", "a monitor"])
+def test_an_edit_that_git_does_not_see_stays_in_the_main_worktree(
+    quick: QuickQueen, repo: Path, tree: Path, how: str
+) -> None:
+    commit_file(tree, "README.md", "theirs\n")
+    unseen(repo, how)
+    done = landing(quick, tree)
+    assert (done.code, "README.md" in done.err) == (5, True), done
+    assert (repo / "README.md").read_text().startswith("M")

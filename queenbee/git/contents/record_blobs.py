@@ -16,6 +16,7 @@ import re
 import shutil
 import tempfile
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
@@ -24,7 +25,7 @@ from queenbee.core.text import mentioned, without_escapes
 from queenbee.documents.folders import bead_notes
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.index_lock import IndexLock
-from queenbee.git.run import git, user_git
+from queenbee.git.run import as_the_user, git, line, user_git
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
@@ -94,17 +95,37 @@ class Records(NamedTuple):
         self.put_in(root, asked)
         if not git("diff-index", "--cached", "--raw", "HEAD", "--", cwd=root, repository=asked):
             return ""
+        before = git("rev-parse", "HEAD", cwd=root, repository={}).decode().strip()
+        files = git("write-tree", cwd=root, repository=asked).decode().strip()
         how = ("commit", "--quiet", f"--message={message}")
         status, out, err = user_git(*how, cwd=root, repository=asked)
         if status != 0:
             said = " ".join(without_escapes(os.fsdecode(out + err)).split())
             return said[-_MOST_SAID:] or f"status {status}"
+        if _is_taken_back(root, before, files):
+            git("read-tree", no_dash(files), cwd=root, repository=asked)
+            user_git(*how, cwd=root, repository=asked, config={"core.hooksPath": os.devnull})
         shutil.copyfile(index, own)
         self.put_in(root, asked)
         with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
             git("update-index", "-q", "--refresh", cwd=root, repository=asked)
         os.replace(own, index)
         return ""
+
+
+def _is_taken_back(root: str, before: str, files: str) -> bool:
+    """Takes a commit back into which hooks put other files than these, if it is the last one;
+    returns whether it did.
+    """
+    ask = partial(line, cwd=root, repository={})
+    now, above = ask("rev-parse", "HEAD"), ask("rev-parse", "--verify", "--quiet", "HEAD^")
+    if now is None or above != before:
+        return False
+    if ask("rev-parse", "HEAD^{tree}") == files:
+        return False
+    how = ("update-ref", "-m", "queen: records", "HEAD")
+    as_the_user(*how, no_dash(before), no_dash(now), cwd=root)
+    return True
 
 
 def is_bead(path: str) -> bool:

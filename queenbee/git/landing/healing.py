@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _LINK = "120000"
 _SUBMODULE = "160000"
+_PROGRAM = "100755"
 STEPS = ("", "merge", "rebase", "advance", "conflict")
 """What may be under way in a worktree: nothing; git brings the target here, or moves the target; a
 conflict was left to the droid.
@@ -230,10 +231,17 @@ def _is_touched(tree: str, before: str, theirs: str, joined: Fields) -> bool:
     changes = {each.path: each for each in _changes(tree, before, merged)}
     unmerged = set(names_in(git("diff", "--name-only", "--diff-filter=U", "-z", cwd=tree)))
     others = _dirty(tree) - unmerged - set(changes)
-    return bool(others) or any(
-        _content(os.path.join(tree, path)) != _wanted(tree, each.after, path, merged)
-        for path, each in changes.items()
-        if not _is_joined(tree, path, joined.get(path))
+    return (
+        bool(others)
+        or any(
+            os.path.lexists(where := os.path.join(tree, path)) and _content(where) is None
+            for path in changes
+        )
+        or any(
+            _content(os.path.join(tree, path)) != _wanted(tree, each.after, path, merged)
+            for path, each in changes.items()
+            if not _is_joined(tree, path, joined.get(path))
+        )
     )
 
 
@@ -289,7 +297,8 @@ def restore(
         return [each.path for each in changed if index.get(each.path) != each.before]
     left = []
     dirty = _dirty(tree)
-    for each in changed:
+    # What git added goes first: there may be a file where it made a folder.
+    for each in sorted(changed, key=lambda change: change.before is not None):
         there = os.path.lexists(os.path.join(tree, each.path))
         touched = each.path in dirty if each.before is not None else there
         if touched and not _restore_file(commands, tree, each, before, after):
@@ -337,15 +346,12 @@ def _dirty(tree: str) -> set[str]:
 
 
 def _restore_file(commands: Commands, tree: str, change: _Change, before: str, after: str) -> bool:
-    """Gives a file its old content, unless it has one that is neither the new one nor the
-    beginning of that; returns whether it has the old one.
+    """Gives a file its old content, unless something else is there than git had, has written or had
+    begun to write; returns whether it has the old one.
     """
     path = os.path.join(tree, change.path)
-    there = _content(path)
-    if there is not None and there != _wanted(tree, change.before, change.path, before):
-        new = _wanted(tree, change.after, change.path, after)
-        if new is None or not new.startswith(there):
-            return False
+    if not _is_of_git(tree, change, before, after):
+        return False
     if change.before is not None:
         done = commands("checkout-index", "-f", "--", change.path, cwd=tree, to_the_end=True)
         return done.status == 0
@@ -355,10 +361,67 @@ def _restore_file(commands: Commands, tree: str, change: _Change, before: str, a
     return not os.path.lexists(path)
 
 
-def _content(path: str) -> bytes | None:
+def _is_of_git(tree: str, change: _Change, before: str, after: str) -> bool:
+    """Returns whether a path has what git had there, has written or had begun to write, of that
+    type, too; or nothing. A folder, a link, a FIFO in its place or above it is somebody's.
+    """
+    path = os.path.join(tree, change.path)
+    if not _is_below_folders(tree, change.path):
+        return False
     try:
-        if stat.S_ISLNK(os.lstat(path).st_mode):
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    if stat.S_ISDIR(mode):
+        return _is_submodule(change.before) or not safe_open.names_in(path)
+    there = _content(path)
+    if there is None:
+        return False
+    old = _wanted(tree, change.before, change.path, before)
+    if _has_mode(tree, mode, change.before) and there == old:
+        return True
+    new = _wanted(tree, change.after, change.path, after)
+    return _has_mode(tree, mode, change.after) and new is not None and new.startswith(there)
+
+
+def _is_below_folders(tree: str, path: str) -> bool:
+    """Returns whether no link and no file is above a path."""
+    end = path.find("/")
+    while end >= 0:
+        folder = os.path.join(tree, path[:end])
+        if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
+            return False
+        end = path.find("/", end + 1)
+    return True
+
+
+def _is_submodule(blob: _Blob) -> bool:
+    return blob is not None and blob[0] == _SUBMODULE
+
+
+def _has_mode(tree: str, mode: int, blob: _Blob) -> bool:
+    """Returns whether a file is of the type that git gives it, and can be executed as that says."""
+    if blob is None:
+        return False
+    if stat.S_ISLNK(mode) or blob[0] == _LINK:
+        return stat.S_ISLNK(mode) and blob[0] == _LINK
+    asked = ("config", "--type=bool", "--default=true", "core.fileMode")
+    is_same = bool(mode & stat.S_IXUSR) == (blob[0] == _PROGRAM)
+    return is_same or git(*asked, cwd=tree).strip() == b"false"
+
+
+def _content(path: str) -> bytes | None:
+    """Returns what is in a file, or where a link leads; None for anything else: to open a FIFO
+    would take for ever.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
             return os.fsencode(os.readlink(path))
+        if not stat.S_ISREG(mode):
+            return None
         with open(path, "rb") as file:
             return file.read()
     except OSError:

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import quotation
 from queenbee.errors import ExternalFailure
+from queenbee.git.changes import merge_heads
 from queenbee.git.contents.landing_messages import About, other_message
 from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, git, line
+from queenbee.git.landing.committing import secret_message, take_back
 from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded, Unresolved
 from queenbee.git.landing.work import MERGE, REBASE, SQUASH
@@ -147,9 +149,22 @@ class Joining:
         if place.is_rebasing:
             self._go_on_rebasing(self._commands("rebase", "--continue", cwd=place.tree))
             return
+        sides = [place.head(), *merge_heads(place.tree)]
+        path = os.path.join(place.git_dir, "MERGE_MSG")
+        message = safe_open.read(path) if safe_open.is_there(path) else b""
         done = self._commit_merge()
         if done.status != 0:
             raise _refused("the merge cannot be committed", done)
+        if refusal := self._secret_message():
+            take_back(place.tree, sides)
+            safe_open.write(path, message)
+            raise refusal
+
+    def _secret_message(self) -> NotLanded | None:
+        """Returns the refusal for the message of the last commit, if that looks like a secret."""
+        if self._place.allows_secrets:
+            return None
+        return secret_message(self.top(self._place.head()).message)
 
     def abort(self) -> bool:
         """Takes an unfinished merge or rebase back; returns whether there was one."""
@@ -163,6 +178,15 @@ class Joining:
         return True
 
     def _merge(self, target: str, message: str, stage: int = _MERGE_TARGET) -> None:
+        """Merges a commit. Raises `NotLanded`, also for what hooks make of the message."""
+        before = self._place.head()
+        self._merged(target, message, stage)
+        is_made = self._place.head() not in (before, target)
+        if is_made and (refusal := self._secret_message()):
+            self._commands("reset", "--keep", no_dash(before), cwd=self._place.tree)
+            raise refusal
+
+    def _merged(self, target: str, message: str, stage: int) -> None:
         place, step = self._place, self._commands.step
         message = self._fit(message)
         ours = stage == _MERGE_TARGET
@@ -355,7 +379,11 @@ class Joining:
                 what = f"the hook commit-msg refuses {first}, which landing would commit"
                 raise _refused(what, done, other_message(setting))
             with open(path, encoding="utf-8", errors="surrogateescape") as file:
-                return file.read()
+                made = file.read()
+        refusal = None if self._place.allows_secrets else secret_message(made)
+        if refusal is not None:
+            raise refusal
+        return made
 
     def _commit(
         self, head: str, parents: Sequence[str], message: str, author: Author | None = None

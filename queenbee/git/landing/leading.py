@@ -324,7 +324,7 @@ class Leading:
     def _moved(self, commit: str) -> bool:
         """Does so where no worktree has the target checked out."""
         own = self._own
-        refuse_under_way(self._store.layout, own.target)
+        refuse_under_way(self._store.layout)
         between = (no_dash(commit), no_dash(self.joining.target))
         how = ("update-ref", "-m", ACTION, f"refs/heads/{own.target}", *between)
         done = own.commands(*how, cwd=own.tree, to_the_end=True)

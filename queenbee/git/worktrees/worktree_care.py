@@ -16,6 +16,7 @@ from queenbee.git.touched import Owner
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_files, way_to_show
 from queenbee.git.trees.in_the_way import repositories
+from queenbee.git.trees.own_branch import is_own, refuse_symbolic
 from queenbee.git.unfinished import (
     OPEN,
     all_changed,
@@ -219,8 +220,11 @@ def _removed(
     ignored = _ignored(place.path)
     leases = _leases(hive, place)
     top = here.main_tree or here.common_dir
+    drops = place.branch is not None and is_own(hive.layout, place.path)
     if removal is None:
         if not force:
+            if place.branch is not None:
+                refuse_symbolic(hive.layout, place.branch)
             _refuse_unfinished(hive, place)
             _refuse_lonely(place)
         kept = keep_worktree(place.found, with_files=force)
@@ -228,7 +232,7 @@ def _removed(
     elif commits_alone(place.found):  # Made where it was moved to.
         keep_worktree(place.found, with_files=False, name=branch_part(place.name))
     kept = removal.run(branch_part(place.name), top).kept
-    keeps = place.branch is not None and not _is_dropped(place, top)
+    keeps = place.branch is not None and not (drops and _is_dropped(place, top))
     released = _end(hive, leases)
     return Removed(place, keeps_branch=keeps, released=released, kept=kept, ignored=ignored)
 

@@ -35,6 +35,7 @@ from queenbee.git.ownership import (
     worktree_note,
 )
 from queenbee.git.run import as_the_user, line
+from queenbee.git.trees.own_branch import refuse_symbolic
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
@@ -182,6 +183,7 @@ class _Making:
             raise Conflict(f"{self.path} is {found.droid}'s", hint=suggested("cd", self.path))
         other = next((w for w in worktrees(self._layout) if w.branch == self.branch), None)
         has_branch = self._tip() is not None
+        refuse_symbolic(self._layout, self.branch)
         if has_branch:
             self._refuse_foreign(other)
         if other is not None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _HEADS = "refs/heads/"
 _BRANCH = f"ref: {_HEADS}"
 _ORIGIN = "ref: refs/remotes/origin/"
+_MOST_LINKS = 10
+"""Git follows fewer from one reference to the next."""
 _REMOTE = '[remote "'
 _BLANKS = " \t\r\n"
 """Git cuts these off, and no other spaces: those may end the name of a branch or a folder."""
@@ -182,6 +184,24 @@ def ref_target(common_dir: str, ref: str) -> str | None:
         if line.endswith(end):
             return line.removesuffix(end)
     return None
+
+
+def real_ref(common_dir: str, ref: str) -> str:
+    """Returns the full name of the reference that git changes where it is to change this one: its
+    own, or what that leads to as a symbolic one or through a link; empty if it leads in a circle.
+    """
+    top = os.path.realpath(common_dir)
+    for _ in range(_MOST_LINKS):
+        path = os.path.join(top, ref)
+        above = os.path.realpath(os.path.dirname(path))
+        if above != os.path.dirname(path):  # A folder of branches that is a link.
+            return os.path.relpath(os.path.join(above, os.path.basename(path)), top)
+        said = f"ref: {os.readlink(path)}" if os.path.islink(path) else _line(path)
+        # Git replaces a link that leads elsewhere, and does not follow it.
+        if said is None or not said.startswith("ref: refs/" if os.path.islink(path) else "ref:"):
+            return ref
+        ref = said.removeprefix("ref:").strip()
+    return ""
 
 
 def commit_at(tree: str) -> str:
