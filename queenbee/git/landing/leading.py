@@ -21,6 +21,7 @@ from queenbee.git.landing.commands import ACTION
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
+from queenbee.git.landing.judged.same_hive import refuse_other_hive
 from queenbee.git.landing.place import refuse_under_way
 from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
 from queenbee.git.landing.requests import STOPPED
@@ -155,6 +156,7 @@ class Leading:
         changed = [*contents]
         checkout.refuse_without_hive(changed)
         checkout.refuse_unreadable(changed)
+        refuse_other_hive(checkout.layout, checkout.objects, changed)
         work.refuse_unjudged(contents, self._head)
         self._stop_marked(contents)
         self._stop_undoing(contents)
