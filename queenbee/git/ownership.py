@@ -191,10 +191,13 @@ def refuse_foreign(
         if bead is None
         else suggested("queen worktree add", droid, bead=bead, adopt=branch)
     )
+    is_main = branch == target_branch(layout) or (place is not None and not place.linked)
     raise Conflict(
         f"{bead or droid} needs the branch {mentioned(branch)}{where}{whose}, {maker}; "
         f"it has {_commits(count)} that the main branch lacks",
-        hint=f"if all that is there may be worked on and landed: {again}",
+        hint="choose another name: the main worktree has that branch, or work lands on it"
+        if is_main
+        else f"if all that is there may be worked on and landed: {again}",
         branch=branch,
         worktree=place.path if place is not None else None,
     )
