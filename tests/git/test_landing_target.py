@@ -260,20 +260,63 @@ def test_what_somebody_has_in_place_of_a_file_stays_in_the_main_worktree(
         assert is_there(repo / "d" / "b")
 
 
-def test_a_link_in_place_of_a_folder_stays_when_a_landing_is_refused(
-    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+@pytest.mark.parametrize("is_refused", [False, True], ids=["alone", "beside an edit"])
+def test_a_link_in_place_of_a_folder_stays(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, is_refused: bool
 ) -> None:
     commit_file(repo, "d/b", "1\n")
     git(tree, "merge", "-q", "main")
     commit_file(tree, "d/b", "theirs\n")
     commit_file(tree, "README.md", "theirs\n")
-    (repo / "d" / "b").unlink()
-    (repo / "d").rmdir()
-    (repo / "d").symlink_to(tmp_path)
-    mine(repo / "README.md")
-    assert landing(quick, tree).code == 5
+    (repo / "d").rename(tmp_path / "elsewhere")
+    (repo / "d").symlink_to(tmp_path / "elsewhere")
+    if is_refused:
+        mine(repo / "README.md")
+    before = git(repo, "rev-parse", "main")
+    refused = landing(quick, tree)
+    assert (refused.code, "links are where git has folders: d" in refused.err) == (5, True)
+    assert git(repo, "rev-parse", "main") == before
     assert (repo / "d").is_symlink()
-    assert (repo / "README.md").read_text() == "mine\n"
+    assert ((repo / "README.md").read_text() == "mine\n") == is_refused
+    (repo / "d").unlink()
+    (tmp_path / "elsewhere").rename(repo / "d")
+    git(repo, "restore", "README.md")
+    assert landing(quick, tree).code == 0
+
+
+def test_a_link_that_git_tracks_makes_room_for_a_folder(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    (repo / "d").symlink_to("README.md")
+    git(repo, "add", "d")
+    git(repo, "commit", "-qm", "a link")
+    git(tree, "merge", "-q", "main")
+    git(tree, "rm", "-q", "d")
+    commit_file(tree, "d/b", "1\n")
+    landing(quick, tree)  # It takes back what landed, which is asked once.
+    assert landing(quick, tree).code == 0
+    assert (repo / "d" / "b").read_text() == "1\n"
+
+
+def test_what_git_did_not_write_is_not_taken_back(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    """Even if git would have written it, or a part of it."""
+    for name in ("cut", "d/gone", "same"):
+        commit_file(repo, name, "1\n2\n")
+    git(tree, "merge", "-q", "main")
+    for name in ("cut", "d/gone", "same"):
+        commit_file(tree, name, "1\n2\n3\n")
+    commit_file(tree, "README.md", "theirs\n")
+    mine(repo / "README.md")
+    (repo / "cut").write_text("1\n")
+    (repo / "d" / "gone").unlink()
+    (repo / "same").write_text("1\n2\n3\n")
+    for _ in range(2):
+        assert landing(quick, tree).code == 5
+        assert (repo / "cut").read_text() == "1\n"
+        assert not (repo / "d" / "gone").exists()
+        assert (repo / "same").read_text() == "1\n2\n3\n"
 
 
 def unseen(repo: Path, how: str) -> None:

@@ -17,6 +17,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
+from queenbee.git.landing.changed_since import changed_since
 from queenbee.git.landing.commands import ACTION, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.run import names_in, user_git
@@ -86,12 +87,12 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
     if do:
         _remove_locks(step, where)
     if do == "abort" and found is not None:
-        _take_back(commands, found, where, (before, after), tell)
+        _take_back(commands, step, found, where, (before, after), tell)
     carried = carried_in(step.fields.get("carried"))
     if do:
         keep_in_index(where.tree, after, before, carried)
         after = (_merged(after, where.tree) if step.name == "merge" else None) or after
-        _restore(commands, where.tree, before, after, tell, carried)
+        _restore(commands, step, where.tree, (before, after), tell, carried)
     if is_unfinished(step, where):
         step.write("conflict")
     else:
@@ -100,6 +101,7 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
 
 def _take_back(
     commands: Commands,
+    step: Step,
     found: Found,
     where: Where,
     move: tuple[str, str],
@@ -109,7 +111,7 @@ def _take_back(
         keep_touched(where, tell)
     if found.open == "rebase":
         # What git wrote for the first of its moves; aborting knows only what git tracks.
-        _restore(commands, where.tree, *move, tell)
+        _restore(commands, step, where.tree, move, tell)
     done = commands(no_dash(found.open), "--abort", cwd=where.tree, to_the_end=True)
     if done.status != 0:  # The step stays: the next one tries again.
         raise NotLanded(
@@ -264,13 +266,13 @@ def _remove_locks(step: Step, where: Where) -> None:
 
 def _restore(
     commands: Commands,
+    step: Step,
     tree: str,
-    before: str,
-    after: str,
+    move: tuple[str, str],
     tell: Callable[[str], None],
     carried: Collection[str] = (),
 ) -> None:
-    if _commit(tree) == before and (left := restore(commands, tree, before, after, carried)):
+    if _commit(tree) == move[0] and (left := restore(commands, step, tree, move, carried)):
         tell(
             f"these files of {tree} were changed meanwhile, and left alone by the landing: "
             f"{named(left, SHOWN)}"
@@ -278,12 +280,17 @@ def _restore(
 
 
 def restore(
-    commands: Commands, tree: str, before: str, after: str, carried: Collection[str] = ()
+    commands: Commands,
+    step: Step,
+    tree: str,
+    move: tuple[str, str],
+    carried: Collection[str] = (),
 ) -> list[str]:
     """Undoes what git had done of a move from one commit or tree to another; returns the files
-    that it left alone, because they have another content than git would have written. Git wrote
-    none of those that were `carried`.
+    that it left alone: they have another content than git would have written, or, in the main
+    worktree, had it before. Git wrote none of those that were `carried`.
     """
+    before, after = move
     changed = [each for each in _changes(tree, before, after) if each.path not in carried]
     index = _index(tree)
     if all(index.get(each.path) == each.after for each in changed):
@@ -301,7 +308,8 @@ def restore(
     for each in sorted(changed, key=lambda change: change.before is not None):
         there = os.path.lexists(os.path.join(tree, each.path))
         touched = each.path in dirty if each.before is not None else there
-        if touched and not _restore_file(commands, tree, each, before, after):
+        is_git = step.name != "advance" or changed_since(step, tree, each.path)
+        if touched and not (is_git and _restore_file(commands, tree, each, before, after)):
             left.append(each.path)
     return left
 

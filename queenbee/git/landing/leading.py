@@ -17,7 +17,8 @@ from queenbee.core.text import named, shell_word, some
 from queenbee.errors import QueenError
 from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import began, undone
-from queenbee.git.landing.commands import ACTION
+from queenbee.git.landing.changed_since import links_above
+from queenbee.git.landing.commands import ACTION, Done, differing
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.git.landing.checkout import Checkout
-    from queenbee.git.landing.commands import Done
     from queenbee.git.landing.place import Place
     from queenbee.git.landing.together.promised import Promised
     from queenbee.git.landing.work import Rules, Work
@@ -277,6 +277,8 @@ class Leading:
     def _bring_main(self, step: Step, before: str, after: str) -> Done:
         """Moves the main worktree from one commit to another."""
         own, carried = self._own, self._carried
+        if links := [*links_above(own.main_tree, differing(own.main_tree, before, after))]:
+            return Done(1, f"links are where git has folders: {named(links, SHOWN)}")
         step.write("advance", before=before, after=after, carried=carried)
         own.commands.wait_for_index(own.common_dir)
         with suppress(QueenError):  # Git then says what is in the way.
