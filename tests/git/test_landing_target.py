@@ -284,6 +284,26 @@ def test_a_link_in_place_of_a_folder_stays(
     assert landing(quick, tree).code == 0
 
 
+def test_a_link_that_comes_while_git_moves_the_main_worktree_stays(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    """A filter, which fails, runs in the midst of it."""
+    commit_file(repo, ".gitattributes", "z filter=odd\n")
+    commit_file(repo, "d/b", "1\n")
+    git(tree, "merge", "-q", "main")
+    commit_file(tree, "d/b", "theirs\n")
+    commit_file(tree, "z", "z\n")
+    odd = tmp_path / "odd"
+    moves = f"[ $PWD != {repo} ] || {{ mv d ../elsewhere; ln -s ../elsewhere d; exit 1; }}"
+    odd.write_text(f"#!/bin/sh\n{moves}\ncat\n")
+    odd.chmod(0o755)
+    git(repo, "config", "filter.odd.smudge", str(odd))
+    git(repo, "config", "filter.odd.required", "true")
+    assert landing(quick, tree).code == 5
+    assert (repo / "d").is_symlink()
+    assert (repo.parent / "elsewhere" / "b").read_text() == "theirs\n"
+
+
 def test_a_link_that_git_tracks_makes_room_for_a_folder(
     quick: QuickQueen, repo: Path, tree: Path
 ) -> None:

@@ -43,6 +43,10 @@ _LEDGER = re.compile(r"\.beads/(?:archive/)?queen_([a-z]+)(?:\.\d+)?\.jsonl")
 _TRACKER = ".beads/issues.jsonl"
 _BEAD = re.compile(r"\.beads/(?:active|completed)/[^/]+\.json")
 _MOST_SAID = 1_000
+_STAGES = (
+    "a hook of git put other files into the commit of the records: it was made again without hooks "
+    "(look for git add in pre-commit, prepare-commit-msg, post-commit)"
+)
 
 
 class Records(NamedTuple):
@@ -97,14 +101,17 @@ class Records(NamedTuple):
             return ""
         before = git("rev-parse", "HEAD", cwd=root, repository={}).decode().strip()
         files = git("write-tree", cwd=root, repository=asked).decode().strip()
-        how = ("commit", "--quiet", f"--message={message}")
-        status, out, err = user_git(*how, cwd=root, repository=asked)
+        commit = partial(user_git, "commit", "--quiet", cwd=root, repository=asked)
+        ended = commit(f"--message={message}")
+        if ended[0] == 0 and (made := _taken_back(root, before, files)) is not None:
+            git("read-tree", no_dash(files), cwd=root, repository=asked)
+            # The message stays as the hooks left it.
+            ended = commit(f"--reuse-message={made}", config={"core.hooksPath": os.devnull})
+            self.left_out.append(_STAGES)
+        status, out, err = ended
         if status != 0:
             said = " ".join(without_escapes(os.fsdecode(out + err)).split())
             return said[-_MOST_SAID:] or f"status {status}"
-        if _is_taken_back(root, before, files):
-            git("read-tree", no_dash(files), cwd=root, repository=asked)
-            user_git(*how, cwd=root, repository=asked, config={"core.hooksPath": os.devnull})
         shutil.copyfile(index, own)
         self.put_in(root, asked)
         with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
@@ -113,19 +120,19 @@ class Records(NamedTuple):
         return ""
 
 
-def _is_taken_back(root: str, before: str, files: str) -> bool:
+def _taken_back(root: str, before: str, files: str) -> str | None:
     """Takes a commit back into which hooks put other files than these, if it is the last one;
-    returns whether it did.
+    returns which that was.
     """
     ask = partial(line, cwd=root, repository={})
     now, above = ask("rev-parse", "HEAD"), ask("rev-parse", "--verify", "--quiet", "HEAD^")
     if now is None or above != before:
-        return False
+        return None
     if ask("rev-parse", "HEAD^{tree}") == files:
-        return False
+        return None
     how = ("update-ref", "-m", "queen: records", "HEAD")
     as_the_user(*how, no_dash(before), no_dash(now), cwd=root)
-    return True
+    return now
 
 
 def is_bead(path: str) -> bool:
