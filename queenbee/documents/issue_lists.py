@@ -1,7 +1,8 @@
 """Lists of issues from elsewhere: the JSON of `gh issue list --json …`, or CSV with a header.
 
-Pure. An issue is found again by its `external_ref`: its address, or `gh-NUMBER`. Importing a list
-again changes what changed there since, and never opens what was closed here.
+Pure. An issue is found again by its `external_ref`: its address, or `gh-NUMBER`, until a list says
+its address. Importing a list again changes what changed there since, and never opens what was
+closed here.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ def import_issue_list(
     changes = []
     for at_ms, each in enumerate(listed, start=now_ms):
         old = next((by_ref[ref] for ref in each.refs if ref in by_ref), None)
+        for ref in each.refs[1:]:  # Another entry of that number is another repository's.
+            by_ref.pop(ref, None)
         if old is None:
             # Of the reference alone: clones that import one list make the same issues.
             source = partial(hashed_id, digits=LONGEST_ID)
@@ -112,7 +115,8 @@ def _is_news(old: Row, each: Listed) -> bool:
 def _as_listed(row: Row, each: Listed, now_ms: int) -> Row:
     row = {**row, **each.fields, "title": each.title}
     if row["id"] not in each.refs:  # Else the list was made of these issues.
-        row.setdefault("external_ref", each.refs[0])
+        if row.get("external_ref") in (None, *each.refs):
+            row["external_ref"] = each.refs[0]
         if each.changed_at is not None:
             row["metadata"] = {**metadata_of(row), SEEN: each.changed_at}
     if not row.get("updated_at"):

@@ -171,7 +171,7 @@ def _committed(hive: Services, before: str, wanted: Sequence[str]) -> tuple[list
     layout, root, waits = hive.layout, hive.layout.root, list[str]()
     messages = Messages.of(layout.settings, root)
     target = target_branch(layout)
-    message = messages.records(target or "", hive.actor)
+    message = messages.records(target or "", hive.author)
     for _ in range(_TRIES):
         if why := in_the_way(root, target):
             return [f"the records are not committed: {why}"], before

@@ -22,7 +22,14 @@ from queenbee.errors import Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.run import as_the_user, git, line
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
-from queenbee.store.git_files.worktrees import branch_head, target_branch, target_ref, worktrees
+from queenbee.store.git_files.main_worktree import refuse_lost
+from queenbee.store.git_files.worktrees import (
+    branch_head,
+    real_ref,
+    target_branch,
+    target_ref,
+    worktrees,
+)
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import BEADS
 from queenbee.store.settings import FILE_NAME
@@ -129,6 +136,12 @@ def adopt(layout: Layout, branch: str) -> None:
     tip = line(*_TIP, f"refs/heads/{branch}", cwd=layout.tree, repository={})
     if tip is None:
         raise NotFound(f"there is no branch {mentioned(branch)}", hint="git branch --list")
+    ref = f"refs/heads/{branch}"
+    if real_ref(str(layout.common_dir), ref) != ref:
+        raise Conflict(
+            f"{mentioned(branch)} is a symbolic reference, which leads to another branch",
+            hint=suggested("git symbolic-ref", ref),
+        )
     place = next((each for each in worktrees(layout) if each.branch == branch), None)
     if branch == target or (place is not None and not place.linked):
         raise Conflict(
@@ -178,10 +191,13 @@ def refuse_foreign(
         if bead is None
         else suggested("queen worktree add", droid, bead=bead, adopt=branch)
     )
+    is_main = branch == target_branch(layout) or (place is not None and not place.linked)
     raise Conflict(
         f"{bead or droid} needs the branch {mentioned(branch)}{where}{whose}, {maker}; "
         f"it has {_commits(count)} that the main branch lacks",
-        hint=f"if all that is there may be worked on and landed: {again}",
+        hint="choose another name: the main worktree has that branch, or work lands on it"
+        if is_main
+        else f"if all that is there may be worked on and landed: {again}",
         branch=branch,
         worktree=place.path if place is not None else None,
     )
@@ -189,8 +205,10 @@ def refuse_foreign(
 
 def refuse_other_hive(layout: Layout) -> None:
     """Raises `Conflict` if the repository here has a hive of its own, and this is another one: its
-    check, its leases and its issues say nothing of this repository.
+    check, its leases and its issues say nothing of this repository. So it does where nobody knows
+    the main worktree.
     """
+    refuse_lost(layout)
     own = _other_hive(layout)
     if own is not None:
         raise Conflict(

@@ -218,12 +218,17 @@ def user_git(
     return _run(arguments, cwd, _configured(env, said), patience)
 
 
-def as_the_user(*arguments: str, cwd: str, repository: Mapping[str, str] | None = None) -> bytes:
+def as_the_user(
+    *arguments: str,
+    cwd: str,
+    repository: Mapping[str, str] | None = None,
+    config: Mapping[str, str] | None = None,
+) -> bytes:
     """Runs git as `user_git` does; returns what it said besides its answer, such as warnings.
 
     Raises `ExternalFailure`, which ends with what git said.
     """
-    status, out, err = user_git(*arguments, cwd=cwd, repository=repository)
+    status, out, err = user_git(*arguments, cwd=cwd, repository=repository, config=config)
     if status != 0:
         said = os.fsdecode(out + err).strip()[-_LAST_CHARS:]
         raise ExternalFailure(

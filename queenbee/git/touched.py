@@ -371,10 +371,13 @@ def _catch_up(hive: Services, begin: Begin) -> None:
     """
     from queenbee.git.ownership import may_move  # noqa: PLC0415 - start-up
     from queenbee.git.trees.elsewhere import refuse_elsewhere  # noqa: PLC0415 - start-up
+    from queenbee.git.trees.own_branch import is_own  # noqa: PLC0415 - start-up
 
     if not may_move(hive.layout):
         return
     refuse_elsewhere(hive.layout.tree)
+    if not is_own(hive.layout, hive.layout.tree):
+        return
     target = str(target_ref(hive.layout))
     merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", target)
     if user_git(*merge, cwd=hive.layout.tree)[0] == 0:

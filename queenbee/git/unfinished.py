@@ -26,11 +26,13 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.errors import Conflict, ExternalFailure, QueenError
 from queenbee.git.ownership import worktree_note
-from queenbee.git.run import git, line, user_git, without_programs
+from queenbee.git.run import git, line, names_in, user_git, without_programs
 from queenbee.git.trees.elsewhere import refuse_elsewhere
-from queenbee.git.trees.hidden import LOOKING, is_sparse, lacking
+from queenbee.git.trees.hidden import is_sparse, lacking, looking
 from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.trees.index_copy import index_copy
+from queenbee.git.trees.own_branch import refuse_not_own
+from queenbee.git.trees.set_aside import worktrees_in
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
@@ -38,7 +40,7 @@ from queenbee.store.droids import presence
 from queenbee.store.git_files.worktrees import target_ref, worktrees
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from queenbee.core.records import Assignment
@@ -49,11 +51,13 @@ if TYPE_CHECKING:
 FOLDER = "unfinished"
 """The branches of what was kept begin so."""
 _LIMIT_S = 20.0
+_PATIENCE_S = 600.0
+"""So long git may read all files of a worktree that is about to go."""
 _MOST_BYTES = 4_096
 _TRIES = 20
 _NAMED = 5
-_NONE = "0" * 40
-"""In place of a ref's old value: it must not exist."""
+_NONE = ""
+"""In place of a ref's old value: it must not exist. Zeros would have to be as many as in an id."""
 _NO_HOOKS = {"core.hooksPath": os.devnull}
 _TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
 OPEN = {
@@ -194,17 +198,12 @@ def put_back(
     """Brings a worktree to its branch, and that to a commit (default: where it is), once all that
     is not there is on a branch `unfinished/NAME`; changes nothing if nothing differs.
 
-    Raises `Conflict` if another worktree has the branch, a repository is in the way, or git's
+    Raises `Conflict` if the branch is not this worktree's own, a repository is in the way, or git's
     settings lead to another folder; and `ExternalFailure` if git refuses, as for a file that
     somebody changes meanwhile. Then nothing is lost, and the same call can be repeated.
     """
     refuse_elsewhere(place.path)
-    other = _other_with(layout, place, branch)
-    if other is not None:
-        raise Conflict(
-            f"{mentioned(branch)} is checked out in {mentioned(other.path)}",
-            hint=suggested("git -C", other.path, "switch --detach"),
-        )
+    refuse_not_own(layout, place, branch)
     return _PuttingBack(layout, place, branch, name).to(to)
 
 
@@ -234,7 +233,7 @@ def status_of(place: Worktree) -> bytes:
     """Returns what git says about the files of a worktree, whatever its settings say of how closely
     it looks. Raises `ExternalFailure`.
     """
-    config = {**without_programs(place.path, {}, limit_s=_LIMIT_S), **LOOKING}
+    config = {**without_programs(place.path, {}, limit_s=_LIMIT_S), **looking(place.path)}
     return git(*STATUS, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
 
 
@@ -242,11 +241,6 @@ def nested_in(status: bytes) -> list[str]:
     """Returns the repositories of their own that a worktree has and does not track."""
     untracked = (os.fsdecode(each[2:]) for each in status.split(b"\0") if each[:2] == b"? ")
     return [each for each in untracked if each.endswith("/")]
-
-
-def _other_with(layout: Layout, place: Worktree, branch: str) -> Worktree | None:
-    every = worktrees(layout)
-    return next((w for w in every if w.branch == branch and w.git_dir != place.git_dir), None)
 
 
 def _changed_ms(hive: Services, place: Worktree) -> int:
@@ -292,6 +286,57 @@ def keep_worktree(place: Worktree, *, with_files: bool, name: str = "") -> str |
     config = {"user.name": droid, "user.email": f"{droid}@localhost"}
     run = partial(git, cwd=place.path, config=config, repository={}, limit_s=_LIMIT_S)
     return _branch(run, name, _together(run, name, left))
+
+
+def keep_late(
+    place: Worktree, name: str, base: str | None, kept: str | None
+) -> tuple[str, str] | None:
+    """Returns the branch and the commit that keep the files which a worktree has now and a commit
+    has not; None if it has all. Files that are gone do not count, nor what git ignores, nor
+    repositories of their own. Goes on with a branch that keeps something already.
+
+    Raises `ExternalFailure` and `OSError`.
+    """
+    droid = place.droid or "queen"
+    config = {
+        "user.name": droid,
+        "user.email": f"{droid}@localhost",
+        "core.sparseCheckout": "false",  # What is there counts.
+    }
+    with index_copy(place, exactly=False, limit_s=_PATIENCE_S) as copied:
+
+        def run(*words: str) -> str:
+            return copied(*words, config=config).decode().strip()
+
+        run("read-tree", no_dash(base) if base is not None else "--empty")
+        others = copied("ls-files", "--others", "--exclude-standard", "-z")
+        nested = (each.rstrip("/") for each in names_in(others) if each.endswith("/"))
+        but = (f":(top,exclude,literal){each}" for each in nested)
+        run("add", "--ignore-removal", "--", ".", *but)
+        tree = run("write-tree")
+        if not run("ls-files") if base is None else tree == run(*_TREE, f"{base}^{{tree}}"):
+            return None
+        parents = (f"-p{base}",) if base is not None else ()
+        about = f"{name}: what was written while it was removed"
+        commit = run("commit-tree", no_dash(tree), *parents, f"-m{about}")
+    where = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
+    if kept is None:
+        return _branch(where, name, commit), commit
+    where("update-ref", f"refs/heads/{kept}", no_dash(commit), no_dash(str(base)))
+    return kept, commit
+
+
+def keep_inside(layout: Layout, path: str, name: str) -> list[str]:
+    """Returns the branches that keep those commits of worktrees in a folder, or at it, that are on
+    no branch. Raises as `keep_worktree` does.
+    """
+    kept = (
+        keep_worktree(
+            each, with_files=False, name=branch_part(f"{name}-{os.path.basename(each.path)}")
+        )
+        for each in worktrees_in(layout, path)
+    )
+    return [each for each in kept if each is not None]
 
 
 def _refuse_lacking(place: Worktree, commit: str, changed: list[str]) -> None:
@@ -465,7 +510,7 @@ class _PuttingBack:
 
     def _as_the_user(self, *arguments: str) -> None:
         """Runs git with the user's filters, but without hooks. Raises `ExternalFailure`."""
-        config = {**LOOKING, **_NO_HOOKS}
+        config = {**looking(self._place.path), **_NO_HOOKS}
         status, out, err = user_git(*arguments, cwd=self._place.path, config=config)
         if status != 0:
             said = os.fsdecode(out + err).strip()
@@ -476,6 +521,24 @@ class _PuttingBack:
 
     def _count(self, *revisions: str) -> int:
         return int(self._git("rev-list", "--count", *revisions, "--"))
+
+
+def keep_commits(layout: Layout, name: str, commits: Sequence[str]) -> str | None:
+    """Returns the branch that keeps those commits that no branch has; None if all are on one.
+    Raises `ExternalFailure`.
+    """
+    config = {"user.name": "queen", "user.email": "queen@localhost"}
+    run = partial(git, cwd=str(layout.common_dir), config=config, repository={})
+    there = [each for each in commits if line(*_TREE, f"{each}^{{commit}}", cwd=layout.tree)]
+    alone = [
+        each
+        for each in there
+        if int(run("rev-list", "--count", no_dash(each), "--not", "--branches", "--"))
+    ]
+    if not alone:
+        return None
+    ends = run("merge-base", "--independent", *map(no_dash, alone)).decode().split()
+    return _branch(run, name, _together(run, name, ends))
 
 
 def _together(run: Callable[..., bytes], name: str, commits: list[str]) -> str:
@@ -494,7 +557,7 @@ def _branch(run: Callable[..., object], name: str, commit: str) -> str:
     # Where a branch is called `unfinished`, git can have none below it.
     for branch in [*(f"{FOLDER}/{each}" for each in names), f"{FOLDER}-{name}"]:
         try:
-            run("update-ref", f"refs/heads/{branch}", no_dash(commit), _NONE)
+            run("update-ref", "--no-deref", f"refs/heads/{branch}", no_dash(commit), _NONE)
         except ExternalFailure as error:
             failure = error
         else:

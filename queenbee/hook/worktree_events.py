@@ -8,11 +8,12 @@ was removed. `docs/worktrees.md`, section "Worktrees that Claude Code makes".
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 from typing import TYPE_CHECKING
 
-from queenbee.core.names import MAX_LENGTH
+from queenbee.core.names import ALWAYS_KNOWN, MAX_LENGTH, joined
 from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.worktrees.preparing import prepare, seen_setup
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from queenbee.hook.events import Event
 
 _FAILED = 1
+_HASH_CHARS = 8
 
 
 def answer(event: Event, env: Mapping[str, str]) -> Plain:
@@ -67,9 +69,15 @@ def _tell(text: str) -> None:
 
 
 def _droid(name: str) -> str:
-    """Returns the name of a worktree as that of a droid and of a branch: `a/b` is `a-b`."""
+    """Returns the name of a worktree as that of a droid and of a branch: `a/b` is `a-b-`, and a
+    part of a hash, so that it is not that of `a-b` or `a_b` as well; `human` is not a person's.
+    """
     plain = "".join(char if char.isascii() and char.isalnum() else "-" for char in name)
-    return plain.strip("-")[:MAX_LENGTH] or "agent"
+    plain = plain.strip("-")
+    if plain == name and len(name) <= MAX_LENGTH and name not in ALWAYS_KNOWN:
+        return name
+    part = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_HASH_CHARS]
+    return joined(plain or "agent", "-", part)
 
 
 def _main_tree(path: str) -> str | None:

@@ -190,7 +190,7 @@ class BeadWorker(Worker):
         title = str(sprint.row.get("title") or "")
         messages = Messages.of(self.hive.layout.settings, sprint.path)
         message = message_of(sprint.issue_id, title, self.name, messages)
-        for said in commit_all(sprint.path, message, tell=tell):
+        for said in commit_all(sprint.hive.layout, message, tell=tell):
             tell(said)
 
     def _has_judged(self, sprint: Sprint, held: Assignment) -> None:

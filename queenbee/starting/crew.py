@@ -9,6 +9,7 @@ from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.errors import Conflict, InvalidInput, QueenError, Untrusted
 from queenbee.git.ownership import is_foreign, worktree_note
 from queenbee.git.worktrees.branch_names import agent_branch, agent_note
@@ -133,6 +134,7 @@ class Crew:
     def names(self) -> list[str]:
         """Returns the agents: those named, or what a killed run left and as many as wanted."""
         if self._wanted.names:
+            _refuse_people(self._wanted.names)
             return list(dict.fromkeys(self._wanted.names))
         settings = self._hive.layout.settings
         layout = self._hive.layout
@@ -205,6 +207,17 @@ class Crew:
             entry,
             # One agent is always at work, whatever else this machine does.
             no_room=lambda: no_room() if any(each.is_running for each in self._workers) else "",
+        )
+
+
+def _refuse_people(names: Sequence[str]) -> None:
+    """Raises `InvalidInput` for a name under which people act: an agent could end what others do,
+    and read their mail.
+    """
+    for name in ALWAYS_KNOWN.intersection(names):
+        raise InvalidInput(
+            f"no agent can be named {name}: people act under that name",
+            hint="choose another, such as queen start ui",
         )
 
 

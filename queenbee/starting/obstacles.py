@@ -17,6 +17,7 @@ from queenbee.starting.landing_result import TARGET_FAILS, LandingResult
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import target_ref
+from queenbee.store.git_trees import git_tree
 from queenbee.store.trust import Proposal
 from queenbee.store.whole_files import keep, recall
 
@@ -123,10 +124,11 @@ class Obstacle:
         return [each for each in self.result.files if not each.startswith(_HIVE)]
 
     def _is_there(self, layout: Layout) -> bool:
-        if self.result.code != "main_blocked" or not self._files or layout.common_dir is None:
+        here = git_tree(layout.tree)
+        main = here.main_tree if here is not None else None
+        if self.result.code != "main_blocked" or not self._files or main is None:
             return False
         asked = ("status", "--porcelain=v1", "--untracked-files=all", "--", *self._files)
-        main = os.path.dirname(layout.common_dir)
         with suppress(QueenError):
             return bool(git("--literal-pathspecs", *asked, cwd=main, repository={}))
         return False

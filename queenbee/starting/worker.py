@@ -298,7 +298,7 @@ class Worker(PlacedAgent):
         if obstacle.result.code != UNTRUSTED or obstacle.path != self.made.path:
             return ""
         with suppress(QueenError, OSError):
-            commit_all(obstacle.path, self._message(obstacle.issue_id))
+            commit_all(self.hive.layout, self._message(obstacle.issue_id))
             return line("rev-parse", "HEAD", cwd=obstacle.path, repository={}) or ""
         return ""
 

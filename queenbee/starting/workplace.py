@@ -11,6 +11,7 @@ from queenbee.core.command_lines import command_line
 from queenbee.errors import NotFound, QueenError
 from queenbee.git.landing.committing import RECORDS
 from queenbee.git.run import git, line
+from queenbee.git.trees.own_branch import is_own
 from queenbee.git.unfinished import WorktreeKeeper
 from queenbee.git.worktrees.preparing import is_prepared
 from queenbee.git.worktrees.slots import variables
@@ -134,7 +135,9 @@ class PlacedAgent(AgentProcess):
         )
 
     def _unlanded(self) -> int:
-        """Returns how many commits of its branch are not on the main branch."""
+        """Returns how many commits of its own branch are not on the main branch."""
+        if not is_own(self.home.layout, self.entry.path):
+            return 0
         commits = f"{target_ref(self.home.layout)}..HEAD"
         count = line("rev-list", "--count", commits, "--", cwd=self.entry.path, repository={})
         return int(count or 0)

@@ -10,6 +10,7 @@ from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, NotFound, Unwritable
 from queenbee.store import safe_open, settings
 from queenbee.store.files import stamp_of
+from queenbee.store.git_files.main_worktree import note_main
 from queenbee.store.git_files.worktrees import default_branch, ref_target
 from queenbee.store.machine import CHOOSE
 from queenbee.store.whole_files import read_own
@@ -30,6 +31,7 @@ def init(layout: Layout) -> list[str]:
     Running it again changes nothing; it never empties or resets a hive.
     """
     made: list[str] = []
+    note_main(layout)
     make_beads_dir(layout)
     path = os.path.join(layout.beads_dir, settings.FILE_NAME)
     if not os.path.lexists(path):

@@ -91,12 +91,66 @@ def _git_tree(tree: str, git_dir: str) -> GitTree:
     common_dir = git_dir
     if os.path.isfile(pointer):
         common_dir = safe_open.real_path(os.path.join(git_dir, whole(pointer)))
-    main_tree: str | None = tree
-    if common_dir != git_dir:
-        main_tree = None
-        if os.path.basename(common_dir) == ".git" and not _config_says(common_dir, "bare"):
-            main_tree = os.path.dirname(common_dir)
+    main_tree = tree if common_dir == git_dir else _main_tree(common_dir)
     return GitTree(tree, git_dir, common_dir, main_tree)
+
+
+NOTE = "queenbee-main"
+"""The file beside git's own that says where the main worktree is, if git does not."""
+
+
+def is_bare(common_dir: str) -> bool:
+    """Returns whether git says that a repository has no main worktree."""
+    return _config_says(common_dir, "bare")
+
+
+def leads_to(tree: str, git_dir: str) -> bool:
+    """Returns whether the `.git` of a folder is, or names, this git directory."""
+    dot_git = os.path.join(tree, ".git")
+    try:
+        if os.path.isfile(dot_git):
+            dot_git = os.path.join(tree, whole(dot_git).removeprefix("gitdir:").lstrip(" "))
+    except Unreadable:
+        return False
+    return os.path.realpath(dot_git) == git_dir
+
+
+def _main_tree(common_dir: str) -> str | None:
+    """Returns the top of the main worktree, whose `.git` is or names this directory; None if there
+    is none, or nobody says where: then it is not guessed.
+
+    Git says it in `core.worktree` for a submodule, and nowhere for `git init --separate-git-dir`.
+    """
+    if is_bare(common_dir):
+        return None
+    said = _said_main(common_dir)
+    beside = os.path.dirname(common_dir) if os.path.basename(common_dir) == ".git" else None
+    tree = said or beside
+    if tree is None or not leads_to(tree, common_dir):
+        return None
+    return tree if said or not _is_empty(tree, common_dir) else None
+
+
+def _said_main(common_dir: str) -> str | None:
+    for name in ("config.worktree", "config"):
+        said = config_value(os.path.join(common_dir, name), "core", "worktree")
+        if said:
+            return safe_open.real_path(os.path.join(common_dir, said))
+    note = os.path.join(common_dir, NOTE)
+    return whole(note) or None if os.path.isfile(note) else None
+
+
+def _is_empty(tree: str, git_dir: str) -> bool:
+    """Returns whether a folder has nothing but a `.git`, in whose index are files: they are in a
+    folder elsewhere, with a link to this one.
+    """
+    try:
+        if os.listdir(tree) != [".git"]:
+            return False
+        with open(os.path.join(git_dir, "index"), "rb") as file:
+            return int.from_bytes(file.read(12)[8:], "big") > 0
+    except OSError:
+        return False
 
 
 def upward(start: str, here: GitTree | None = None) -> list[str]:

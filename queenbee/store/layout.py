@@ -8,11 +8,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import suggested
+from queenbee.core.text import shell_word, suggested
 from queenbee.errors import NoHive, StoreError, Unreadable
 from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
-from queenbee.store.git_trees import GitTree, git_tree, name_in_index, upward, whole
+from queenbee.store.git_trees import (
+    GitTree,
+    config_value,
+    git_tree,
+    name_in_index,
+    upward,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
     from queenbee.store.settings import Settings
 
 BEADS = ".beads"
+_TRUE = ("true", "yes", "on", "1")
 OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
 """The environment variable that allows a hive outside the repository it is used from."""
 
@@ -324,6 +332,8 @@ def _follow_redirect(
 def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | None) -> Layout:
     settings: Settings | None = None
     home = git_tree(os.path.dirname(beads))
+    if home is not None:
+        _refuse_sparse(beads, home)
     own = os.path.join(beads, ".queenbee")
     shared = own if home is None else _shared_state(beads, home)
     try:
@@ -375,6 +385,37 @@ def _refuse_two_states(home: GitTree) -> None:
             hint=f"{machine.CHOOSE} git",
             path=home.common_dir,
         )
+
+
+def _refuse_sparse(beads: str, home: GitTree) -> None:
+    """Raises `Unreadable` if git tracks a hive that a sparse checkout leaves out: without its
+    settings and issues, it would be another one, and what it gets would be half of it.
+    """
+    if not safe_open.is_there(os.path.join(home.git_dir, "info", "sparse-checkout")):
+        return
+    if not _says(home, "sparsecheckout"):
+        return
+    name = os.path.relpath(beads, home.tree)
+    wanted = [f"{name}/{each}\0" for each in (settings_file.FILE_NAME, "issues.jsonl")]
+    if not os.path.isdir(beads):
+        wanted = [f"{name}/"]
+    for each in wanted:
+        path = each.rstrip("/\0")
+        there = os.path.join(home.tree, path)
+        if not safe_open.is_there(there) and name_in_index(home.git_dir, each) is not None:
+            lacking = name if _says(home, "sparsecheckoutcone") else path
+            add = f"sparse-checkout add {shell_word(lacking)}"
+            raise Unreadable(
+                f"the sparse checkout of {home.tree} leaves out {there}",
+                hint=f"{suggested('git -C', home.tree)} {add}",
+                path=there,
+            )
+
+
+def _says(home: GitTree, name: str) -> bool:
+    """Returns whether git's settings of a worktree set a boolean of `core`."""
+    places = ((home.git_dir, "config.worktree"), (home.common_dir, "config"))
+    return any(config_value(os.path.join(*each), "core", name) in _TRUE for each in places)
 
 
 def _refuse_tracked(state_dir: str, home: GitTree) -> None:

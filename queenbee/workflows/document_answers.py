@@ -60,9 +60,9 @@ class HiveDocuments(Documents):
         held.update(self._with_unusable_checks(issues))
         beads = self.ralph_beads()
         if beads is not None:
-            lookup = self._lookup_among(beads, issues)
+            lookup, open_ids = self._lookup_among(beads, issues), _open(issues)
             for bead_id in beads.issues:
-                reason = beads.reason_to_wait(bead_id, lookup)
+                reason = beads.reason_to_wait(bead_id, lookup, is_open=bead_id in open_ids)
                 if reason is not None:
                     held[bead_id] = reason
         return held
@@ -206,7 +206,8 @@ class HiveDocuments(Documents):
             return []
         from queenbee.workflows.proposed import unseen_of  # noqa: PLC0415 - start-up
 
-        return unseen_of(layout, beads)
+        issues = self._hive.issues.all() if self.ralph_beads() is not None else {}
+        return unseen_of(layout, beads, _open(issues))
 
     def unseen_in(self, issue: Issue) -> list[Proposal]:
         """Returns the commands of an issue's checks that nobody on this machine has seen."""
@@ -222,7 +223,7 @@ class HiveDocuments(Documents):
         from queenbee.store.trust import Trust  # noqa: PLC0415 - start-up
         from queenbee.workflows.proposed import of_beads  # noqa: PLC0415 - start-up
 
-        return Trust(self._hive.layout).unseen([*of_beads(every)])
+        return Trust(self._hive.layout).unseen([*of_beads(every, _open(issues))])
 
     def _in_rows(self, issues: Mapping[str, Issue]) -> Iterator[BeadFile]:
         for issue in issues.values():
@@ -290,6 +291,11 @@ _HISTORY = ("dev_agent_executions", "qa_agent_executions", "scrum_result")
 def has_checks(issue: Issue) -> bool:
     """Returns whether a row of the tracker carries a Definition of Done, usable or not."""
     return definition_of_done(issue.fields) is not None
+
+
+def _open(issues: Mapping[str, Issue]) -> set[str]:
+    """Returns the ids of those that are not done."""
+    return {key for key, each in issues.items() if not each.done}
 
 
 def may_be_bead(issue: Issue) -> bool:

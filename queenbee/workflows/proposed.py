@@ -14,14 +14,16 @@ from queenbee.store.git_files.worktrees import target_ref
 from queenbee.store.trust import Trust, of_setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.store.layout import Layout
     from queenbee.store.trust import Proposal
 
 
-def unseen_of(layout: Layout, beads: Iterable[BeadFile]) -> list[Proposal]:
+def unseen_of(
+    layout: Layout, beads: Iterable[BeadFile], open_ids: Container[str]
+) -> list[Proposal]:
     """Returns the commands that nobody on this machine has seen, each once."""
     said = layout.settings
     is_pushed = (target_ref(layout) or "").startswith("refs/remotes/")
@@ -33,14 +35,17 @@ def unseen_of(layout: Layout, beads: Iterable[BeadFile]) -> list[Proposal]:
         "team.args": said.team_args,
     }
     of_settings = [each for name in settings for each in of_setting(name, settings[name])]
-    found = Trust(layout).unseen([*of_settings, *of_gates(layout), *of_beads(beads)])
+    found = Trust(layout).unseen([*of_settings, *of_gates(layout), *of_beads(beads, open_ids)])
     return [*{each.key: each for each in reversed(found)}.values()][::-1]
 
 
-def of_beads(beads: Iterable[BeadFile]) -> Iterator[Proposal]:
-    """Yields the commands of beads that are valid and not completed."""
+def of_beads(beads: Iterable[BeadFile], open_ids: Container[str]) -> Iterator[Proposal]:
+    """Yields the commands of beads that are valid and not completed, or whose issue is open, say
+    what its file may.
+    """
     for bead in beads:
-        if bead_status(bead.document) != "completed" and not first_error(bead.document):
+        is_open = bead_status(bead.document) != "completed" or bead.bead_id in open_ids
+        if is_open and not first_error(bead.document):
             checks = bead_checks(bead.document)
             yield from proposals(VERIFIER, bead.bead_id, checks, path=bead.path)
 

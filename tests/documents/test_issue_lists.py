@@ -88,8 +88,23 @@ class TestAList:
     def test_may_know_only_the_number(self) -> None:
         row = row_of(imported([{"number": 9, "title": "x"}]))
         assert row["external_ref"] == "gh-9"
-        both = imported([{"number": 9, "url": URL, "title": "x"}], [row])
-        assert [each.kind for each in both.changes] == ["keep"]
+        both = row_of(imported([{"number": 9, "url": URL, "title": "x"}], [row]))
+        assert both == {**row, "external_ref": URL, "updated_at": both["updated_at"]}
+
+    @pytest.mark.parametrize("at_once", [False, True])
+    def test_of_another_repository_is_not_found_by_its_number(self, at_once: bool) -> None:
+        row = row_of(imported([{"number": 9, "title": "x"}]))
+        lists = [
+            [{"number": 9, "url": URL, "title": "x"}],
+            [{"number": 9, "url": "https://github.com/o/other/issues/9", "title": "other"}],
+        ]
+        if at_once:
+            changes = imported([*lists[0], *lists[1]], [row]).changes
+        else:
+            row = row_of(imported(lists[0], [row]))
+            changes = imported(lists[1], [row]).changes
+        assert changes[-1].kind == "add"
+        assert changes[-1].row["id"] != row["id"]
 
     def test_may_be_a_table(self) -> None:
         text = '\ufeffNumber,Title,Status,Labels,Priority\r\n#12,"a, b",Done,"ui; P3",0\r\n'

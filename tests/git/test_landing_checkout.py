@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -48,6 +49,21 @@ class TestASubmodule:
         git(tree / "lib", "fetch", "-q", "origin", "bad:bad")
         git(tree / "lib", "checkout", "-q", "bad")
         git(tree, "add", "lib")
+
+    def test_lands_whatever_git_is_told_of_them(
+        self, quick: QuickQueen, repo: Path, tree: Path, lib: Path
+    ) -> None:
+        git(repo, "config", "submodule.recurse", "true")
+        for number in (1, 2):
+            assert lands(quick, tree, "t.sh", f"#{number}\n") == 0
+        assert (repo / "t.sh").read_text() == "#2\n"
+
+    def test_of_a_checkout_that_is_broken_is_made_anew_with_it(
+        self, quick: QuickQueen, repo: Path, tree: Path, lib: Path
+    ) -> None:
+        assert lands(quick, tree, "t.sh", "#1\n") == 0
+        shutil.rmtree(repo / ".git" / "worktrees" / "repo-landing-main" / "modules")
+        assert lands(quick, tree, "t.sh", "#2\n") == 0
 
     @pytest.mark.parametrize(
         "leaves",

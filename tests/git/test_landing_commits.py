@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import time
 from pathlib import Path
@@ -69,6 +70,7 @@ def test_with_nothing_to_commit_it_lands_what_there_is(quick: QuickQueen, tree: 
         ("README.md", f"changed\n{KEY}\n", "looks like a secret: README.md"),
         (".env", "A=1\n", "looks like a secret: .env"),
         ("deploy/id_rsa", "x\n", "looks like a secret: deploy/id_rsa"),
+        ("deploy/.Env", "A=1\n", "looks like a secret: deploy/.Env"),
     ],
 )
 def test_what_must_not_be_in_git_is_refused_by_name(
@@ -393,3 +395,114 @@ def test_a_title_or_a_branch_with_a_secret_is_in_no_message(
     said = git(repo, "log", "--format=%B", "main")
     assert KEY not in said
     assert "q-9: (left out: it looks like a secret)" in said
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (("symbolic-ref", "refs/heads/ui", "refs/heads/main"), "is a symbolic reference to main"),
+        (("symbolic-ref", "HEAD", "refs/heads/main"), "has main checked out"),
+        (("checkout", "-q", "--ignore-other-worktrees", "main"), "has main checked out"),
+        (("checkout", "-q", "--detach"), "has a detached HEAD"),
+        (("symbolic-ref", "HEAD", "refs/heads/other"), "other is checked out in"),
+        (("symbolic-ref", "refs/heads/ui", "refs/heads/other"), "a symbolic reference to other"),
+        (("symbolic-ref", "refs/heads/ui", "refs/heads/ui"), "is a symbolic reference to ui"),
+    ],
+)
+def test_a_branch_that_is_not_the_worktrees_own_gets_no_commit(
+    quick: QuickQueen, repo: Path, tree: Path, spoil: tuple[str, ...], said: str
+) -> None:
+    git(repo, "worktree", "add", "-q", "-b", "other", "../other")
+    git(tree, *spoil)
+    head = repo / ".git" / "worktrees" / tree.name / "HEAD"
+    before = git(repo, "for-each-ref"), head.read_text()
+    for words in (("land", "-m", "unchecked"), ("land",)):
+        done = quick(*words, cwd=tree)
+        assert (done.code in (2, 5), said in done.err) == (True, True), done
+    assert (git(repo, "for-each-ref"), head.read_text()) == before
+    assert (tree / "new.txt").read_text() == "new\n"
+
+
+def test_a_branch_that_leads_elsewhere_is_made_its_own_as_the_refusal_says(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    git(tree, "symbolic-ref", "refs/heads/ui", "refs/heads/main")
+    way = quick("land", "-m", "unchecked", cwd=tree).err.partition("own: ")[2].strip()
+    subprocess.run(shlex.split(way), check=True, cwd=tree)
+    assert quick("land", "-m", "checked", cwd=tree).code == 0
+
+
+def test_an_alias_of_the_main_branch_is_that(quick: QuickQueen, repo: Path, tree: Path) -> None:
+    git(repo, "symbolic-ref", "refs/heads/trunk", "refs/heads/main")
+    git(repo, "symbolic-ref", "HEAD", "refs/heads/trunk")
+    git(tree, "checkout", "-q", "--ignore-other-worktrees", "main")
+    done = quick("land", "-m", "unchecked", cwd=tree)
+    assert (done.code, "on which work lands" in done.err) == (5, True), done
+    git(tree, "checkout", "-q", "ui")
+    assert quick("land", "-m", "checked", cwd=tree).code == 0
+    assert (repo / "new.txt").exists()
+
+
+def test_the_next_issue_moves_no_branch_that_leads_elsewhere(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    assert quick("land", "-m", "all in", cwd=tree).code == 0
+    git(repo, "branch", "person", "main")
+    commit_file(repo, "README.md", "from main\n")
+    git(tree, "symbolic-ref", "refs/heads/ui", "refs/heads/person")
+    before = git(repo, "rev-parse", "person")
+    done = quick("next", cwd=tree)
+    assert (done.code, "behind the main branch" in done.out) == (0, True)
+    assert git(repo, "rev-parse", "person") == before
+
+
+def hooks_that_say(repo: Path, hook: str, text: str) -> None:
+    folder = repo.parent / "hooks"
+    folder.mkdir()
+    (folder / hook).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / hook).chmod(0o755)
+    git(repo, "config", "core.hooksPath", str(folder))
+
+
+@pytest.mark.parametrize("hook", ["prepare-commit-msg", "commit-msg"])
+def test_a_secret_that_a_hook_puts_into_the_message_is_not_committed(
+    quick: QuickQueen, repo: Path, tree: Path, hook: str
+) -> None:
+    hooks_that_say(repo, hook, f'echo "token: {KEY}" >> "$1"')
+    before = git(repo, "for-each-ref")
+    done = quick("land", "-m", "all in", cwd=tree)
+    assert (done.code, "the message seems to hold a secret" in done.err) == (5, True), done
+    assert git(repo, "for-each-ref") == before
+    assert (tree / "new.txt").exists()
+    assert quick("land", "-m", "all", cwd=tree, env={"QUEEN_ALLOW_SECRET": "1"}).code == 0
+
+
+@pytest.mark.parametrize("resolves", [False, True])
+def test_a_secret_that_a_hook_puts_into_the_message_of_a_merge_does_not_land(
+    quick: QuickQueen, repo: Path, tree: Path, resolves: bool
+) -> None:
+    commit_file(repo, "README.md" if resolves else "other.txt", "from main\n")
+    if resolves:
+        assert quick("land", "-m", "all in", cwd=tree).code == 5
+        (tree / "README.md").write_text("both\n")
+        git(tree, "add", "README.md")
+    amid = '[ -e "$(git rev-parse --git-dir)/MERGE_HEAD" ]'
+    hooks_that_say(repo, "prepare-commit-msg", f'{amid} || exit 0; echo "token: {KEY}" >> "$1"')
+    words = ("land", "--continue") if resolves else ("land", "-m", "all in")
+    done = quick(*words, cwd=tree)
+    assert (done.code, "the message seems to hold a secret" in done.err) == (5, True), done
+    assert KEY not in git(repo, "log", "--all", "--format=%B")
+    git(repo, "config", "--unset", "core.hooksPath")
+    assert quick(*words[:2], *(["x"] if not resolves else []), cwd=tree).code == 0
+    assert (repo / "new.txt").exists()
+
+
+@pytest.mark.linux
+def test_a_file_that_differs_by_case_alone_is_committed_as_its_own(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    git(repo, "config", "core.ignorecase", "true")
+    (tree / "readme.MD").write_text("another\n")
+    assert quick("land", "-m", "all in", cwd=tree).code == 0
+    assert git(repo, "show", "main:readme.MD") == "another\n"
+    assert git(repo, "show", "main:README.md") == "changed\n"

@@ -247,3 +247,33 @@ def until(true: Callable[[], bool]) -> None:
     while not true():
         assert time.monotonic() < until_s
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("hook", ["pre-commit", "post-commit"])
+def test_a_hook_puts_nothing_else_into_the_commit_of_records(
+    quick: QuickQueen, tracked: Path, tree: Path, hook: str
+) -> None:
+    text = "git add -A\n"
+    if hook == "post-commit":
+        text = '[ -n "$AGAIN" ] || { git add -A; AGAIN=1 git commit -q --amend --no-edit; }\n'
+    path = tracked / ".git" / "hooks" / hook
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'#!/bin/sh\n[ "$(git branch --show-current)" = main ] || exit 0\n{text}')
+    path.chmod(0o755)
+    quick("claim", "q-1", as_="ui", cwd=tree)
+    (tracked / "wip.txt").write_text("wip\n")
+    (tracked / "README.md").write_text("unfinished\n")
+    told = tracked / ".git" / "hooks" / "commit-msg"
+    told.write_text('#!/bin/sh\necho "Signed-off-by: me" >> "$1"\n')
+    told.chmod(0o755)
+    done = quick("land", as_="ui", cwd=tree)
+    assert done.code == 0 and "a hook of git put other files into the commit" in done.out
+    assert "Signed-off-by: me" in git(tracked, "log", "-1", "--format=%B", "main")
+    assert "wip.txt" not in files(tracked, "main")
+    assert git(tracked, "show", "main:README.md") != "unfinished\n"
+    assert git(tracked, "status", "--porcelain").splitlines() == [" M README.md", "?? wip.txt"]
+    assert (tracked / "wip.txt").read_text() == "wip\n"
+    quick("claim", "q-2", as_="ui", cwd=tree)
+    again = quick("complete", "q-2", as_="ui", cwd=tree)
+    assert again.code == 0 and "a hook of git" not in again.out
+    assert "wip.txt" not in files(tracked, "main")

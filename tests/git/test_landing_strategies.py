@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,53 @@ class TestStrategies:
         assert "* add b.txt" in git(repo, "log", "-1", "--format=%b", "main")
         landed(two, rules=Rules(strategy="rebase"))
         assert git(repo, "log", "--format=%s", "-2", "main") == "add c.txt\nadd two.txt\n"
+
+    def test_rebase_keeps_what_a_merge_of_the_branch_changed_itself(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        landed(one)
+        git(two, "merge", "-q", "--no-commit", "--no-ff", "main")
+        commit_file(two, "needed.txt", "with one.txt\n")
+        told: list[str] = []
+        landed(two, rules=Rules(strategy="rebase"), tell=told.append)
+        assert git(repo, "show", "main:needed.txt") == "with one.txt\n"
+        assert (two / "needed.txt").read_text() == "with one.txt\n"
+        assert (
+            git(repo, "log", "-1", "--format=%b", "main") == "* add two.txt\n* add needed.txt\n\n"
+        )
+        assert first_parents(repo)[1] == head(one)
+        assert any("one commit" in each for each in told)
+
+    @pytest.mark.parametrize("moved", [False, True])
+    def test_rebase_asks_nobody_again_how_a_merge_was_resolved(
+        self, repo: Path, trees: tuple[Path, Path], moved: bool
+    ) -> None:
+        one, two = trees
+        commit_file(one, "both.txt", "one\n")
+        landed(one)
+        commit_file(two, "both.txt", "two\n")
+        subprocess.run(["git", "merge", "-q", "main"], cwd=two, capture_output=True, check=False)
+        commit_file(two, "both.txt", "one and two\n")
+        if moved:
+            commit_file(one, "later.txt", "x\n")
+            landed(one)
+        landed(two, rules=Rules(strategy="rebase"))
+        assert git(repo, "show", "main:both.txt") == "one and two\n"
+        assert first_parents(repo)[1] == head(one)
+        assert git(two, "status", "--porcelain") == ""
+
+    def test_rebase_keeps_each_commit_where_merges_changed_nothing_themselves(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        landed(one)
+        git(two, "merge", "-q", "--no-edit", "main")
+        commit_file(two, "c.txt", "x\n")
+        landed(two, rules=Rules(strategy="rebase"))
+        assert git(repo, "log", "--format=%s", "-3", "main") == (
+            "add c.txt\nadd two.txt\nadd one.txt\n"
+        )
 
     @pytest.mark.parametrize("strategy", ["merge", "squash"])
     def test_the_hook_for_messages_is_heard(

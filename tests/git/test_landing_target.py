@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,3 +99,273 @@ def test_a_branch_that_is_not_there_is_named(quick: QuickQueen, repo: Path, tree
 @pytest.mark.parametrize("name", ["-x", "a b", "a..b", "/a", "a/", "a:b"])
 def test_what_is_no_name_of_a_branch_is_refused(quick: QuickQueen, name: str) -> None:
     assert quick("config", "set", "--", "land.target", name).code == 2
+
+
+OPENED = {
+    "rebase": ("-c", "sequence.editor=sed -i 1s/pick/edit/", "rebase", "-q", "-i", "HEAD~1"),
+    "rebase with patches": ("-c", "core.editor=true", "rebase", "-q", "--apply", "mine"),
+    "rebase of several": (
+        *("-c", "sequence.editor=sed -i 1s/pick/edit/"),
+        *("rebase", "-q", "-i", "--update-refs", "main~1", "above"),
+    ),
+    "bisect": ("bisect", "start", "HEAD", "HEAD~2"),
+}
+
+
+@pytest.mark.parametrize("where", ["main", "linked"])
+@pytest.mark.parametrize("what", OPENED)
+def test_it_does_not_move_below_a_rebase_or_a_bisect(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, what: str, where: str
+) -> None:
+    place = repo
+    git(repo, "branch", "mine")
+    commit_file(repo, "both", "main\n")
+    commit_file(repo, "more", "main\n")
+    git(repo, "switch", "-q", "mine")
+    commit_file(repo, "both", "mine\n")
+    if where == "linked":
+        place = tmp_path / "other"
+        git(repo, "worktree", "add", "-q", str(place), "main")
+    git(place, "switch", "-q", "-C", "above", "main") if what.endswith("several") else None
+    git(place, "switch", "-q", "main") if what != "rebase of several" else None
+    subprocess.run(["git", *OPENED[what]], cwd=place, capture_output=True, check=False)
+    before, ran = git(repo, "rev-parse", "main"), tmp_path / "ran"
+    done = quick("land", "--check", f"touch {ran}", as_="ui", cwd=tree)
+    assert (done.code, f"of main, on which work lands, is not finished in {place}" in done.err) == (
+        5,
+        True,
+    ), done
+    assert not ran.exists()
+    assert git(repo, "rev-parse", "main") == before
+    git(place, what.split()[0], "reset" if what == "bisect" else "--abort")
+    git(repo, "switch", "-q", "--detach")
+    git(place, "switch", "-q", "--detach")
+    assert landing(quick, tree).code == 0
+
+
+def test_it_does_not_move_below_a_rebase_that_began_during_the_check(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    commit_file(repo, "b", "x\n")
+    began = "GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~1"
+    before = git(repo, "rev-parse", "main")
+    done = quick("land", "--check", f"cd {repo} && {began} || true", as_="ui", cwd=tree)
+    assert (done.code, "git rebase of main" in done.err) == (5, True), done
+    assert git(repo, "rev-parse", "main") == before
+
+
+@pytest.mark.parametrize("how", ["the branch behind it", "amid a rebase", "another name of it"])
+def test_what_a_linked_worktree_works_on_is_not_moved_below_it(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, how: str
+) -> None:
+    commit_file(repo, "b", "1\n")
+    git(repo, "switch", "-q", "-c", "mine")
+    theirs = tmp_path / "theirs"
+    if how == "the branch behind it":
+        git(repo, "branch", "release", "main")
+        git(repo, "symbolic-ref", "refs/heads/main", "refs/heads/release")
+        git(repo, "worktree", "add", "-q", str(theirs), "release")
+    elif how == "another name of it":
+        git(repo, "symbolic-ref", "refs/heads/trunk", "refs/heads/main")
+        git(repo, "worktree", "add", "-q", str(theirs), "trunk")
+    else:
+        git(repo, "worktree", "add", "-q", str(theirs), "main")
+        git(theirs, "-c", "sequence.editor=sed -i 1s/pick/edit/", "rebase", "-q", "-i", "HEAD~1")
+    before = git(repo, "rev-parse", "main")
+    done = landing(quick, tree)
+    assert (done.code in (2, 5), "on which work lands" in done.err) == (True, True), done
+    assert git(repo, "rev-parse", "main") == before
+    if how == "amid a rebase":
+        git(theirs, "rebase", "--continue")
+    git(theirs, "checkout", "-q", "--detach")
+    assert landing(quick, tree).code == 0
+
+
+def test_the_main_worktree_follows_under_another_name(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    git(repo, "symbolic-ref", "refs/heads/trunk", "refs/heads/main")
+    git(repo, "symbolic-ref", "HEAD", "refs/heads/trunk")
+    assert landing(quick, tree).code == 0
+    assert (repo / "a").exists()
+    assert git(repo, "status", "--porcelain", "--", "a") == ""
+
+
+def mine(path: Path) -> None:
+    path.write_text("mine\n")
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    mine(path / "mine")
+
+
+def repository(path: Path) -> None:
+    path.unlink()
+    git(path.parent, "init", "-q", path.name)
+    commit_file(path, "mine", "mine\n")
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("README.md")
+
+
+def in_place_of_its_folder(path: Path) -> None:
+    path.unlink()
+    path.parent.rmdir()
+    mine(path.parent)
+
+
+IN_ITS_PLACE = {
+    "a folder": (folder, lambda path: (path / "mine").read_text() == "mine\n"),
+    "a repository": (repository, lambda path: (path / ".git" / "HEAD").exists()),
+    "a FIFO": (fifo, lambda path: path.is_fifo()),
+    "a link": (link, lambda path: path.is_symlink()),
+    "an edit": (mine, lambda path: path.read_text() == "mine\n"),
+    "a mode": (lambda path: path.chmod(0o755), lambda path: os.access(path, os.X_OK)),
+    "a file in place of its folder": (
+        in_place_of_its_folder,
+        lambda path: path.parent.read_text() == "mine\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("removes", [False, True], ids=["changed", "removed"])
+@pytest.mark.parametrize(("puts", "is_there"), IN_ITS_PLACE.values(), ids=IN_ITS_PLACE)
+def test_what_somebody_has_in_place_of_a_file_stays_in_the_main_worktree(
+    quick: QuickQueen,
+    repo: Path,
+    tree: Path,
+    removes: bool,
+    puts: Callable[[Path], None],
+    is_there: Callable[[Path], bool],
+) -> None:
+    commit_file(repo, "d/b", "1\n")
+    git(tree, "merge", "-q", "main")
+    if removes:
+        git(tree, "rm", "-q", "d/b")
+        git(tree, "commit", "-qm", "removed")
+    else:
+        commit_file(tree, "d/b", "theirs\n")
+    puts(repo / "d" / "b")
+    for _ in range(2):
+        assert landing(quick, tree).code in (0, 5)
+        assert is_there(repo / "d" / "b")
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["alone", "beside an edit"])
+def test_a_link_in_place_of_a_folder_stays(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, is_refused: bool
+) -> None:
+    commit_file(repo, "d/b", "1\n")
+    git(tree, "merge", "-q", "main")
+    commit_file(tree, "d/b", "theirs\n")
+    commit_file(tree, "README.md", "theirs\n")
+    (repo / "d").rename(tmp_path / "elsewhere")
+    (repo / "d").symlink_to(tmp_path / "elsewhere")
+    if is_refused:
+        mine(repo / "README.md")
+    before = git(repo, "rev-parse", "main")
+    refused = landing(quick, tree)
+    assert (refused.code, "links are where git has folders: d" in refused.err) == (5, True)
+    assert git(repo, "rev-parse", "main") == before
+    assert (repo / "d").is_symlink()
+    assert ((repo / "README.md").read_text() == "mine\n") == is_refused
+    (repo / "d").unlink()
+    (tmp_path / "elsewhere").rename(repo / "d")
+    git(repo, "restore", "README.md")
+    assert landing(quick, tree).code == 0
+
+
+def test_a_link_that_comes_while_git_moves_the_main_worktree_stays(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    """A filter, which fails, runs in the midst of it."""
+    commit_file(repo, ".gitattributes", "z filter=odd\n")
+    commit_file(repo, "d/b", "1\n")
+    git(tree, "merge", "-q", "main")
+    commit_file(tree, "d/b", "theirs\n")
+    commit_file(tree, "z", "z\n")
+    odd = tmp_path / "odd"
+    moves = f"[ $PWD != {repo} ] || {{ mv d ../elsewhere; ln -s ../elsewhere d; exit 1; }}"
+    odd.write_text(f"#!/bin/sh\n{moves}\ncat\n")
+    odd.chmod(0o755)
+    git(repo, "config", "filter.odd.smudge", str(odd))
+    git(repo, "config", "filter.odd.required", "true")
+    assert landing(quick, tree).code == 5
+    assert (repo / "d").is_symlink()
+    assert (repo.parent / "elsewhere" / "b").read_text() == "theirs\n"
+
+
+def test_a_link_that_git_tracks_makes_room_for_a_folder(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    (repo / "d").symlink_to("README.md")
+    git(repo, "add", "d")
+    git(repo, "commit", "-qm", "a link")
+    git(tree, "merge", "-q", "main")
+    git(tree, "rm", "-q", "d")
+    commit_file(tree, "d/b", "1\n")
+    landing(quick, tree)  # It takes back what landed, which is asked once.
+    assert landing(quick, tree).code == 0
+    assert (repo / "d" / "b").read_text() == "1\n"
+
+
+def test_what_git_did_not_write_is_not_taken_back(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    """Even if git would have written it, or a part of it."""
+    for name in ("cut", "d/gone", "same"):
+        commit_file(repo, name, "1\n2\n")
+    git(tree, "merge", "-q", "main")
+    for name in ("cut", "d/gone", "same"):
+        commit_file(tree, name, "1\n2\n3\n")
+    commit_file(tree, "README.md", "theirs\n")
+    mine(repo / "README.md")
+    (repo / "cut").write_text("1\n")
+    (repo / "d" / "gone").unlink()
+    (repo / "same").write_text("1\n2\n3\n")
+    for _ in range(2):
+        assert landing(quick, tree).code == 5
+        assert (repo / "cut").read_text() == "1\n"
+        assert not (repo / "d" / "gone").exists()
+        assert (repo / "same").read_text() == "1\n2\n3\n"
+
+
+def unseen(repo: Path, how: str) -> None:
+    """Has git not look closely at the files of the main worktree."""
+    if how == "a monitor":
+        monitor = repo.parent / "monitor"
+        monitor.write_text("#!/bin/sh\nprintf 'tok\\0'\n")
+        monitor.chmod(0o755)
+        git(repo, "config", "core.fsmonitor", str(monitor))
+        git(repo, "update-index", "--fsmonitor")
+    else:
+        git(repo, "config", "core.checkStat", "minimal")
+        git(repo, "config", "core.trustctime", "false")
+    os.utime(repo / "README.md", (1, 1))
+    for _ in range(2):
+        git(repo, "status")
+    text = (repo / "README.md").read_text()
+    (repo / "new").write_text("M" + text[1:])
+    os.utime(repo / "new", (1, 1))
+    (repo / "new").replace(repo / "README.md")  # As an editor does.
+    assert " M README.md" not in git(repo, "status", "--porcelain")
+
+
+@pytest.mark.parametrize("how", ["size and time", "a monitor"])
+def test_an_edit_that_git_does_not_see_stays_in_the_main_worktree(
+    quick: QuickQueen, repo: Path, tree: Path, how: str
+) -> None:
+    commit_file(tree, "README.md", "theirs\n")
+    unseen(repo, how)
+    done = landing(quick, tree)
+    assert (done.code, "README.md" in done.err) == (5, True), done
+    assert (repo / "README.md").read_text().startswith("M")

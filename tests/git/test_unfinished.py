@@ -281,3 +281,37 @@ def test_a_branch_that_is_called_unfinished_is_in_nobodys_way(hive: Hive, tree: 
     found = put_back(hive, tree)
     assert found.branch == "unfinished-work"
     assert kept(tree, "new.txt", "unfinished-work") == "typed\n"
+
+
+@pytest.mark.parametrize("aim", ["main", "person", "nothing"])
+def test_a_branch_that_leads_elsewhere_moves_nothing(hive: Hive, tree: Path, aim: str) -> None:
+    git(tree, "branch", "person")
+    (tree / "new.txt").write_text("typed\n")
+    git(tree, "symbolic-ref", "refs/heads/ui", f"refs/heads/{aim}")
+    before = git(tree, "for-each-ref")
+    with pytest.raises(Conflict, match=f"ui is a symbolic reference to {aim}"):
+        put_back(hive, tree, "refs/heads/main")
+    assert git(tree, "for-each-ref") == before
+    assert (tree / "new.txt").exists()
+
+
+def test_a_branch_for_what_is_kept_leads_nowhere_else(hive: Hive, tree: Path) -> None:
+    git(tree, "symbolic-ref", "refs/heads/unfinished/work", "refs/heads/person")
+    (tree / "new.txt").write_text("typed\n")
+    branch = put_back(hive, tree).branch
+    assert branch is not None
+    assert kept(tree, "new.txt", branch) == "typed\n"
+    assert "person" not in git(tree, "branch", "--format=%(refname:short)").split()
+
+
+def test_in_a_repository_with_long_names_of_commits_all_is_kept(tmp_path: Path) -> None:
+    repo = tmp_path / "long"
+    repo.mkdir()
+    git(repo, "init", "-q", "--object-format=sha256", "-b", "main")
+    commit_file(repo, "a.txt", "a\n")
+    (repo / ".beads").mkdir()
+    hive = Hive.open(repo, droid="lead", env={})
+    tree = Path(add(hive, "ui").path)
+    (tree / "new.txt").write_text("typed\n")
+    assert put_back(hive, tree).branch == "unfinished/work"
+    assert kept(tree, "new.txt") == "typed\n"

@@ -18,7 +18,14 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 from made_worktrees import add, assert_whole, opened, remove
 
 from queenbee import Hive
-from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
+from queenbee.errors import (
+    Conflict,
+    ExternalFailure,
+    InvalidInput,
+    NotFound,
+    QueenError,
+    Taken,
+)
 
 
 @pytest.fixture
@@ -403,3 +410,41 @@ def test_the_commands(quick: QuickQueen, tree: Path) -> None:
     assert quick("release", "qb-1", as_="ui").code == 0
     assert quick("worktree", "remove", "ui").out == f"removed {path}\n"
     assert not os.path.exists(path)
+
+
+def test_a_branch_that_leads_elsewhere_is_neither_used_nor_removed(tree: Path) -> None:
+    hive = opened(tree)
+    made = add(hive, "ui")
+    git(tree, "branch", "person")
+    git(tree, "symbolic-ref", "refs/heads/ui", "refs/heads/person")
+    with pytest.raises(QueenError, match="is a symbolic reference to person"):
+        remove(hive, "ui")
+    removed = remove(hive, "ui", force=True)
+    assert removed.keeps_branch
+    assert "person" in branches(tree)
+    for words in (["add", "ui"], ["add", "ui", "--adopt", "ui"]):
+        with pytest.raises(QueenError, match="is a symbolic reference"):
+            answer(hive, "worktree", *words)
+    assert not Path(made.path).exists()
+
+
+def test_the_branch_on_which_work_lands_stays_with_its_worktree_gone(tree: Path) -> None:
+    git(tree, "branch", "trunk")
+    (tree / ".beads" / "queen.toml").write_text('[land]\ntarget = "trunk"\n')
+    git(tree, "worktree", "add", "-q", "../repo-trunk", "trunk")
+    removed = remove(opened(tree), "repo-trunk")
+    assert removed.keeps_branch
+    assert "trunk" in branches(tree)
+
+
+@pytest.mark.linux
+def test_a_file_that_differs_by_case_alone_is_one_where_the_disk_says_so(tree: Path) -> None:
+    hive = opened(tree)
+    made = add(hive, "ui")
+    git(tree, "config", "core.ignorecase", "true")
+    (Path(made.path) / "FILE1.txt").write_text("a day of work\n")
+    with pytest.raises(Conflict, match="not committed in"):
+        remove(hive, "ui")
+    removed = remove(hive, "ui", force=True)
+    assert git(tree, "show", f"{removed.kept}:FILE1.txt") == "a day of work\n"
+    assert git(tree, "show", f"{removed.kept}:file1.txt") != "a day of work\n"

@@ -48,10 +48,29 @@ def test_a_worktree_is_made_with_a_name_and_a_branch(repo: Path, made: Path) -> 
     assert ran(recorded("claude/worktree-create", repo), repo)[1] == f"{made}\n"
 
 
-def test_a_name_with_a_slash_is_one_that_a_droid_can_have(repo: Path) -> None:
+def asked_for(repo: Path, name: str) -> Path:
+    """Returns what the hook makes when it is asked for a name."""
     event = json.loads(recorded("claude/worktree-create", repo))
-    status, out, _ = ran(json.dumps({**event, "name": "../x y/é"}).encode(), repo)
-    assert (status, out) == (0, f"{repo.parent / 'repo-x-y'}\n")
+    status, out, err = ran(json.dumps({**event, "name": name}).encode(), repo)
+    assert status == 0, err
+    return Path(out.removesuffix("\n"))
+
+
+def test_a_name_with_a_slash_is_one_that_a_droid_can_have(repo: Path) -> None:
+    made = asked_for(repo, "../x y/é")
+    assert made.name.startswith("repo-x-y-")
+    assert git(made, "branch", "--show-current") == f"{made.name.removeprefix('repo-')}\n"
+
+
+def test_each_name_gets_a_worktree_of_its_own(repo: Path) -> None:
+    names = ("é", "ü", "agent", "a b", "a-b", "a_b", f"{'x' * 64}1", f"{'x' * 64}2")
+    assert len({asked_for(repo, each) for each in (*names, *names)}) == len(names)
+
+
+@pytest.mark.parametrize("name", ["human", "queen"])
+def test_none_has_the_name_of_a_person(repo: Path, name: str) -> None:
+    actor = Hive.open(asked_for(repo, name), env={}).actor
+    assert actor.startswith(f"{name}-")
 
 
 def test_if_it_cannot_be_made_no_path_is_printed(repo: Path) -> None:

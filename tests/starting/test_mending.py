@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hives import git
+from hives import commit_file, git
 from teams import LIMIT_S, WORKS, Team
 
 from queenbee.store.droids import roster
@@ -32,6 +32,7 @@ SPOILS = {
     "no git directory": f"{COMMITS}rm -rf {GIT_DIR}\n",
     "no worktree": f"{COMMITS}cd ..; rm -rf repo-ui\n",
     "no worktree, no branch": f"git checkout -q --detach; {COMMITS}cd ..; rm -rf repo-ui\n",
+    "an empty HEAD": f"{COMMITS}: > {GIT_DIR}/HEAD\n",
     "an empty lock": f"{COMMITS}touch {GIT_DIR}/index.lock\n",
     "a whole lock": f"{COMMITS}cp {GIT_DIR}/index {GIT_DIR}/index.lock; sleep 4\n",
 }
@@ -283,3 +284,68 @@ class TestBeforeAnIssue:
         assert git(team.repo, "show", f"{kept}:a.ign") == "mine\n"
         assert (tree.parent / "repo-ui.set-aside-1" / "x").exists()
         assert (tree / "a.ign").read_text() == "tracked\n"
+
+
+class TestABranchThatLeadsElsewhere:
+    """A symbolic reference in the place of an agent's branch: the other one stays as it is."""
+
+    def links(self, aim: str) -> str:
+        return (
+            f'if [ "$QUEEN_ISSUE" = x-1 ]; then\n{COMMITS}'
+            f"git symbolic-ref refs/heads/ui refs/heads/{aim}; exit 3; fi\n"
+        )
+
+    @pytest.mark.parametrize("aim", ["precious", "ui", "nothing"])
+    def test_it_is_the_agents_own_again(self, team: Team, aim: str) -> None:
+        team.issues(2)
+        precious = team.repo.parent / "precious"
+        git(team.repo, "worktree", "add", "-q", "-b", "precious", str(precious))
+        commit_file(precious, "draft.txt", "not ready\n")
+        commit_file(precious, "more.txt", "not ready\n")
+        before = git(team.repo, "rev-parse", "precious")
+        ran = team.start("ui", "--agent", team.agent(self.links(aim) + WORKS))
+        assert team.done() == {"x-2": ["ui"]}, ran
+        assert f"ui led to {aim}, and is a branch of its own again" in ran.out
+        assert "gave it back after 3 ends" in ran.out
+        assert git(team.repo, "rev-parse", "precious") == before
+        assert git(precious, "status", "--porcelain") == ""
+        assert not (team.repo / "draft.txt").exists()
+        kept = git(team.repo, "log", "--branches", "--not", "main", "--format=%s")
+        assert "half" in kept.split()
+
+    def test_what_it_led_to_does_not_land(self, team: Team) -> None:
+        team.issues(1)
+        git(team.repo, "checkout", "-q", "-b", "precious")
+        commit_file(team.repo, "draft.txt", "not ready\n")
+        git(team.repo, "checkout", "-q", "main")
+        leads = "git symbolic-ref refs/heads/ui refs/heads/precious"
+        through = f"{COMMITS}{leads}; git commit -q --allow-empty -m through\n"
+        ran = team.start("ui", "--agent", team.agent(f"{WORKS}{through}"))
+        assert team.done() == {"x-1": ["ui"]}, ran
+        assert (team.repo / "half").exists()
+        assert "add draft.txt" not in git(team.repo, "log", "main", "--format=%s")
+
+    def test_nothing_gets_to_the_main_branch_without_its_check(self, team: Team) -> None:
+        team.set("land.check", "false")
+        team.issues(1)
+        before = git(team.repo, "rev-parse", "main")
+        text = "git symbolic-ref refs/heads/ui refs/heads/main\n"
+        ran = team.start("ui", "--agent", team.agent(WORKS + text))
+        assert (ran.code, team.done()) == (1, {}), ran
+        since = git(team.repo, "log", "--format=%s", f"{before.strip()}..main")
+        assert set(since.split()) <= {"records"}
+        assert not (team.repo / "x-1.txt").exists()
+
+
+def test_a_worktree_in_its_own_is_set_aside_as_one(team: Team) -> None:
+    team.issues(2)
+    inner = "git worktree add -q --detach inner; cd inner; echo i > i; git add i; git commit -qm in"
+    only_one = f'if [ "$QUEEN_ISSUE" = x-1 ]; then {inner}; exit 3; fi\n'
+    ran = team.start("ui", "--agent", team.agent(only_one + WORKS))
+    assert team.done() == {"x-2": ["ui"]}, ran
+    git(team.repo, "worktree", "prune", "--expire", "now")
+    aside = team.repo.parent / "repo-ui.set-aside-1"
+    assert git(aside, "log", "-1", "--format=%s") == "in\n"
+    assert f"worktree {aside}" in git(team.repo, "worktree", "list", "--porcelain")
+    assert git(team.repo, "show", "unfinished/x-1-ui-inner:i") == "i\n"
+    assert "git log unfinished/x-1-ui-inner" in ran.out

@@ -79,6 +79,22 @@ def test_a_worktree_with_the_name_of_an_agent_is_left_alone(team: Team, precious
     assert git(precious, "branch", "--show-current") == "precious\n"
 
 
+@pytest.mark.parametrize("name", ["human", "queen"])
+def test_no_agent_gets_the_name_of_a_person(team: Team, name: str) -> None:
+    team.issues(1)
+    ran = team.start("ui", name, "--agent", team.agent(WORKS))
+    assert ran.code == 2, ran
+    assert f"no agent can be named {name}" in ran.err
+    assert git(team.repo, "branch", "--format=%(refname:short)") == "main\n"
+
+
+def test_the_name_of_the_main_branch_is_not_handed_over(team: Team) -> None:
+    team.issues(1)
+    ran = team.start("main", "--agent", team.agent(WORKS))
+    assert ran.code == 5, ran
+    assert "choose another name" in ran.err and "adopt" not in ran.err
+
+
 def test_what_is_typed_while_a_bead_is_judged_is_kept(sprints: Sprints) -> None:
     judges = "for each in *.txt; do echo typed >> $each; done; git commit -qam sneaky\n"
     judges += "echo new > typed.md; "

@@ -292,6 +292,14 @@ class TestItsEnd:
         assert len(team.done()) == 2, out
         assert "ended by Ctrl-C" in out
 
+    def test_commits_the_records_of_a_person_without_a_name(self, team: Team) -> None:
+        team.issues(1)
+        ran = team.queen("start", "ui", "--agent", team.agent("exit 3"))
+        assert ran.code == 1, ran
+        assert ran.err == ""
+        assert "left: x-1; see: queen issues" in ran.out
+        assert git(team.repo, "status", "--porcelain") == ""
+
     def test_two_interrupts_stop_all_within_ten_seconds(self, team: Team) -> None:
         team.issues(2)
         stubborn = 'trap "" TERM INT; sleep 1000 & wait; sleep 1000\n'

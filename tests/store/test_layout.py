@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hives import Queen, commit_file, git
+from hives import Queen, commit_file, git, write_lines
 from raw_files import remembered
 
 from queenbee import Hive
@@ -461,6 +461,59 @@ class TestWhereTheStateIs:
         refused = queen("msg", "send", "api", "again", as_="ui", unprivileged=True)
         assert refused.code == 7
         assert remembered(repo / ".git" / "queenbee", "messages") == before
+
+
+class TestASparseCheckout:
+    """Of a main worktree that leaves the hive out: without its settings, it would be another."""
+
+    @pytest.fixture
+    def sparse(self, repo, quick):
+        """A repository with a hive and a check, of which only `src` is checked out."""
+        quick("init")
+        quick("config", "set", "land.check", "false")
+        issue = {"id": "qb-1", "title": "one", "status": "open"}
+        write_lines(repo / ".beads" / "issues.jsonl", issue)
+        (repo / "src").mkdir()
+        commit_file(repo, "src/a.txt")
+        git(repo, "add", "--all")
+        git(repo, "commit", "-qm", "a hive")
+        return repo
+
+    @pytest.mark.parametrize(
+        ("how", "cure"),
+        [
+            (("set", "src"), ".beads"),
+            (("set", "--sparse-index", "src"), ".beads"),
+            (("set", "--no-cone", "src"), ".beads"),
+            (("set", "--no-cone", "/*", "!queen.toml"), ".beads/queen.toml"),
+            (("set", "--no-cone", "/*", "!issues.jsonl"), ".beads/issues.jsonl"),
+        ],
+    )
+    def test_is_named_before_half_a_hive_is_made(self, sparse, quick, tmp_path, how, cure):
+        git(sparse, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+        git(sparse, "sparse-checkout", *how)
+        before = sorted(sparse.rglob(".beads/*"))
+        for words in (
+            ("land", "-m", "x"),
+            ("worktree", "add", "api", "qb-1"),
+            ("init",),
+            ("claim", "qb-1"),
+        ):
+            for place in (sparse, tmp_path / "ui"):
+                refused = quick(*words, as_="ui", cwd=place)
+                said = f"git -C {sparse} sparse-checkout add {cure}\n"
+                assert (refused.code, said in refused.err) == (7, True), refused
+        assert sorted(sparse.rglob(".beads/*")) == before
+        git(sparse, "sparse-checkout", "add", cure)
+        assert quick("config", "get", "land.check", cwd=sparse).out == "false\n"
+        assert quick("claim", "qb-1", as_="ui", cwd=tmp_path / "ui").code == 0
+
+    def test_that_has_it_is_as_any_other(self, sparse, quick):
+        git(sparse, "sparse-checkout", "set", "src", ".beads")
+        assert quick("claim", "qb-1", as_="ui").code == 0
+        git(sparse, "sparse-checkout", "disable")
+        (sparse / ".beads" / "queen.toml").unlink()
+        assert quick("config", "get", "land.check").code == 0
 
 
 class TestABranchWithoutAHive:

@@ -204,6 +204,30 @@ def test_a_repository_without_documents_imports_nothing_of_them(repo: Path) -> N
     }  # fmt: skip
 
 
+class TestAnIssueThatIsOpenWhileItsFileSaysCompleted:
+    """Anybody can write that into the file, and the tracker decides."""
+
+    def test_waits_for_a_person_to_see_what_its_checks_run(
+        self, asking: Path, hive: Hive, repo: Path, tracker: Path, quick: QuickQueen
+    ) -> None:
+        write_lines(tracker, {"id": "gt-1", "title": "x", "status": "open"})
+        put_bead(repo, {**ralph_bead("gt-1", "touch ran"), "status": "completed"})
+        assert ready(hive) == []
+        refused = quick("claim", "gt-1", as_="ui")
+        assert refused.code == 5 and "nobody on this machine has seen" in refused.err
+        asked = quick("config", "trust")
+        assert asked.code == 5 and "touch ran" in asked.err
+        assert quick("config", "trust", "--yes").code == 0
+        assert ready(Hive.open(repo, droid="ui", env={})) == ["gt-1"]
+
+    def test_is_on_hold_while_the_file_is_not_valid(
+        self, hive: Hive, repo: Path, tracker: Path
+    ) -> None:
+        write_lines(tracker, {"id": "gt-1", "title": "x", "status": "open"})
+        put_bead(repo, {"id": "gt-1", "status": "completed"})
+        assert ready(hive) == []
+
+
 class TestTheDoctor:
     @pytest.fixture(autouse=True)
     def _initialised(self, hive: Hive) -> None:

@@ -52,11 +52,13 @@ class RalphBeads:
         return errors_in(self.findings[bead.path])
 
     def reason_to_wait(
-        self, bead_id: str, lookup: Callable[[str], Mapping[str, Any] | None]
+        self, bead_id: str, lookup: Callable[[str], Mapping[str, Any] | None], *, is_open: bool
     ) -> str | None:
-        """Returns why a bead that is not completed is not ready, or None."""
+        """Returns why a bead that is not completed, or whose issue `is_open` all the same, is not
+        ready, or None.
+        """
         bead = self.by_id[bead_id]
-        if bead_status(bead.document) == "completed":
+        if bead_status(bead.document) == "completed" and not is_open:
             return None
         errors = self.errors_of(bead)
         if errors:

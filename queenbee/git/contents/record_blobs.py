@@ -16,6 +16,7 @@ import re
 import shutil
 import tempfile
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.core.command_lines import no_dash
@@ -24,7 +25,7 @@ from queenbee.core.text import mentioned, without_escapes
 from queenbee.documents.folders import bead_notes
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.index_lock import IndexLock
-from queenbee.git.run import git, user_git
+from queenbee.git.run import as_the_user, git, line, user_git
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
@@ -41,8 +42,11 @@ if TYPE_CHECKING:
 _LEDGER = re.compile(r"\.beads/(?:archive/)?queen_([a-z]+)(?:\.\d+)?\.jsonl")
 _TRACKER = ".beads/issues.jsonl"
 _BEAD = re.compile(r"\.beads/(?:active|completed)/[^/]+\.json")
-_GONE = "0" * 40
 _MOST_SAID = 1_000
+_STAGES = (
+    "a hook of git put other files into the commit of the records: it was made again without hooks "
+    "(look for git add in pre-commit, prepare-commit-msg, post-commit)"
+)
 
 
 class Records(NamedTuple):
@@ -55,8 +59,12 @@ class Records(NamedTuple):
 
     def put_in(self, root: str, repository: Mapping[str, str]) -> None:
         """Gives an index these blobs. Raises `ExternalFailure`."""
+        gone = ""
+        if None in self.blobs.values():  # Git reads an id, although it means nothing.
+            some = git("hash-object", "--stdin", cwd=root, repository=repository)
+            gone = "0" * len(some.strip())
         lines = (
-            f"0 {_GONE}\t{path}\0" if blob is None else f"100644 {blob}\t{path}\0"
+            f"0 {gone}\t{path}\0" if blob is None else f"100644 {blob}\t{path}\0"
             for path, blob in self.blobs.items()
         )
         entries = "".join(lines).encode(errors="surrogateescape")
@@ -91,8 +99,16 @@ class Records(NamedTuple):
         self.put_in(root, asked)
         if not git("diff-index", "--cached", "--raw", "HEAD", "--", cwd=root, repository=asked):
             return ""
-        how = ("commit", "--quiet", f"--message={message}")
-        status, out, err = user_git(*how, cwd=root, repository=asked)
+        before = git("rev-parse", "HEAD", cwd=root, repository={}).decode().strip()
+        files = git("write-tree", cwd=root, repository=asked).decode().strip()
+        commit = partial(user_git, "commit", "--quiet", cwd=root, repository=asked)
+        ended = commit(f"--message={message}")
+        if ended[0] == 0 and (made := _taken_back(root, before, files)) is not None:
+            git("read-tree", no_dash(files), cwd=root, repository=asked)
+            # The message stays as the hooks left it.
+            ended = commit(f"--reuse-message={made}", config={"core.hooksPath": os.devnull})
+            self.left_out.append(_STAGES)
+        status, out, err = ended
         if status != 0:
             said = " ".join(without_escapes(os.fsdecode(out + err)).split())
             return said[-_MOST_SAID:] or f"status {status}"
@@ -102,6 +118,21 @@ class Records(NamedTuple):
             git("update-index", "-q", "--refresh", cwd=root, repository=asked)
         os.replace(own, index)
         return ""
+
+
+def _taken_back(root: str, before: str, files: str) -> str | None:
+    """Takes a commit back into which hooks put other files than these, if it is the last one;
+    returns which that was.
+    """
+    ask = partial(line, cwd=root, repository={})
+    now, above = ask("rev-parse", "HEAD"), ask("rev-parse", "--verify", "--quiet", "HEAD^")
+    if now is None or above != before:
+        return None
+    if ask("rev-parse", "HEAD^{tree}") == files:
+        return None
+    how = ("update-ref", "-m", "queen: records", "HEAD")
+    as_the_user(*how, no_dash(before), no_dash(now), cwd=root)
+    return now
 
 
 def is_bead(path: str) -> bool:

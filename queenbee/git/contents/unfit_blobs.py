@@ -27,7 +27,8 @@ _MOST_LARGE = 20
 _RAW = ("--raw", "--no-abbrev", "--no-renames", "-r", "-z", "--ignore-submodules=none")
 _SECRET_NAME = re.compile(
     r"(?:^|/)(?:\.env(?:\.(?!example$|sample$|template$)[\w.-]+)?|\.netrc|\.pgpass|id_[a-z0-9]+"
-    r"|[^/]+\.(?:p12|pfx|key))$"
+    r"|[^/]+\.(?:p12|pfx|key))$",
+    re.IGNORECASE,
 )
 _PRINTED = re.compile(rb"[ -~]{8,}")
 """What can be read in a file that is no text."""

@@ -13,9 +13,11 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named
 from queenbee.errors import QueenError
 from queenbee.git.landing import healing
-from queenbee.git.landing.commands import ACTION
+from queenbee.git.landing.changed_since import links_above
+from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.movable import no_room_for, not_movable, why_not_movable
-from queenbee.git.landing.refusals import NotLanded, PushRefused
+from queenbee.git.landing.place import refuse_under_way
+from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 
@@ -75,6 +77,8 @@ class Advance:
         """Moves the main worktree between two commits; returns what to say if it was not moved."""
         own, carried = self._own, self._carried
         move = {"before": before, "after": after}
+        if links := [*links_above(own.main_tree, differing(own.main_tree, before, after))]:
+            return own.cannot_move(after, f"links are where git has folders: {named(links, SHOWN)}")
         step.write("advance", **move, carried=carried)
         own.commands.wait_for_index(own.common_dir)
         ref = f"refs/heads/{own.target_name}"
@@ -127,6 +131,7 @@ class Advance:
     def _move(self, commit: str) -> bool:
         """Moves a branch that no worktree has checked out."""
         own = self._own
+        refuse_under_way(own.layout)
         between = (no_dash(commit), no_dash(self._before))
         how = ("update-ref", "-m", ACTION, own.target_ref, *between)
         done = own.commands(*how, cwd=own.tree, to_the_end=True)

@@ -148,7 +148,8 @@ def undone(
     """
     now = {path: new for path, (old, new) in changed.items() if old != new and path[:7] != _HIVE}
     named = now if len(now) <= _MOST_NAMED else ()
-    listed = log(tree, *_RECENT, no_dash(target), f"^{since}", "--", *named) if now else []
+    but = (f"^{since}",) if since else ()
+    listed = log(tree, *_RECENT, no_dash(target), *but, "--", *named) if now else []
     later: dict[str, list[str]] = {}
     back: dict[str, list[str]] = {}
     for commit, _, _, files in listed:
@@ -199,8 +200,8 @@ def _logged(path: str) -> list[str]:
 
 
 def began(git_dir: str) -> str:
-    """Returns the first commit that a worktree is known to have had; zeros if none is."""
-    return next(iter(_logged(os.path.join(git_dir, "logs", "HEAD"))), "0" * 40)
+    """Returns the first commit that a worktree is known to have had; "" if none is."""
+    return next(iter(_logged(os.path.join(git_dir, "logs", "HEAD"))), "")
 
 
 def _safe(text: str) -> str:

@@ -23,11 +23,12 @@ from queenbee.git.landing.commands import Commands, git
 from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
 from queenbee.git.run import names_in, user_git
-from queenbee.git.trees.in_the_way import has_repository
+from queenbee.git.trees.in_the_way import has_repository, repositories
 from queenbee.git.trees.set_aside import set_aside
-from queenbee.git.unfinished import keep_worktree
+from queenbee.git.unfinished import keep_inside, keep_worktree
 from queenbee.git.worktrees.preparing import SetupFailed, is_prepared, prepare
 from queenbee.git.worktrees.slots import variables
+from queenbee.git.worktrees.worktree_mending import leads_to
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import CHECKOUT, Worktree, current_branch, is_checkout
@@ -37,7 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Self
 
-_WHOLE = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.sparseCheckout=false")
+_WHOLE = (
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "core.sparseCheckout=false"),
+    *("-c", "submodule.recurse=false"),
+)
 """Moving between commits is no event for anybody's hooks. A check reads all files."""
 _STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
 """Keeps in the index what it has read."""
@@ -80,6 +85,8 @@ class Checkout(Place):
         self.commands.token = own.commands.token
         self.commands.droid = own.commands.droid
         self.commands.tell_waiting = own.commands.tell_waiting
+        self._is_new = False
+        """Whether it was made anew because git failed in it."""
         self._compiled_at = ""
         """The commit up to which nothing is left that Python compiled from other files."""
 
@@ -123,10 +130,37 @@ class Checkout(Place):
     def go_to(self, commit: str, *, sets_up: bool = True) -> None:
         """Gives it the files of a commit, byte for byte, and nothing else but what git ignores.
 
-        Git reads all files: what it remembers of them may have been made up by a check.
+        Git reads all files: what it remembers of them may have been made up by a check. Where git
+        fails, the checkout is made anew, unless something in it is somebody's.
         """
         end_left(self.check_note)
         self._keep_branch()
+        try:
+            self._go_to(commit)
+        except NotLanded:
+            if not self._is_made_anew():
+                raise
+            self._go_to(commit)
+        if sets_up:
+            with suppress(SetupFailed):  # Hooks of a merge may need it; a check says if it failed.
+                self._set_up()
+
+    def _is_made_anew(self) -> bool:
+        """Makes it anew, once, if nothing in it is somebody's; returns whether it did."""
+        own = os.path.join(self.git_dir, "modules", "")
+        led = (leads_to(os.path.join(each, ".git")) for each in repositories(self.tree))
+        if self._is_new or current_branch(self.git_dir) is not None:
+            return False
+        if not all(each is not None and each.startswith(own) for each in led):
+            return False
+        self._is_new = True
+        where = ("--force", "--force", "--", self.tree)
+        self.commands("worktree", "remove", *where, cwd=self._own.tree, to_the_end=True)
+        here = _made(self._own, self._step, self.tree)
+        self.git_dir = here.git_dir
+        return True
+
+    def _go_to(self, commit: str) -> None:
         for name in _LEFT_OPEN:
             shutil.rmtree(os.path.join(self.git_dir, name), ignore_errors=True)
         for name in _LOCKS:
@@ -138,14 +172,12 @@ class Checkout(Place):
         self._run("checkout", "-q", "--force", "--detach", no_dash(commit), "--")
         for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
             if has_repository(path := os.path.join(self.tree, way)):
-                set_aside(path, self.tree, "it is a repository of its own")
+                keep_inside(self.layout, path, _LEFT)
+                set_aside(self.layout, path, self.tree, "it is a repository of its own")
         if any(each.startswith("??") for each in left):
             self._run("clean", "-ffdq")
         self._forget_compiled(each[3:] for each in left)
         self._compiled_at = commit
-        if sets_up:
-            with suppress(SetupFailed):  # Hooks of a merge may need it; a check says if it failed.
-                self._set_up()
 
     def ready(self) -> dict[str, str]:
         """Makes it ready for a check of the commit that it has, as any worktree is set up; returns
@@ -159,11 +191,20 @@ class Checkout(Place):
                 names_in(git(*how, *map(no_dash, (before, now)), "--", cwd=self.tree))
             )
             self._compiled_at = now
+        try:
+            self._put_submodules_right()
+        except NotLanded:
+            if not self._is_made_anew():
+                raise
+            self._go_to(now)
+            self._put_submodules_right()
+        return variables(self.layout, self.tree)
+
+    def _put_submodules_right(self) -> None:
         if os.path.exists(os.path.join(self.tree, ".gitmodules")):
             # What checks left in them, and hid there: no other check may read it.
             self._run("submodule", "--quiet", "foreach", "--recursive", _CLEAN)
             self._run("submodule", "--quiet", "update", "--init", "--recursive", "--force")
-        return variables(self.layout, self.tree)
 
     def _set_up(self) -> None:
         if not is_prepared(self.layout, self.tree):

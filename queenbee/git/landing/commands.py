@@ -38,6 +38,11 @@ _SETTINGS = (
     *("-c", "gc.auto=0"),
     *("-c", "rebase.backend=merge"),  # The other one keeps its state elsewhere.
     *("-c", "core.commentChar=\x1f"),  # An issue may be named `#12`.
+    # A person's edit may have the size and the time that git knows, or be unknown to a monitor.
+    *("-c", "core.checkStat=default"),
+    *("-c", "core.trustctime=true"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "submodule.recurse=false"),  # Else git fails where one is not checked out.
 )
 AMONG_OTHERS = "try"
 """The step in which others' branches are merged, too."""

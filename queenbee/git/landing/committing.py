@@ -19,15 +19,18 @@ from queenbee.git.landing.judged.nested import lost, unregistered
 from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
-from queenbee.git.trees.hidden import is_sparse
-from queenbee.services.writing.secrets import OVERRIDE, refuse_secrets
+from queenbee.git.trees.hidden import is_sparse, looking
+from queenbee.git.trees.own_branch import refuse_not_own
+from queenbee.services.writing.secrets import OVERRIDE, LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import Worktree, current_branch
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from queenbee.git.contents.signing import SigningWait, signs
-from queenbee.git.contents.unfit_blobs import Change
+    from queenbee.git.contents.unfit_blobs import Change
+    from queenbee.store.layout import Layout
 
 _HUGE_BYTES = 4 * MOST_BYTES
 """No conversion but a filter makes a file so much smaller: git need not store it to find out."""
@@ -41,21 +44,26 @@ _MOST_SAID_CHARS = 1_000
 
 
 def commit_all(
-    tree: str,
+    layout: Layout,
     message: str,
     *,
     allow_secrets: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
-    """Commits all changes of a worktree, as `git add -A` and `git commit` do, with its hooks; none
-    is no error. Returns the lines that git and the hooks said. Where a hook changes files and
+    """Commits all changes of this worktree, as `git add -A` and `git commit` do, with its hooks;
+    none is no error. Returns the lines that git and the hooks said. Where a hook changes files and
     refuses the commit, as formatters do, it is made once more with what that changed.
 
-    Raises `NotLanded` for an unfinished merge, files over 5 MiB, what looks like a secret, unless
+    Raises `Conflict` for a branch that is not this worktree's own, `NotLanded` for an unfinished
+    merge, files over 5 MiB, what looks like a secret, unless
     that is allowed, other repositories, and a hook that refuses; then nothing is committed. Raises
     `LooksLikeSecret` for the message.
     """
+    tree = layout.tree
     refuse_elsewhere(tree)
+    here = git_tree(tree)
+    if here is not None and (branch := current_branch(here.git_dir)) is not None:
+        refuse_not_own(layout, Worktree(here.tree, here.git_dir, here.common_dir), branch)
     everything = (".", *(f":(exclude,glob){each}" for each in RECORDS))
     paths = _paths(tree, everything)
     if not paths:
@@ -73,7 +81,8 @@ def commit_all(
 def _paths(tree: str, everything: Sequence[str]) -> list[str]:
     """Returns what is not committed. Raises `NotLanded` for conflicts and repositories."""
     wanted = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
-    entries = names_in(git("status", *wanted, "--", *everything, cwd=tree))
+    asked = ("status", *wanted, "--", *everything)
+    entries = names_in(git(*asked, cwd=tree, config=looking(tree)))
     open_ = [each[3:] for each in entries if "U" in each[:2] or each[:2] in ("AA", "DD")]
     if open_:
         raise NotLanded(
@@ -140,8 +149,16 @@ class _Commit:
             try:
                 self._look("HEAD")
             except NotLanded:
-                _take_back(self._tree, self._sides)
+                take_back(self._tree, self._sides)
                 raise
+        if not self._allow_secrets:
+            self._refuse_secret_message()
+
+    def _refuse_secret_message(self) -> None:
+        said = git("log", "-1", "--format=%B", "HEAD", cwd=self._tree).decode(errors="replace")
+        if refusal := secret_message(said):
+            take_back(self._tree, self._sides)
+            raise refusal
 
     def _look(self, files: str) -> None:
         allow = self._allow_secrets
@@ -214,12 +231,26 @@ def _stored(tree: str, everything: Sequence[str]) -> tuple[str, bytes]:
         except FileNotFoundError:
             git("read-tree", "HEAD", cwd=tree, repository=index)
         sparse = ("--sparse",) if is_sparse(tree) else ()
-        said = as_the_user("add", "--all", *sparse, "--", *everything, cwd=tree, repository=index)
+        how = ("add", "--all", *sparse, "--", *everything)
+        said = as_the_user(*how, cwd=tree, repository=index, config=looking(tree))
         files = git("write-tree", cwd=tree, repository=index)
         return files.decode().strip(), said
 
 
-def _take_back(tree: str, sides: Sequence[str]) -> None:
+def secret_message(message: str) -> NotLanded | None:
+    """Returns the refusal for a message that looks like a secret, as a hook of git left it."""
+    try:
+        refuse_secrets({"message": message})
+    except LooksLikeSecret as error:
+        return NotLanded(
+            f"as the hooks left it, {error.message.partition(';')[0]}; nothing was landed",
+            hint="look at the hooks prepare-commit-msg and commit-msg; if it is no secret: "
+            f"{OVERRIDE}=1 queen land …",
+        )
+    return None
+
+
+def take_back(tree: str, sides: Sequence[str]) -> None:
     """Takes the commit back that was just made, and leaves the files and the index."""
     head, *merged = sides
     as_the_user("update-ref", "-m", ACTION, "HEAD", no_dash(head), cwd=tree)

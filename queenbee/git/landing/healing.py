@@ -17,6 +17,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
+from queenbee.git.landing.changed_since import changed_since
 from queenbee.git.landing.commands import ACTION, git, is_commit
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.run import names_in, user_git
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _LINK = "120000"
 _SUBMODULE = "160000"
+_PROGRAM = "100755"
 STEPS = ("", "merge", "rebase", "advance", "conflict")
 """What may be under way in a worktree: nothing; git brings the target here, or moves the target; a
 conflict was left to the droid.
@@ -85,12 +87,12 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
     if do:
         _remove_locks(step, where)
     if do == "abort" and found is not None:
-        _take_back(commands, found, where, (before, after), tell)
+        _take_back(commands, step, found, where, (before, after), tell)
     carried = carried_in(step.fields.get("carried"))
     if do:
-        _take_records_back(commands, where.tree, before, after, carried)
+        _take_records_back(commands, step, where.tree, (before, after), carried)
         after = (_merged(after, where.tree) if step.name == "merge" else None) or after
-        _restore(commands, where.tree, before, after, tell, carried)
+        _restore(commands, step, where.tree, (before, after), tell, carried)
     if is_unfinished(step, where):
         step.write("conflict")
     else:
@@ -98,11 +100,16 @@ def heal(commands: Commands, step: Step, where: Where, tell: Callable[[str], Non
 
 
 def _take_records_back(
-    commands: Commands, tree: str, before: str, after: str, carried: Sequence[str]
+    commands: Commands,
+    step: Step,
+    tree: str,
+    move: tuple[str, str],
+    carried: Sequence[str],
 ) -> None:
     """Gives the index the records that it had, also on a full disk: the files that git wrote there
     go first.
     """
+    before, after = move
     try:
         keep_in_index(tree, after, before, carried)
     except ExternalFailure:
@@ -110,12 +117,13 @@ def _take_records_back(
         index = _index(tree)
         if any(index.get(each.path) != each.before for each in changed):
             raise
-        _restore_files(commands, tree, changed, before, after)
+        _restore_files(commands, step, tree, (before, after), changed)
         keep_in_index(tree, after, before, carried)
 
 
 def _take_back(
     commands: Commands,
+    step: Step,
     found: Found,
     where: Where,
     move: tuple[str, str],
@@ -125,7 +133,7 @@ def _take_back(
         keep_touched(where, tell)
     if found.open == "rebase":
         # What git wrote for the first of its moves; aborting knows only what git tracks.
-        _restore(commands, where.tree, *move, tell)
+        _restore(commands, step, where.tree, move, tell)
     done = commands(no_dash(found.open), "--abort", cwd=where.tree, to_the_end=True)
     if done.status != 0:  # The step stays: the next one tries again.
         raise NotLanded(
@@ -247,10 +255,17 @@ def _is_touched(tree: str, before: str, theirs: str, joined: Fields) -> bool:
     changes = {each.path: each for each in _changes(tree, before, merged)}
     unmerged = set(names_in(git("diff", "--name-only", "--diff-filter=U", "-z", cwd=tree)))
     others = _dirty(tree) - unmerged - set(changes)
-    return bool(others) or any(
-        _content(os.path.join(tree, path)) != _wanted(tree, each.after, path, merged)
-        for path, each in changes.items()
-        if not _is_joined(tree, path, joined.get(path))
+    return (
+        bool(others)
+        or any(
+            os.path.lexists(where := os.path.join(tree, path)) and _content(where) is None
+            for path in changes
+        )
+        or any(
+            _content(os.path.join(tree, path)) != _wanted(tree, each.after, path, merged)
+            for path, each in changes.items()
+            if not _is_joined(tree, path, joined.get(path))
+        )
     )
 
 
@@ -273,13 +288,13 @@ def _remove_locks(step: Step, where: Where) -> None:
 
 def _restore(
     commands: Commands,
+    step: Step,
     tree: str,
-    before: str,
-    after: str,
+    move: tuple[str, str],
     tell: Callable[[str], None],
     carried: Collection[str] = (),
 ) -> None:
-    if _commit(tree) == before and (left := restore(commands, tree, before, after, carried)):
+    if _commit(tree) == move[0] and (left := restore(commands, step, tree, move, carried)):
         tell(
             f"these files of {tree} were changed meanwhile, and left alone by the landing: "
             f"{named(left, SHOWN)}"
@@ -287,12 +302,17 @@ def _restore(
 
 
 def restore(
-    commands: Commands, tree: str, before: str, after: str, carried: Collection[str] = ()
+    commands: Commands,
+    step: Step,
+    tree: str,
+    move: tuple[str, str],
+    carried: Collection[str] = (),
 ) -> list[str]:
     """Undoes what git had done of a move from one commit or tree to another; returns the files
-    that it left alone, because they have another content than git would have written. Git wrote
-    none of those that were `carried`.
+    that it left alone: they have another content than git would have written, or, in the main
+    worktree, had it before. Git wrote none of those that were `carried`.
     """
+    before, after = move
     changed = [each for each in _changes(tree, before, after) if each.path not in carried]
     index = _index(tree)
     if all(index.get(each.path) == each.after for each in changed):
@@ -307,19 +327,25 @@ def restore(
         put_in_index(tree, after, before, {each.path for each in changed})
     elif any(index.get(each.path) != each.before for each in changed):
         return [each.path for each in changed if index.get(each.path) != each.before]
-    return _restore_files(commands, tree, changed, before, after)
+    return _restore_files(commands, step, tree, move, changed)
 
 
 def _restore_files(
-    commands: Commands, tree: str, changed: Sequence[_Change], before: str, after: str
+    commands: Commands,
+    step: Step,
+    tree: str,
+    move: tuple[str, str],
+    changed: Sequence[_Change],
 ) -> list[str]:
     """Restores files that the index has as they were, new ones first: these make room."""
     left = []
     dirty = _dirty(tree)
-    for each in sorted(changed, key=lambda each: each.before is not None):
+    # What git added goes first: there may be a file where it made a folder.
+    for each in sorted(changed, key=lambda change: change.before is not None):
         there = os.path.lexists(os.path.join(tree, each.path))
         touched = each.path in dirty if each.before is not None else there
-        if touched and not _restore_file(commands, tree, each, before, after):
+        is_git = step.name != "advance" or changed_since(step, tree, each.path)
+        if touched and not (is_git and _restore_file(commands, tree, each, *move)):
             left.append(each.path)
     return left
 
@@ -364,15 +390,12 @@ def _dirty(tree: str) -> set[str]:
 
 
 def _restore_file(commands: Commands, tree: str, change: _Change, before: str, after: str) -> bool:
-    """Gives a file its old content, unless it has one that is neither the new one nor the
-    beginning of that; returns whether it has the old one.
+    """Gives a file its old content, unless something else is there than git had, has written or had
+    begun to write; returns whether it has the old one.
     """
     path = os.path.join(tree, change.path)
-    there = _content(path)
-    if there is not None and there != _wanted(tree, change.before, change.path, before):
-        new = _wanted(tree, change.after, change.path, after)
-        if new is None or not new.startswith(there):
-            return False
+    if not _is_of_git(tree, change, before, after):
+        return False
     if change.before is not None:
         done = commands("checkout-index", "-f", "--", change.path, cwd=tree, to_the_end=True)
         return done.status == 0
@@ -382,10 +405,67 @@ def _restore_file(commands: Commands, tree: str, change: _Change, before: str, a
     return not os.path.lexists(path)
 
 
-def _content(path: str) -> bytes | None:
+def _is_of_git(tree: str, change: _Change, before: str, after: str) -> bool:
+    """Returns whether a path has what git had there, has written or had begun to write, of that
+    type, too; or nothing. A folder, a link, a FIFO in its place or above it is somebody's.
+    """
+    path = os.path.join(tree, change.path)
+    if not _is_below_folders(tree, change.path):
+        return False
     try:
-        if stat.S_ISLNK(os.lstat(path).st_mode):
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    if stat.S_ISDIR(mode):
+        return _is_submodule(change.before) or not safe_open.names_in(path)
+    there = _content(path)
+    if there is None:
+        return False
+    old = _wanted(tree, change.before, change.path, before)
+    if _has_mode(tree, mode, change.before) and there == old:
+        return True
+    new = _wanted(tree, change.after, change.path, after)
+    return _has_mode(tree, mode, change.after) and new is not None and new.startswith(there)
+
+
+def _is_below_folders(tree: str, path: str) -> bool:
+    """Returns whether no link and no file is above a path."""
+    end = path.find("/")
+    while end >= 0:
+        folder = os.path.join(tree, path[:end])
+        if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
+            return False
+        end = path.find("/", end + 1)
+    return True
+
+
+def _is_submodule(blob: _Blob) -> bool:
+    return blob is not None and blob[0] == _SUBMODULE
+
+
+def _has_mode(tree: str, mode: int, blob: _Blob) -> bool:
+    """Returns whether a file is of the type that git gives it, and can be executed as that says."""
+    if blob is None:
+        return False
+    if stat.S_ISLNK(mode) or blob[0] == _LINK:
+        return stat.S_ISLNK(mode) and blob[0] == _LINK
+    asked = ("config", "--type=bool", "--default=true", "core.fileMode")
+    is_same = bool(mode & stat.S_IXUSR) == (blob[0] == _PROGRAM)
+    return is_same or git(*asked, cwd=tree).strip() == b"false"
+
+
+def _content(path: str) -> bytes | None:
+    """Returns what is in a file, or where a link leads; None for anything else: to open a FIFO
+    would take for ever.
+    """
+    try:
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
             return os.fsencode(os.readlink(path))
+        if not stat.S_ISREG(mode):
+            return None
         with open(path, "rb") as file:
             return file.read()
     except OSError:

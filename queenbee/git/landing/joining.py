@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import quotation
 from queenbee.errors import ExternalFailure
+from queenbee.git.changes import merge_heads
 from queenbee.git.contents.landing_messages import About, other_message
 from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, git, line
+from queenbee.git.landing.committing import secret_message, take_back
 from queenbee.git.landing.conflicts import Unmerged
-from queenbee.git.landing.refusals import NotLanded
-from queenbee.git.landing.work import REBASE, SQUASH
+from queenbee.git.landing.refusals import NotLanded, Unresolved
+from queenbee.git.landing.work import MERGE, REBASE, SQUASH
 from queenbee.git.run import names_in, user_git
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import safe_open
@@ -58,34 +60,44 @@ class Joining:
         """The commit of the target that was brought into the branch."""
         self.joined: list[Joined] = []
         """The conflicts that needed nobody, in the order in which they were met."""
+        self.is_one = False
+        """Whether the commits of the branch become one, because its merges changed files."""
         self._made: dict[str, Top] = {}
         """The commits that were made here."""
 
     def bring(self) -> bool:
         """Merges the target into the branch, or rebases that; returns whether it had to.
 
+        A branch with merges is merged, whatever the strategy: a rebase would drop what a merge
+        itself changed, such as how somebody resolved its conflicts.
+
         Raises `Unresolved` for a conflict, which it leaves to be resolved, and `NotLanded`.
         """
         place, target = self._place, self._place.tip()
         self.target = target
         is_new = bool(arrivals.log(place.tree, f"{place.head()}..{target}", "--"))
-        if self._strategy != REBASE:
-            if is_new:
-                self._merge(target, self._messages.merge(self._about))
-        elif is_new or not self._is_linear(target):
+        if is_new and self._strategy == REBASE and place.is_linear(target):
             self._rebase(target)
+        elif is_new:
+            self._merge(target, self._messages.merge(self._about))
         return is_new
 
     def join(self) -> str:
         """Returns the commit to land: the branch's own, on top of the target. Raises as `bring`."""
         place, is_new = self._place, self.bring()
-        if self._strategy != REBASE:
-            settings_merge.mend(self._commands, place.tree, self.target)
-            top = self.top(place.head())
-            if self._strategy == SQUASH:
-                self._squash(self.target, top)
-            elif not _is_one_step(self.target, top):
-                self._put_first(self.target, top, is_new=is_new)
+        self.is_one = False
+        if self._strategy == REBASE and place.is_linear(self.target):
+            return place.head()
+        settings_merge.mend(self._commands, place.tree, self.target)
+        top = self.top(place.head())
+        self.is_one = self._strategy == REBASE and not self._replayed(top)
+        if self._strategy == SQUASH:
+            self._squash(top, self._own_commits(f"{self.target}..HEAD"))
+        elif self.is_one:
+            own = git("rev-list", "--reverse", no_dash(f"{self.target}..HEAD"), cwd=place.tree)
+            self._squash(top, own.decode().split()[: -1 if is_new else None])
+        elif self._strategy == MERGE and not _is_one_step(self.target, top):
+            self._put_first(self.target, top, is_new=is_new)
         return place.head()
 
     def conflicts_with(self, target: str) -> bool:
@@ -137,9 +149,22 @@ class Joining:
         if place.is_rebasing:
             self._go_on_rebasing(self._commands("rebase", "--continue", cwd=place.tree))
             return
+        sides = [place.head(), *merge_heads(place.tree)]
+        path = os.path.join(place.git_dir, "MERGE_MSG")
+        message = safe_open.read(path) if safe_open.is_there(path) else b""
         done = self._commit_merge()
         if done.status != 0:
             raise _refused("the merge cannot be committed", done)
+        if refusal := self._secret_message():
+            take_back(place.tree, sides)
+            safe_open.write(path, message)
+            raise refusal
+
+    def _secret_message(self) -> NotLanded | None:
+        """Returns the refusal for the message of the last commit, if that looks like a secret."""
+        if self._place.allows_secrets:
+            return None
+        return secret_message(self.top(self._place.head()).message)
 
     def abort(self) -> bool:
         """Takes an unfinished merge or rebase back; returns whether there was one."""
@@ -153,6 +178,15 @@ class Joining:
         return True
 
     def _merge(self, target: str, message: str, stage: int = _MERGE_TARGET) -> None:
+        """Merges a commit. Raises `NotLanded`, also for what hooks make of the message."""
+        before = self._place.head()
+        self._merged(target, message, stage)
+        is_made = self._place.head() not in (before, target)
+        if is_made and (refusal := self._secret_message()):
+            self._commands("reset", "--keep", no_dash(before), cwd=self._place.tree)
+            raise refusal
+
+    def _merged(self, target: str, message: str, stage: int) -> None:
         place, step = self._place, self._commands.step
         message = self._fit(message)
         ours = stage == _MERGE_TARGET
@@ -220,6 +254,25 @@ class Joining:
                 raise _refused(f"the branch cannot be rebased on {place.target}", done)
             done = self._commands("rebase", "--continue", cwd=place.tree)
 
+    def _replayed(self, top: Top) -> bool:
+        """Rebases a branch with merges; returns False, and takes it back, where that meets a
+        conflict that somebody has resolved in a merge, or makes other files than the merges did.
+        """
+        place, known = self._place, [*self.joined]
+        self.joined.clear()
+        with suppress(Unresolved):
+            self._rebase(self.target)
+            if place.commit("HEAD", "tree") == place.commit(top.commit, "tree"):
+                return True
+        self.joined[:] = known
+        if place.is_rebasing:
+            self._commands("rebase", "--abort", cwd=place.tree, to_the_end=True)
+        how = ("-c", f"core.hooksPath={os.devnull}", "checkout", "-q", "--force", "--detach")
+        done = self._commands(*how, no_dash(top.commit), "--", cwd=place.tree)
+        if done.status != 0:
+            raise _refused("git cannot take a rebase back", done)
+        return False
+
     def _resolve(self, target_stage: int) -> bool:
         """Returns whether git stopped at conflicts, which are resolved now. Raises `Unresolved` for
         those that are left to the actor.
@@ -246,12 +299,6 @@ class Joining:
         path = os.path.join(self._place.git_dir, name)
         if joined and os.path.exists(path):
             safe_open.write(path, _paragraph(joined).encode(errors="surrogateescape"), os.O_APPEND)
-
-    def _is_linear(self, target: str) -> bool:
-        merges = git(
-            "rev-list", "--count", "--merges", no_dash(f"{target}..HEAD"), cwd=self._place.tree
-        )
-        return not int(merges)
 
     def _put_first(self, target: str, top: Top, *, is_new: bool) -> None:
         """Makes the target the first parent of the branch's last commit.
@@ -285,14 +332,13 @@ class Joining:
         asked = ("for-each-ref", "--count=1", "--contains", no_dash(commit), "refs/remotes")
         return line(*asked, cwd=self._place.tree) is not None
 
-    def _squash(self, target: str, top: Top) -> None:
+    def _squash(self, top: Top, commits: Sequence[str]) -> None:
         """Makes one commit of the branch's, with the target as its parent."""
-        commits = self._own_commits(f"{target}..HEAD")
-        if not commits or top.parents == [target]:
+        if not commits or top.parents == [self.target]:
             return
         said = self._squashed(commits, self._about, self.joined)
         message = self._by_hook(said, "land.message")
-        self._commit(top.commit, [target], message, self.top(commits[0]).author)
+        self._commit(top.commit, [self.target], message, self.top(commits[0]).author)
 
     def _own_commits(self, wanted: str) -> list[str]:
         """Returns the commits of a range that are no merges, the oldest first."""
@@ -333,7 +379,11 @@ class Joining:
                 what = f"the hook commit-msg refuses {first}, which landing would commit"
                 raise _refused(what, done, other_message(setting))
             with open(path, encoding="utf-8", errors="surrogateescape") as file:
-                return file.read()
+                made = file.read()
+        refusal = None if self._place.allows_secrets else secret_message(made)
+        if refusal is not None:
+            raise refusal
+        return made
 
     def _commit(
         self, head: str, parents: Sequence[str], message: str, author: Author | None = None

@@ -22,6 +22,7 @@ from queenbee.git.guard import refusals
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.judged.open_verdicts import refuse_unjudged, refuse_unjudged_work
 from queenbee.git.landing.landing import land
+from queenbee.git.landing.place import landing_branch
 from queenbee.git.landing.refusals import SHOWN, CommitRefused, NotLanded
 from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
 from queenbee.git.landing.work import Rules, Work
@@ -224,7 +225,7 @@ class _IssueWork(Work):
 
     def commit(self) -> None:
         """Commits all changes of the worktree, if that is asked for; looks at what was resolved, if
-        that goes on. Raises `Conflict` for mail to read first.
+        that goes on. Raises `Conflict` for mail to read first, and as `landing_branch` does.
         """
         self.look_again()
         layout = self.hive.layout
@@ -240,10 +241,11 @@ class _IssueWork(Work):
             refuse_resolved(layout.tree)
             return
         self.refuse_unchecked()
+        landing_branch(layout)
         try:
             messages = Messages.of(layout.settings, layout.tree)
             message = messages.signed_off(message)
-            said = commit_all(layout.tree, message, allow_secrets=allowed, tell=self.tell)
+            said = commit_all(layout, message, allow_secrets=allowed, tell=self.tell)
         except CommitRefused as error:
             raise self._kept_out(error) from None
         for each in said:

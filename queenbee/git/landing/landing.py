@@ -276,7 +276,12 @@ class _One:
         place, now = self.place, self.place.head()
         if now == head != commit and not self._has_open():
             done = self._go_to(commit, head)
-        elif self._has_open() or self.rules.strategy == MERGE or not place.is_ancestor(head, now):
+        elif (
+            self._has_open()
+            or self.rules.strategy == MERGE
+            or not place.is_ancestor(head, now)
+            or not place.is_linear(head)  # A rebase would drop what a merge changed.
+        ):
             return True
         else:
             done = self._put_upon(commit, head, now)

@@ -18,6 +18,7 @@ from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
+from queenbee.git.landing.judged.same_hive import refuse_other_hive
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.landing.requests import STOPPED
 from queenbee.git.landing.together.checked import Verdict, check_of
@@ -156,6 +157,7 @@ class Leading:
         changed = [*contents]
         checkout.refuse_without_hive(changed)
         checkout.refuse_unreadable(changed)
+        refuse_other_hive(checkout.layout, checkout.objects, changed)
         work.refuse_unjudged(contents, self._head)
         self._stop_marked(contents)
         self._stop_undoing(contents)
@@ -277,6 +279,10 @@ class Leading:
             for said in each.shown():
                 self._tell(said)
         self._told = len(self.joining.joined)
+        if self.joining.is_one:
+            self._tell(
+                "lands as one commit: a rebase would drop what a merge of this branch changed"
+            )
 
 
 def seen_check(store: Store, rules: Rules) -> SeenCommand | None:

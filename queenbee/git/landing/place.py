@@ -23,19 +23,25 @@ from queenbee.git.landing.refusals import (
     Unresolved,
 )
 from queenbee.git.objects import Objects
+from queenbee.git.ownership import worktree_note
 from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
+from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.upstream import Upstream
 from queenbee.git.worktrees.left_locks import Where
+from queenbee.store.git_files.main_worktree import refuse_lost
 from queenbee.store.git_files.worktrees import (
+    Worktree,
     branch_head,
     current_branch,
+    real_ref,
     ref_target,
     remote_of,
     target_branch,
     target_ref,
+    under_way,
     worktrees,
 )
 from queenbee.store.git_trees import git_tree
@@ -88,31 +94,18 @@ class Place:
 
     @classmethod
     def of(cls, store: Store) -> Self:
-        """Returns the worktree that the actor is in. Raises `InvalidInput` if it has nothing to
-        land, or the main worktree has no branch.
-        """
-        here, target = git_tree(store.layout.tree), target_branch(store.layout)
-        if here is None or not here.linked:
-            raise InvalidInput(
-                "this is not a linked worktree: there is nothing to land",
-                hint="queen worktree add NAME, and work there",
-            )
-        refuse_elsewhere(here.tree)
-        branch = _rebased(here.git_dir) or current_branch(here.git_dir)
-        if branch is None or target is None or branch == target:
-            top = here.main_tree or here.common_dir
-            where = here.tree if branch is None or target is not None else top
-            what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
-            way = partial(way_to_a_branch, where, here.common_dir, but=branch)
-            raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
-        refuse_no_target(store.layout, here, target)
+        """Returns the worktree that the actor is in. Raises as `landing_branch` does."""
+        here, branch, target = landing_branch(store.layout)
         return cls(store.layout, here, branch, target, allows_secrets=store.allow_secrets)
 
     @property
     def main_has_target(self) -> bool:
         """Whether the main worktree has the target checked out, and so follows it."""
-        is_here = bool(self.main_tree) and self.upstream is None
-        return is_here and current_branch(self.common_dir) == self.target
+        branch = current_branch(self.common_dir)
+        if branch is None or not self.main_tree or self.upstream is not None:
+            return False
+        own = f"refs/heads/{branch}"
+        return real_ref(self.common_dir, own) == real_ref(self.common_dir, self.target_ref)
 
     @property
     def target_ref(self) -> str:
@@ -314,6 +307,11 @@ class Place:
         """Returns whether the branch of this repository that is called like the target has it."""
         return self.is_ancestor(commit, f"refs/heads/{self.target_name}")
 
+    def is_linear(self, since: str) -> bool:
+        """Returns whether this worktree's commits since another one have no merge among them."""
+        asked = ("rev-list", "--max-count=1", "--merges", no_dash(f"{since}..HEAD"))
+        return line(*asked, cwd=self.tree) is None
+
     def is_ancestor(self, before: str, after: str) -> bool:
         """Returns whether a commit comes before another, or is the same."""
         asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
@@ -353,6 +351,31 @@ class Place:
         )
 
 
+def landing_branch(layout: Layout) -> tuple[GitTree, str, str]:
+    """Returns the worktree that the actor is in, the branch that lands, and the one on which it
+    does. Raises `InvalidInput` if there is nothing to land, or the main worktree has no branch, and
+    `Conflict` for a branch that is not this worktree's own.
+    """
+    here, target = git_tree(layout.tree), target_branch(layout)
+    if here is None or not here.linked:
+        raise InvalidInput(
+            "this is not a linked worktree: there is nothing to land",
+            hint="queen worktree add NAME, and work there",
+        )
+    refuse_elsewhere(here.tree)
+    refuse_lost(layout)
+    branch = _rebased(here.git_dir) or current_branch(here.git_dir)
+    if branch is None or target is None or branch == target:
+        top = here.main_tree or here.common_dir
+        where = here.tree if branch is None or target is not None else top
+        what = "a detached HEAD" if None in (branch, target) else f"{target} checked out"
+        way = partial(way_to_a_branch, where, here.common_dir, but=branch)
+        raise InvalidInput(f"{where} has {what}", hint=way(back=branch is not None))
+    refuse_no_target(layout, here, target)
+    refuse_not_own(layout, Worktree(here.tree, here.git_dir, here.common_dir), branch)
+    return here, branch, target
+
+
 def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
     """Raises `InvalidInput` if there is no target, or a linked worktree has it checked out, which
     would not follow.
@@ -372,22 +395,50 @@ def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
             f"there is no branch {named([target])}, on which work is to land",
             hint=f"git branch {shell_word(target)}; or queen config set land.target BRANCH",
         )
+    real = real_ref(here.common_dir, ref)
     for each in worktrees(layout):
-        if each.linked and each.branch == target:
+        # That of an agent is put right, if it is a symbolic reference.
+        is_theirs = each.branch == target or worktree_note(each) is None
+        if each.linked and each.branch and is_theirs and _leads_to(here, each.branch, real):
             raise InvalidInput(
-                f"{each.path} has {target} checked out, on which work lands",
+                f"{each.path} has {each.branch} checked out, on which work lands",
                 hint=f"git -C {shell_word(each.path)} switch -c NAME",
             )
+    refuse_under_way(layout)
+
+
+def refuse_under_way(layout: Layout) -> None:
+    """Raises `MainBlocked` if somebody's rebase or bisect of the target is not finished: it ends by
+    moving the target back, and what landed meanwhile would be off it.
+    """
+    here = git_tree(layout.tree)
+    real = real_ref(here.common_dir, str(target_ref(layout))) if here is not None else ""
+    for each in worktrees(layout):
+        for branch, what in under_way(each.git_dir).items():
+            if here is None or not _leads_to(here, branch, real):
+                continue
+            ways = "--continue or --abort" if what == "rebase" else "reset"
+            raise MainBlocked(
+                f"a git {what} of {branch}, on which work lands, is not finished in {each.path}; "
+                "nothing was landed",
+                hint=f"there: git {what} {ways}; then queen land again",
+            )
+
+
+def _leads_to(here: GitTree, branch: str, ref: str) -> bool:
+    return real_ref(here.common_dir, f"refs/heads/{branch}") == ref
 
 
 def _rebased(git_dir: str) -> str | None:
     """Returns the branch whose rebase is not finished in a worktree, or None."""
-    try:
-        with open(os.path.join(git_dir, "rebase-merge", "head-name")) as file:
+    for folder in ("rebase-merge", "rebase-apply"):
+        with (
+            suppress(OSError, UnicodeDecodeError),
+            open(os.path.join(git_dir, folder, "head-name")) as file,
+        ):
             name = file.read().rstrip("\n")
-    except (OSError, UnicodeDecodeError):
-        return None
-    return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
+            return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
+    return None
 
 
 def way_to_a_branch(tree: str, common_dir: str, *, back: bool, but: str | None) -> str:

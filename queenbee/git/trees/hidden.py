@@ -27,8 +27,17 @@ LOOKING = {
     "index.sparse": "false",
     "sparse.expectFilesOutsideOfPatterns": "false",
 }
-"""Settings with which git looks at all files that are there."""
+"""Settings with which git looks at all files that are there, as `looking` says."""
 _NO_HOOKS = {"core.hooksPath": os.devnull}
+
+
+def looking(tree: str) -> dict[str, str]:
+    """Returns the settings with which git looks at all files that are there, and tells names apart
+    as the disk of that worktree does, whatever its settings say.
+    """
+    own, other = (os.path.join(tree, name) for name in (".git", ".GIT"))
+    is_blind = os.path.lexists(other) and os.path.samefile(own, other)
+    return {**LOOKING, "core.ignorecase": "true" if is_blind else "false"}
 
 
 def is_sparse(tree: str) -> bool:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from queenbee.git.run import git, without_programs
-from queenbee.git.trees.hidden import LOOKING, show_hidden
+from queenbee.git.trees.hidden import looking, show_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def index_copy(place: Worktree, *, exactly: bool, limit_s: float) -> Iterator[Ca
         }
         said = {
             **without_programs(place.path, repository, limit_s=limit_s),
-            **LOOKING,
+            **looking(place.path),
             "core.hooksPath": os.devnull,
         }
 

@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned
-from queenbee.errors import Conflict
+from queenbee.errors import Conflict, QueenError
+from queenbee.git.run import as_the_user
+from queenbee.store.git_files.worktrees import worktrees
+from queenbee.store.git_trees import git_tree
+
+if TYPE_CHECKING:
+    from queenbee.store.git_files.worktrees import Worktree
+    from queenbee.store.layout import Layout
 
 _TRIES = 1_000
 
 
-def set_aside(path: str, beside: str, why: str) -> str:
-    """Gives a folder a name beside another one, or itself; returns a sentence about it. Raises
-    `Conflict` if that cannot be, and `OSError`.
+def set_aside(layout: Layout, path: str, beside: str, why: str) -> str:
+    """Gives a folder a name beside another one, or itself; returns a sentence about it. Worktrees
+    of this repository in it stay such. Raises `Conflict` if that cannot be, `ExternalFailure`, and
+    `OSError`.
     """
     names = (f"{beside}.set-aside-{number}" for number in range(1, _TRIES))
     aside = next((each for each in names if not os.path.lexists(each)), None)
     if aside is None or os.path.islink(beside):
         raise Conflict(f"{mentioned(path)} cannot be set aside: {why}")
+    inside = [os.path.relpath(each.path, path) for each in worktrees_in(layout, path)]
     os.rename(path, aside)
+    if inside:  # Git would take those for gone, and forget them.
+        moved = (os.path.normpath(os.path.join(aside, each)) for each in inside)
+        as_the_user("worktree", "repair", "--", *moved, cwd=str(layout.common_dir))
     return f"{mentioned(path)} was set aside as {mentioned(aside)}: {why}"
+
+
+def worktrees_in(layout: Layout, path: str) -> list[Worktree]:
+    """Returns the linked worktrees of this repository that are a folder, or in it."""
+    top = os.path.join(os.path.realpath(path), "")
+    inside = (each for each in worktrees(layout) if f"{each.path}/".startswith(top))
+    return [each for each in inside if each.linked and _is_one(each)]
+
+
+def _is_one(place: Worktree) -> bool:
+    """Returns whether the folder is still that worktree, and no other repository."""
+    with suppress(QueenError):
+        here = git_tree(place.path)
+        return here is not None and here.git_dir == place.git_dir
+    return False

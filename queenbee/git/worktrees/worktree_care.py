@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import some, suggested
+from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.ownership import refuse_other_hive, refuse_removing, worktree_note
@@ -16,23 +16,29 @@ from queenbee.git.touched import Owner
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_files, way_to_show
 from queenbee.git.trees.in_the_way import repositories
+from queenbee.git.trees.own_branch import is_own, refuse_symbolic
 from queenbee.git.unfinished import (
     OPEN,
     all_changed,
+    branch_part,
     commits_alone,
     keep_worktree,
     open_operations,
 )
 from queenbee.git.unmerged import Neighbours
+from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
+from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.git_trees import git_tree
+from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.core.records import Assignment, Reservation
     from queenbee.git.unmerged import Snapshot
+    from queenbee.git.worktrees.worktree_removal import Removal
     from queenbee.services.hive import Services
     from queenbee.store.git_files.worktrees import Worktree
 
@@ -130,9 +136,10 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
     not make. `force` removes it in spite of the others but the first: that repository is lost, the
     branch stays, and files that are not committed and commits that are on none are kept on one.
     """
-    place = _named(hive, name)
-    _refuse_claimed(hive, place)
-    return _removed(hive, place, force=force)
+    with _alone(hive):
+        place, removal = _found(hive, lambda known: _named(hive, known.get(name, name)))
+        _refuse_claimed(hive, place)
+        return _removed(hive, place, removal, force=force)
 
 
 def abandon(hive: Services, path: str) -> Removed:
@@ -143,24 +150,60 @@ def abandon(hive: Services, path: str) -> Removed:
     Raises `Conflict` for a worktree that QueenBee did not make, or that a person handed over; and
     if a repository in it has commits that no remote has.
     """
-    place = next((each for each in places(hive) if each.path == path), None)
-    if place is None:
-        raise NotFound(f"{path} is not a worktree of this repository", hint="queen worktree list")
-    note = worktree_note(place.found)
-    if place.linked and (note is None or note.adopted):
-        raise Conflict(
-            f"QueenBee did not make {path}, and removes nothing there",
-            hint=f"if nothing in it is needed: {suggested('git worktree remove', path)}",
-        )
-    _refuse_nested(place)
-    removed = _removed(hive, place, force=True)
-    for each in _claimed(hive, place):
-        of_droid = type(hive)(hive.layout, actor=each.droid)
-        of_droid.assignments.release(each.issue_id, reason=f"its worktree {place.name} was removed")
+    with _alone(hive):
+        place, removal = _found(hive, lambda known: _at(hive, known.get(path, path)))
+        note = worktree_note(place.found)
+        if place.linked and (note is None or note.adopted):
+            raise Conflict(
+                f"QueenBee did not make {path}, and removes nothing there",
+                hint=f"if nothing in it is needed: {suggested('git worktree remove', path)}",
+            )
+        _refuse_nested(place)
+        removed = _removed(hive, place, removal, force=True)
+        for each in _claimed(hive, place):
+            of_droid = type(hive)(hive.layout, actor=each.droid)
+            why = f"its worktree {place.name} was removed"
+            of_droid.assignments.release(each.issue_id, reason=why)
     return removed
 
 
-def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
+def _found(
+    hive: Services, look_up: Callable[[dict[str, str]], Place]
+) -> tuple[Place, Removal | None]:
+    """Returns a worktree, and its removal if that was begun and not finished: it has its old name
+    then, although it is elsewhere. `look_up` gets where those are, by their old names.
+    """
+    going = {each.git_dir: each for each in begun(hive.layout)}
+    place = look_up(
+        {
+            old: each.aside
+            for each in going.values()
+            for old in (each.path, os.path.basename(each.path))
+        }
+    )
+    removal = going.get(place.git_dir)
+    if removal is not None:
+        place.name = os.path.basename(removal.path)
+    return place, removal
+
+
+def _at(hive: Services, path: str) -> Place:
+    place = next((each for each in places(hive) if each.path == path), None)
+    if place is None:
+        raise NotFound(f"{path} is not a worktree of this repository", hint="queen worktree list")
+    return place
+
+
+def _alone(hive: Services) -> LongLock:
+    """Returns the lock under which one worktree is removed after the other."""
+    folder = os.path.join(hive.layout.state_dir, "making")
+    safe_open.make_folder(folder)
+    return LongLock(os.path.join(folder, "removing.lock"), holder=hive.actor_or_none or "queen")
+
+
+def _removed(
+    hive: Services, place: Place, removal: Removal | None = None, *, force: bool
+) -> Removed:
     here = git_tree(hive.layout.tree)
     refuse_other_hive(hive.layout)
     if not place.linked or here is None:
@@ -172,18 +215,43 @@ def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
         )
     refuse_removing(hive.layout, place.found)
     refuse_elsewhere(place.path)
-    if not force:
-        _refuse_unfinished(hive, place)
-        _refuse_lonely(place)
-    kept = keep_worktree(place.found, with_files=force)
+    _refuse_locked(place)
+    refuse_mounts(place.path)
     ignored = _ignored(place.path)
     leases = _leases(hive, place)
     top = here.main_tree or here.common_dir
-    options = ["--force"] if force else []
-    as_the_user("worktree", "remove", *options, "--", place.path, cwd=top)
-    keeps = place.branch is not None and not _is_dropped(place, top)
+    drops = place.branch is not None and is_own(hive.layout, place.path)
+    if removal is None:
+        if not force:
+            if place.branch is not None:
+                refuse_symbolic(hive.layout, place.branch)
+            _refuse_unfinished(hive, place)
+            _refuse_lonely(place)
+        kept = keep_worktree(place.found, with_files=force)
+        removal = begin(place.found, kept, _commit_of_all(place, kept))
+    elif commits_alone(place.found):  # Made where it was moved to.
+        keep_worktree(place.found, with_files=False, name=branch_part(place.name))
+    kept = removal.run(branch_part(place.name), top).kept
+    keeps = place.branch is not None and not (drops and _is_dropped(place, top))
     released = _end(hive, leases)
     return Removed(place, keeps_branch=keeps, released=released, kept=kept, ignored=ignored)
+
+
+def _commit_of_all(place: Place, kept: str | None) -> str | None:
+    """Returns the commit that has the files of a worktree, once a branch keeps what is lost."""
+    is_all = bool(kept) and (not open_operations(place.git_dir) or bool(all_changed(place.found)))
+    of = f"refs/heads/{kept}" if is_all else "HEAD"
+    return line("rev-parse", "--verify", "--quiet", of, cwd=place.path, repository={})
+
+
+def _refuse_locked(place: Place) -> None:
+    lock = os.path.join(place.git_dir, "locked")
+    if os.path.lexists(lock):
+        raise ExternalFailure(
+            f"git has locked {mentioned(place.path)}",
+            program="git",
+            hint=f"if nobody needs it: {suggested('git worktree unlock', place.path)}",
+        )
 
 
 def _named(hive: Services, name: str) -> Place:

@@ -35,10 +35,12 @@ from queenbee.git.ownership import (
     worktree_note,
 )
 from queenbee.git.run import as_the_user, line
+from queenbee.git.trees.own_branch import refuse_symbolic
 from queenbee.git.worktrees.branch_names import agent_branch
 from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
+from queenbee.store.git_files.main_worktree import note_main
 from queenbee.store.git_files.worktrees import Worktree, is_checkout, target_ref, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import LongLock
@@ -88,6 +90,7 @@ def add(
     """
     checked_droid(hive.layout, name)
     refuse_other_hive(hive.layout)
+    note_main(hive.layout)
     making = _Making.of(hive, name, path)
     if branch is not None:
         making.go_to(branch, base, issue_id if base is not None else None)
@@ -181,6 +184,7 @@ class _Making:
             raise Conflict(f"{self.path} is {found.droid}'s", hint=suggested("cd", self.path))
         other = next((w for w in worktrees(self._layout) if w.branch == self.branch), None)
         has_branch = self._tip() is not None
+        refuse_symbolic(self._layout, self.branch)
         if has_branch:
             self._refuse_foreign(other)
         if other is not None:

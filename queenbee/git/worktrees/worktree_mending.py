@@ -10,8 +10,10 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, Unreadable
 from queenbee.git.ownership import note_branch, note_emptied, note_worktree, worktree_note
@@ -19,10 +21,13 @@ from queenbee.git.run import as_the_user, line
 from queenbee.git.trees.elsewhere import bring_home
 from queenbee.git.trees.hidden import show_hidden
 from queenbee.git.trees.in_the_way import between, has_repository
+from queenbee.git.trees.own_branch import leads_elsewhere, refuse_symbolic
 from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.unfinished import (
     WorktreeKeeper,
     branch_part,
+    keep_commits,
+    keep_inside,
     nested_in,
     open_operations,
     status_of,
@@ -37,10 +42,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
 
 _YOUNG_S = 3.0
 """A lock of the index that is younger may be that of a git which we do not see."""
 _TRIES = 20
+_MOST_KEPT = 50
+"""So many of the last commits of a branch are looked at."""
 
 
 class WorktreeMender:
@@ -66,9 +74,10 @@ class WorktreeMender:
         and as `put_back` and `make` do; then nothing is lost.
         """
         git_dir = self._git_dir()
+        yield from self._own_again(git_dir, name)
         if git_dir is None or not os.path.lexists(self._path):
             if os.path.lexists(self._path):
-                yield self._set_aside("its git directory is gone")
+                yield self._set_aside(name, "its git directory is gone")
             yield self._made_again(git_dir, name)
             return
         dot_git = os.path.join(self._path, ".git")
@@ -78,7 +87,7 @@ class WorktreeMender:
                 hint=suggested("mv", self._path, f"{self._path}.other"),
             )
         if os.path.isdir(dot_git) and not os.path.islink(dot_git):
-            yield self._set_aside("it has another repository in it")
+            yield self._set_aside(name, "it has another repository in it")
             yield self._made_again(git_dir, name)
             return
         yield from self._led_here(dot_git, git_dir)
@@ -88,15 +97,48 @@ class WorktreeMender:
         if not self._is_fit(git_dir, keeps_merge=keeps_merge):
             yield self._put_back(git_dir, name)
 
+    def _own_again(self, git_dir: str | None, name: str) -> Iterator[str]:
+        """Yields that its branch led to another one, once it is a branch of its own again: at its
+        last commit that is not the other's, as the reflogs say. What it had besides is kept.
+        """
+        aim = leads_elsewhere(self._common_dir, self._branch)
+        if aim is None:
+            return
+        ref, layout = f"refs/heads/{self._branch}", self._hive.layout
+        was = _commits_in(os.path.join(self._common_dir, "logs", ref))
+        if git_dir is not None and Worktree("", git_dir, self._common_dir).branch == self._branch:
+            was += _commits_in(os.path.join(git_dir, "logs", "HEAD"))
+        known = (*reversed(was), str(target_ref(layout)))
+        last = (tip for each in known if (tip := self._tip(each)) and not self._is_of(aim, tip))
+        if (tip := next(last, None)) is None:
+            refuse_symbolic(layout, self._branch)
+        as_the_user("update-ref", "--no-deref", ref, no_dash(str(tip)), cwd=self._common_dir)
+        kept = keep_commits(layout, branch_part(name), was[-_MOST_KEPT:])
+        said = (
+            f"{mentioned(self._branch)} led to {mentioned(aim)}, and is a branch of its own again"
+        )
+        yield f"{said}; what it had is kept: {suggested('git log', kept)}" if kept else said
+
+    def _is_of(self, branch: str, commit: str) -> bool:
+        """Returns whether another branch has a commit that has not landed."""
+        how = ("rev-list", "--count", no_dash(commit), "--not")
+        ask = partial(line, cwd=self._common_dir, repository={})
+        landed = ask(*how, str(target_ref(self._hive.layout)), "--") == "0"
+        return not landed and ask(*how, f"refs/heads/{branch}", "--") == "0"
+
     def _led_here(self, dot_git: str, git_dir: str) -> Iterator[str]:
         """Yields what led from the folder to another git directory, or from that to another folder,
         once it does not.
         """
-        if _leads_to(dot_git) != git_dir:
+        if leads_to(dot_git) != git_dir:
             if os.path.islink(dot_git):
                 os.unlink(dot_git)
             write_document(dot_git, f"gitdir: {git_dir}\n".encode())
             yield f"{mentioned(dot_git)} was gone, or led elsewhere, and was written again"
+        head = os.path.join(git_dir, "HEAD")
+        if safe_open.is_there(head) and not whole(head).strip():  # As a power loss leaves it.
+            write_document(head, f"ref: refs/heads/{self._branch}\n".encode())
+            yield f"{mentioned(head)} was empty, and names {mentioned(self._branch)} again"
         for name in bring_home(git_dir):
             yield f"{name} in git's settings of {mentioned(self._path)} alone was removed"
 
@@ -115,18 +157,18 @@ class WorktreeMender:
         show_hidden(self._path)
         to, name = str(target_ref(self._hive.layout)), branch_part(name)
         nested = (*nested_in(status_of(place)), *self._nested_in_the_way(place, to))
-        yield from self._nested_aside(nested)
+        yield from self._nested_aside(name, nested)
         kept = WorktreeKeeper(self._hive).put_back(place, branch=self._branch, name=name, to=to)
         # Those that were committed stay, in place of nothing.
-        yield from self._nested_aside(nested_in(status_of(place)))
+        yield from self._nested_aside(name, nested_in(status_of(place)))
         note_emptied(git_dir, self._hive.now_ms())
         if kept.branch is not None:
             yield kept.sentence()
 
-    def _nested_aside(self, nested: Iterable[str]) -> Iterator[str]:
+    def _nested_aside(self, name: str, nested: Iterable[str]) -> Iterator[str]:
         why = "no commit can have a repository of its own"
         for each in dict.fromkeys(each.rstrip("/") for each in nested):
-            yield self._set_aside(why, os.path.join(self._path, each))
+            yield self._set_aside(name, why, os.path.join(self._path, each))
 
     def _nested_in_the_way(self, place: Worktree, to: str) -> list[str]:
         """Returns the ignored repositories where the files of a commit are to be."""
@@ -156,20 +198,22 @@ class WorktreeMender:
 
     def _made_again(self, git_dir: str | None, name: str) -> str:
         """Makes it again, on its branch, with the commits that this has."""
-        kept = ""
+        kept = None
         if git_dir is not None:
             head = self._tip("HEAD", git_dir)
             if head is not None and Worktree(self._path, git_dir, self._common_dir).branch is None:
-                kept = f"unfinished/{branch_part(name)}-{head[:8]}"
-                as_the_user("branch", "--force", "--", kept, head, cwd=self._common_dir)
+                kept = keep_commits(self._hive.layout, f"{branch_part(name)}-{head[:8]}", [head])
             as_the_user("worktree", "remove", "-f", "-f", "--", self._path, cwd=self._common_dir)
         self._make()
         said = f"{mentioned(self._path)} was gone, and was made again"
         return f"{said}; its last commits are kept: {suggested('git log', kept)}" if kept else said
 
-    def _set_aside(self, why: str, path: str = "") -> str:
+    def _set_aside(self, name: str, why: str, path: str = "") -> str:
         """Gives the folder, or one in it, another name beside it."""
-        return set_aside(path or self._path, self._path, why)
+        layout, path = self._hive.layout, path or self._path
+        kept = keep_inside(layout, path, name)
+        said = set_aside(layout, path, self._path, why)
+        return f"{said}; its last commits are kept: {suggested('git log', *kept)}" if kept else said
 
     def _remove_locks(self, git_dir: str) -> None:
         """Removes the locks of a git that was killed. Raises `Conflict` while one is at work."""
@@ -202,7 +246,28 @@ class WorktreeMender:
         return line(*how, cwd=self._common_dir, repository=repository)
 
 
-def _leads_to(dot_git: str) -> str | None:
+def broken_place(layout: Layout, droid: str) -> str | None:
+    """Returns where a worktree was made for a droid that is none any more: its folder is gone, or
+    its `.git`. None if there is none.
+    """
+    top = os.path.join(layout.common_dir or layout.tree, "worktrees")
+    for name in safe_open.names_in(top):
+        git_dir = os.path.join(top, name)
+        note = worktree_note(Worktree("", git_dir, layout.common_dir or ""))
+        if note is not None and note.is_for(droid, None):
+            return note.path
+    return None
+
+
+def _commits_in(log: str) -> list[str]:
+    """Returns the commits that a reflog names, the newest last."""
+    with suppress(OSError, Unreadable):
+        entries = safe_open.read(log).decode(errors="replace").split("\n")
+        return [said[1] for each in entries if len(said := each.split(" ", 2)) == 3]
+    return []
+
+
+def leads_to(dot_git: str) -> str | None:
     """Returns the git directory that a `.git` file names, or None for anything else."""
     with suppress(OSError, Unreadable):
         if not os.path.islink(dot_git):

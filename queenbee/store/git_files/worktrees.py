@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
     from queenbee.store.layout import Layout
 
-_BRANCH = "ref: refs/heads/"
+_HEADS = "refs/heads/"
+_BRANCH = f"ref: {_HEADS}"
 _ORIGIN = "ref: refs/remotes/origin/"
+_MOST_LINKS = 10
+"""Git follows fewer from one reference to the next."""
 _REMOTE = '[remote "'
 _BLANKS = " \t\r\n"
 """Git cuts these off, and no other spaces: those may end the name of a branch or a folder."""
@@ -90,6 +93,25 @@ def target_branch(layout: Layout) -> str | None:
     if here is None:
         return None
     return layout.settings.land_target or current_branch(here.common_dir)
+
+
+def under_way(git_dir: str) -> dict[str, str]:
+    """Returns the branches that a rebase or a bisect which is not finished in a worktree goes back
+    to, each with the command: git takes them for checked out there, and so must we.
+    """
+    found = {}
+    for name in ("rebase-merge", "rebase-apply"):
+        folder = os.path.join(git_dir, name)
+        heads = [_line(os.path.join(folder, "head-name"))]
+        updated = _text(os.path.join(folder, "update-refs"))  # Of each, three lines.
+        heads += updated.split("\n")[::3] if updated else []
+        for head in heads:
+            if head is not None and head.startswith(_HEADS):
+                found[head.removeprefix(_HEADS)] = "rebase"
+    bisected = _line(os.path.join(git_dir, "BISECT_START"))
+    if bisected is not None:
+        found[bisected.removeprefix(_HEADS)] = "bisect"
+    return found
 
 
 def default_branch(common_dir: str) -> str | None:
@@ -162,6 +184,24 @@ def ref_target(common_dir: str, ref: str) -> str | None:
         if line.endswith(end):
             return line.removesuffix(end)
     return None
+
+
+def real_ref(common_dir: str, ref: str) -> str:
+    """Returns the full name of the reference that git changes where it is to change this one: its
+    own, or what that leads to as a symbolic one or through a link; empty if it leads in a circle.
+    """
+    top = os.path.realpath(common_dir)
+    for _ in range(_MOST_LINKS):
+        path = os.path.join(top, ref)
+        above = os.path.realpath(os.path.dirname(path))
+        if above != os.path.dirname(path):  # A folder of branches that is a link.
+            return os.path.relpath(os.path.join(above, os.path.basename(path)), top)
+        said = f"ref: {os.readlink(path)}" if os.path.islink(path) else _line(path)
+        # Git replaces a link that leads elsewhere, and does not follow it.
+        if said is None or not said.startswith("ref: refs/" if os.path.islink(path) else "ref:"):
+            return ref
+        ref = said.removeprefix("ref:").strip()
+    return ""
 
 
 def commit_at(tree: str) -> str:

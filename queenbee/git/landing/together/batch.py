@@ -104,7 +104,7 @@ class Batch:
         # One that takes back what others landed, has markers or a commit of a submodule that is
         # only here, is told that itself.
         here = changed and git_tree(offer.tree)
-        since = began(here.git_dir) if here else "0" * 40
+        since = began(here.git_dir) if here else ""
         back = undone(place.tree, since, self._joining.target, changed)
         lost = lost_between(offer.tree, before, place.head(), changed)
         odd = back or lost or with_markers(place.tree, changed)

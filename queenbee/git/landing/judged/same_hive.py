@@ -1,0 +1,54 @@
+"""Whether everybody still has the hive that they have now, once a branch has landed.
+
+A `.beads/redirect` leads to another folder, and a few settings say where the state and the lines
+are. Landed, they would leave everybody without their issues, claims and mail, or with a file that
+each command refuses.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import named, shell_word
+from queenbee.git.landing.judged.judging import settings_in, settings_path
+from queenbee.git.landing.refusals import NotLanded
+from queenbee.store.git_files.worktrees import target_branch, target_ref
+from queenbee.store.layout import BEADS
+from queenbee.store.settings import SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from queenbee.git.objects import Objects
+    from queenbee.store.layout import Layout
+
+_WHERE = ("state", "engine.kind", "engine.hive")
+"""The settings that say where the hive is."""
+
+
+def refuse_other_hive(layout: Layout, objects: Objects, changed: Collection[str]) -> None:
+    """Raises `NotLanded` if `HEAD`, where `objects` reads, would lead everybody to another hive
+    than the target.
+    """
+    path, target = settings_path(layout), str(target_ref(layout))
+    folders = {BEADS, os.path.dirname(path) or BEADS}
+    for redirect in (f"{folder}/redirect" for folder in sorted(folders)):
+        if redirect in changed:
+            raise _other_hive(layout, redirect, f"changes {named([redirect])}")
+    if path not in changed:
+        return
+    under, ours = (settings_in(objects, each, path) or Settings() for each in (target, "HEAD"))
+    for setting in (each for each in SETTINGS if each.name in _WHERE):
+        value = getattr(ours, setting.attribute)
+        if value != getattr(under, setting.attribute):
+            raise _other_hive(layout, path, f"sets {setting.name} to {value} in {named([path])}")
+
+
+def _other_hive(layout: Layout, path: str, what: str) -> NotLanded:
+    target = shell_word(str(target_branch(layout)))
+    return NotLanded(
+        f"this branch {what}, which would give everybody another hive; nothing was landed",
+        hint=f"git checkout --no-overlay {target} -- {shell_word(path)}, and commit that",
+        files=[path],
+    )

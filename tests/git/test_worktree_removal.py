@@ -1,0 +1,256 @@
+"""`queen worktree remove` while somebody writes there, or is killed: nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import QuickQueen, commit_file, git
+from made_worktrees import add, opened, remove
+
+from queenbee.errors import Conflict, ExternalFailure
+from queenbee.git.worktrees import worktree_care, worktree_removal
+
+
+@pytest.fixture
+def tree(repo: Path) -> Path:
+    """A worktree `ui` with a change that is not committed, and what git ignores."""
+    commit_file(repo, ".gitignore", "build/\n")
+    commit_file(repo, "folder/a.txt", "a\n")
+    path = Path(add(opened(repo), "ui").path)
+    (path / "draft.txt").write_text("draft\n")
+    (path / "build").mkdir()
+    (path / "build" / "x").write_text("x\n")
+    return path
+
+
+def kept(repo: Path, name: str, branch: str = "unfinished/repo-ui") -> str:
+    return git(repo, "show", f"{branch}:{name}")
+
+
+def assert_gone(repo: Path, path: Path) -> None:
+    assert [*path.parent.glob("repo-ui*")] == []
+    assert git(repo, "worktree", "list").count("\n") == 1
+    assert "ui" not in git(repo, "branch", "--format=%(refname:short)").split()
+
+
+@pytest.fixture
+def before(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str, Callable[..., object]], None]:
+    """Does something each time before a function is called."""
+
+    def patch(module: Any, name: str, does: Callable[..., object]) -> None:
+        function = getattr(module, name)
+
+        def called(*arguments: Any, **more: Any) -> Any:
+            does(*arguments)
+            return function(*arguments, **more)
+
+        monkeypatch.setattr(module, name, called)
+
+    return patch
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_what_is_written_after_the_look_is_kept(
+    repo: Path, tree: Path, before: Any, force: bool
+) -> None:
+    def writes(*_: object) -> None:
+        (tree / "folder" / "a.txt").write_text("late\n")
+        (tree / "late").mkdir()
+        (tree / "late" / "b.txt").write_text("late\n")
+
+    before(worktree_care, "begin", writes)
+    if not force:
+        (tree / "draft.txt").unlink()
+    removed = remove(opened(repo), "ui", force=force)
+    assert removed.kept == "unfinished/repo-ui"
+    assert kept(repo, "late/b.txt") == kept(repo, "folder/a.txt") == "late\n"
+    assert not force or kept(repo, "draft.txt") == "draft\n"
+    assert_gone(repo, tree)
+
+
+def test_what_is_written_through_an_open_folder_is_kept(
+    repo: Path, tree: Path, before: Any
+) -> None:
+    handle, times = os.open(tree, os.O_RDONLY), [0]
+
+    def writes(*_: object) -> None:
+        times[0] += 1
+        name = f"late{times[0]}.txt" if times[0] < 3 else "folder/never"
+        if times[0] < 3:
+            fd = os.open(name, os.O_WRONLY | os.O_CREAT, dir_fd=handle)
+            os.write(fd, b"late\n")
+            os.close(fd)
+
+    before(worktree_removal.Removal, "_emptied", writes)
+    removed = remove(opened(repo), "ui", force=True)
+    os.close(handle)
+    assert kept(repo, "late1.txt") == kept(repo, "late2.txt") == "late\n"
+    assert kept(repo, "draft.txt") == "draft\n"
+    assert removed.kept == "unfinished/repo-ui"
+    assert_gone(repo, tree)
+
+
+def test_a_file_that_is_changed_while_it_goes_is_kept(repo: Path, tree: Path, before: Any) -> None:
+    changes = ["late\n"]
+
+    def writes(removal: Any, *_: object) -> None:
+        if changes:
+            Path(removal.aside, "folder", "a.txt").write_text(changes.pop())
+
+    before(worktree_removal.Removal, "_emptied", writes)
+    remove(opened(repo), "ui", force=True)
+    assert kept(repo, "folder/a.txt") == "late\n"
+    assert_gone(repo, tree)
+
+
+def test_it_says_where_the_rest_is_if_somebody_goes_on_writing(
+    quick: QuickQueen, repo: Path, tree: Path, before: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = [0]
+
+    def writes(removal: Any, *_: object) -> None:
+        times[0] += 1
+        Path(removal.aside, f"late{times[0]}.txt").write_text("late\n")
+
+    with monkeypatch.context():
+        before(worktree_removal.Removal, "_emptied", writes)
+        done = quick("worktree", "remove", "--force", "ui", cwd=repo)
+    rest = tree.parent / "repo-ui.removing"
+    assert (done.code, f"the rest of it is in {rest}" in done.err) == (5, True), done
+    assert "unfinished/repo-ui" in done.err
+    listed = quick("worktree", "list", "--json", cwd=repo).json
+    assert str(rest) in [each["path"] for each in listed]
+    monkeypatch.undo()
+    assert quick("worktree", "remove", "--force", "repo-ui", cwd=repo).code == 0
+    assert kept(repo, "draft.txt") == "draft\n"
+    assert kept(repo, f"late{times[0]}.txt") == "late\n"
+    assert_gone(repo, tree)
+
+
+@pytest.mark.parametrize("back", ["repo-ui", "elsewhere"])
+def test_a_person_may_take_the_rest_back(
+    repo: Path, tree: Path, monkeypatch: pytest.MonkeyPatch, back: str
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise ExternalFailure("git is tired", program="git")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worktree_removal, "keep_late", fails)
+        with pytest.raises(Conflict, match=r"tired; the rest of it is in .*repo-ui\.removing"):
+            remove(opened(repo), "ui", force=True)
+    rest = tree.parent / "repo-ui.removing"
+    assert (rest / "draft.txt").read_text() == "draft\n"
+    git(repo, "worktree", "move", str(rest), str(tree.parent / back))
+    (tree.parent / back / "more.txt").write_text("more\n")
+    with pytest.raises(Conflict, match="not committed"):
+        remove(opened(repo), "ui")
+    remove(opened(repo), "ui", force=True)
+    assert kept(repo, "more.txt", f"unfinished/{back if back != 'repo-ui' else 'repo-ui-2'}")
+    assert not (tree.parent / back).exists()
+
+
+def test_where_it_cannot_be_moved_nothing_happens(
+    repo: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(worktree_removal.os, "rename", fails)
+        with pytest.raises(Conflict, match="cannot be moved aside: Permission denied"):
+            remove(opened(repo), "ui", force=True)
+    assert (tree / "draft.txt").read_text() == "draft\n"
+    assert "locked" not in git(repo, "worktree", "list", "--porcelain")
+    remove(opened(repo), "ui", force=True)
+    assert_gone(repo, tree)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_what_is_mounted_in_it_is_not_touched(
+    repo: Path, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    (tree / "draft.txt").unlink()
+    mounts, place = tmp_path / "mountinfo", tree / "build" / "a b"
+    point = str(place).replace(" ", "\\040")
+    mounts.write_text(f"1 2 0:1 / / rw - ext4 x rw\n3 1 0:2 / {point} rw - tmpfs none rw\n")
+    monkeypatch.setattr(worktree_removal, "_MOUNTS", str(mounts))
+    with pytest.raises(Conflict, match=rf"something is mounted in .*{place}"):
+        remove(opened(repo), "ui", force=force)
+    assert (tree / "build" / "x").exists()
+    monkeypatch.undo()
+    remove(opened(repo), "ui", force=force)
+    assert_gone(repo, tree)
+
+
+STOP = """
+    import os, signal, sys
+    from queenbee import Hive
+    from queenbee.git.worktrees import worktree_care, worktree_removal as removal
+
+    wanted, step = int(sys.argv[1]), 0
+
+    def stopping(function):
+        def stepped(*arguments, **more):
+            global step
+            for _ in range(2):  # Before and after.
+                step += 1
+                if step == wanted:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if _ == 0:
+                    result = function(*arguments, **more)
+            return result
+        return stepped
+
+    class System:
+        def __getattr__(self, name):
+            found = getattr(os, name)
+            return stopping(found) if name in ("rename", "rmdir") else found
+
+    class Files:
+        def __getattr__(self, name):
+            found = getattr(whole, name)
+            return stopping(found) if name in ("write", "unlink") else found
+
+    whole = removal.safe_open
+    removal.os, removal.safe_open = System(), Files()
+    for name in ("write_document", "as_the_user", "keep_late"):
+        setattr(removal, name, stopping(getattr(removal, name)))
+    for name in ("keep_worktree", "as_the_user"):
+        setattr(worktree_care, name, stopping(getattr(worktree_care, name)))
+    worktree_care.remove(Hive.open(droid="lead"), "ui", force=True)
+    print(step)
+"""
+
+
+def test_killed_at_any_step_nothing_is_lost_and_the_same_call_goes_on(
+    quick: QuickQueen, repo: Path
+) -> None:
+    commit_file(repo, "folder/a.txt", "a\n")
+    path = repo.parent / "repo-ui"
+    for step in range(1, 200):
+        add(opened(repo), "ui")
+        (path / "draft.txt").write_text(f"draft {step}\n")
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(STOP), str(step)], cwd=repo, capture_output=True
+        )
+        git(repo, "worktree", "prune")  # What a person or `git gc` may do.
+        if done.returncode == -signal.SIGKILL:
+            again = quick("worktree", "remove", "--force", "ui", cwd=repo)
+            assert again.code == 0 or "there is no worktree" in again.err, (step, again)
+        branches = git(repo, "branch", "--format=%(refname:short)").split()
+        saved = [each for each in branches if each.startswith("unfinished/")]
+        assert f"draft {step}\n" in {kept(repo, "draft.txt", each) for each in saved}, step
+        git(repo, "branch", "-q", "-D", *(each for each in branches if each != "main"))
+        assert_gone(repo, path)
+        if done.returncode != -signal.SIGKILL:
+            assert done.returncode == 0, done.stderr
+            break
+    assert 20 < step < 199
