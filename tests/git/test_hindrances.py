@@ -29,6 +29,7 @@ def ready(quick: QuickQueen, repo: Path) -> Path:
     git(repo, "branch", "other")
     assert quick("init").code == 0
     assert quick("config", "set", "land.check", "true").code == 0
+    quick("config", "unset", "land.target")
     git(repo, "add", "-A")
     git(repo, "commit", "-qm", "a hive")
     git(repo, "worktree", "add", "-q", str(repo.parent / "ui"), "-b", "ui")
@@ -152,6 +153,7 @@ def test_what_some_landings_would_overwrite_is_a_note(
 def test_without_a_worktree_it_is_a_note(quick: QuickQueen, repo: Path) -> None:
     """As in a job of a code host, which checks out a commit."""
     assert quick("init").code == 0
+    quick("config", "unset", "land.target")
     detached(repo)
     (finding,) = found(quick)
     assert (finding["code"], finding["severity"]) == ("no_target", "note")

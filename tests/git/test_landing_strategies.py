@@ -15,6 +15,7 @@ from hives import QuickQueen, commit_file, git
 from queenbee import Hive
 from queenbee.errors import InvalidInput
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
+from queenbee.git.landing.refusals import TargetFails
 from queenbee.services.waiting.landing_turn import landers
 
 
@@ -436,7 +437,8 @@ def test_the_settings_say_how(repo: Path, beads: Path, trees: tuple[Path, Path])
     )
     rules = Rules.of(opened(trees[0]))
     assert rules == Rules("exit 1", "squash", ("*.md",), "all", 3600, records=True)
-    assert land(opened(trees[0]), check=None, wait_s=5).commit is None
+    with pytest.raises(TargetFails):
+        land(opened(trees[0]), check=None, wait_s=5)
     git(repo, "config", "queenbee.check", "true")
     assert land(opened(trees[0]), check=None, wait_s=5).commit is not None
 

@@ -108,13 +108,12 @@ OPENED = {
         *("-c", "sequence.editor=sed -i 1s/pick/edit/"),
         *("rebase", "-q", "-i", "--update-refs", "main~1", "above"),
     ),
-    "bisect": ("bisect", "start", "HEAD", "HEAD~2"),
 }
 
 
 @pytest.mark.parametrize("where", ["main", "linked"])
 @pytest.mark.parametrize("what", OPENED)
-def test_it_does_not_move_below_a_rebase_or_a_bisect(
+def test_it_does_not_move_below_a_rebase(
     quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path, what: str, where: str
 ) -> None:
     place = repo
@@ -137,7 +136,7 @@ def test_it_does_not_move_below_a_rebase_or_a_bisect(
     ), done
     assert not ran.exists()
     assert git(repo, "rev-parse", "main") == before
-    git(place, what.split()[0], "reset" if what == "bisect" else "--abort")
+    git(place, what.split()[0], "--abort")
     git(repo, "switch", "-q", "--detach")
     git(place, "switch", "-q", "--detach")
     assert landing(quick, tree).code == 0

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing.place import UNMERGED, but_records, refuse_no_target, way_to_a_branch
-from queenbee.git.landing.refusals import SHOWN
+from queenbee.git.landing.refusals import SHOWN, MainBlocked
 from queenbee.git.run import git, names_in
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.git.worktrees.left_locks import Where, lock_paths
 from queenbee.services.diagnosis import Diagnosis
-from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import (
     are_several,
     branch_head,
@@ -40,10 +39,8 @@ _LOOK_AGAIN_S, _AGAIN_S = 1.0, 0.05
 """A git that is at work holds its locks for a moment."""
 _CONCLUDED = ("MERGE_HEAD", "CHERRY_PICK_HEAD")
 """What git wants concluded before it moves the branch of a worktree."""
-_REBASES = ("rebase-merge", "rebase-apply")
-_DETACHING = (*_REBASES, "BISECT_LOG")
+_DETACHING = ("rebase-merge", "rebase-apply", "BISECT_LOG")
 _USUAL = ("main", "master")
-_MOST_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +86,8 @@ def hindrances(layout: Layout) -> list[Hindrance]:
         refuse_no_target(layout, here, target)
     except InvalidInput as error:
         return [Hindrance("no_target", error.message, str(error.hint), here.common_dir)]
+    except MainBlocked as error:  # Somebody's rebase of it.
+        found.append(Hindrance("main_unfinished", error.message, str(error.hint), here.common_dir))
     has_target = here.main_tree is not None and current_branch(here.common_dir) == target
     if has_target and not found:
         found += _changed(str(here.main_tree))
@@ -121,10 +120,8 @@ def _open_in_main(here: GitTree, target: str | None) -> Iterator[Hindrance]:
     branch, open_ = current_branch(here.common_dir), open_operations(here.common_dir)
     if branch is not None and branch == target:
         stops = [each for each in open_ if each in _CONCLUDED]
-    elif target is None:
-        stops = [each for each in open_ if each in _DETACHING]
-    else:  # At its end, a rebase moves its branch from where that was.
-        stops = [each for each in open_ if each in _REBASES and target == _rebased(here.common_dir)]
+    else:
+        stops = [each for each in open_ if each in _DETACHING and target is None]
     for each in stops[:1]:
         yield _unfinished(tree, OPEN[each][0])
 
@@ -136,16 +133,6 @@ def _unfinished(tree: str, command: str) -> Hindrance:
     hint = ", or ".join(f"{suggested('git -C', tree)} {each}" for each in ways)
     what = f"a {command} is not finished in {mentioned(tree)}; nothing can land until it is"
     return Hindrance("main_unfinished", what, hint, tree)
-
-
-def _rebased(git_dir: str) -> str | None:
-    for each in _REBASES:
-        with suppress(OSError, QueenError):
-            name = os.fsdecode(
-                safe_open.read(os.path.join(git_dir, each, "head-name"), _MOST_BYTES)
-            )
-            return name.strip().removeprefix("refs/heads/")
-    return None
 
 
 def _nowhere(here: GitTree) -> Hindrance:

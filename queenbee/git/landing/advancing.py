@@ -7,6 +7,7 @@ Whatever is said of it, the work has landed if the target has it.
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
@@ -16,7 +17,7 @@ from queenbee.git.landing import healing
 from queenbee.git.landing.changed_since import links_above
 from queenbee.git.landing.commands import ACTION, differing
 from queenbee.git.landing.movable import no_room_for, not_movable, why_not_movable
-from queenbee.git.landing.place import refuse_under_way
+from queenbee.git.landing.place import refuse_rebased
 from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.store.git_files.worktrees import branch_head, current_branch
@@ -71,19 +72,22 @@ class Advance:
             healing.heal(own.commands, step, own.main, lambda _: None)  # Git said what stays.
             if own.tip() != self._before:
                 return False
-        raise refusal
+        raise refusal()
 
-    def _bring_main(self, step: Step, before: str, after: str) -> QueenError | None:
-        """Moves the main worktree between two commits; returns what to say if it was not moved."""
+    def _bring_main(self, step: Step, before: str, after: str) -> Callable[[], QueenError] | None:
+        """Moves the main worktree between two commits; returns what says why it was not moved, to be
+        called once it is put right.
+        """
         own, carried = self._own, self._carried
         move = {"before": before, "after": after}
         if links := [*links_above(own.main_tree, differing(own.main_tree, before, after))]:
-            return own.cannot_move(after, f"links are where git has folders: {named(links, SHOWN)}")
+            said = f"links are where git has folders: {named(links, SHOWN)}"
+            return partial(own.cannot_move, after, said)
         step.write("advance", **move, carried=carried)
         own.commands.wait_for_index(own.common_dir)
         ref = f"refs/heads/{own.target_name}"
         if why := why_not_movable(own.commands, step, own.main_tree, ref, **move):
-            return not_movable(own, after, why)
+            return partial(not_movable, own, after, why)
         with suppress(QueenError):  # Git then says what is in the way.
             healing.keep_in_index(own.main_tree, before, after, carried)
         how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
@@ -91,7 +95,9 @@ class Advance:
         done = own.commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
         if branch_head(own.common_dir, own.target_name) == after or own.has_here(after):
             return None
-        return no_room_for(own, after, done.said) or own.cannot_move(after, done.said)
+        if full := no_room_for(own, after, done.said):
+            return lambda: full
+        return partial(own.cannot_move, after, done.said)
 
     def _push(self, upstream: Upstream, commit: str) -> bool:
         own, before = self._own, self._before
@@ -126,12 +132,12 @@ class Advance:
                 step.end()
                 return
             healing.heal(own.commands, step, own.main, lambda _: None)
-            self._tell(f"{own.main_tree} stays where it was: {refusal.message}")
+            self._tell(f"{own.main_tree} stays where it was: {refusal().message}")
 
     def _move(self, commit: str) -> bool:
         """Moves a branch that no worktree has checked out."""
         own = self._own
-        refuse_under_way(own.layout)
+        refuse_rebased(own.layout)
         between = (no_dash(commit), no_dash(self._before))
         how = ("update-ref", "-m", ACTION, own.target_ref, *between)
         done = own.commands(*how, cwd=own.tree, to_the_end=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.markers import union_setting
-from queenbee.core.text import named, shell_word
+from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable
 from queenbee.git.landing.commands import RAW, contents, differing, git, is_commit, line
@@ -37,11 +37,11 @@ from queenbee.store.git_files.worktrees import (
     branch_head,
     current_branch,
     real_ref,
+    rebased,
     ref_target,
     remote_of,
     target_branch,
     target_ref,
-    under_way,
     worktrees,
 )
 from queenbee.store.git_trees import git_tree
@@ -404,24 +404,24 @@ def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
                 f"{each.path} has {each.branch} checked out, on which work lands",
                 hint=f"git -C {shell_word(each.path)} switch -c NAME",
             )
-    refuse_under_way(layout)
+    refuse_rebased(layout)
 
 
-def refuse_under_way(layout: Layout) -> None:
-    """Raises `MainBlocked` if somebody's rebase or bisect of the target is not finished: it ends by
-    moving the target back, and what landed meanwhile would be off it.
+def refuse_rebased(layout: Layout) -> None:
+    """Raises `MainBlocked` if somebody's rebase of the target is not finished: its end moves the
+    target to what it was, or to what that became, and what landed meanwhile would be off it.
     """
     here = git_tree(layout.tree)
     real = real_ref(here.common_dir, str(target_ref(layout))) if here is not None else ""
     for each in worktrees(layout):
-        for branch, what in under_way(each.git_dir).items():
+        for branch in rebased(each.git_dir):
             if here is None or not _leads_to(here, branch, real):
                 continue
-            ways = "--continue or --abort" if what == "rebase" else "reset"
+            in_it = suggested("git -C", each.path)
             raise MainBlocked(
-                f"a git {what} of {branch}, on which work lands, is not finished in {each.path}; "
+                f"a git rebase of {branch}, on which work lands, is not finished in {each.path}; "
                 "nothing was landed",
-                hint=f"there: git {what} {ways}; then queen land again",
+                hint=f"{in_it} rebase --continue, or {in_it} rebase --abort",
             )
 
 

@@ -95,11 +95,11 @@ def target_branch(layout: Layout) -> str | None:
     return layout.settings.land_target or current_branch(here.common_dir)
 
 
-def under_way(git_dir: str) -> dict[str, str]:
-    """Returns the branches that a rebase or a bisect which is not finished in a worktree goes back
-    to, each with the command: git takes them for checked out there, and so must we.
+def rebased(git_dir: str) -> set[str]:
+    """Returns the branches that a rebase which is not finished in a worktree will move: git takes
+    them for checked out there, and so must we.
     """
-    found = {}
+    found = set()
     for name in ("rebase-merge", "rebase-apply"):
         folder = os.path.join(git_dir, name)
         heads = [_line(os.path.join(folder, "head-name"))]
@@ -107,10 +107,7 @@ def under_way(git_dir: str) -> dict[str, str]:
         heads += updated.split("\n")[::3] if updated else []
         for head in heads:
             if head is not None and head.startswith(_HEADS):
-                found[head.removeprefix(_HEADS)] = "rebase"
-    bisected = _line(os.path.join(git_dir, "BISECT_START"))
-    if bisected is not None:
-        found[bisected.removeprefix(_HEADS)] = "bisect"
+                found.add(head.removeprefix(_HEADS))
     return found
 
 
