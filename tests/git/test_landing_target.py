@@ -297,6 +297,7 @@ def test_a_link_that_comes_while_git_moves_the_main_worktree_stays(
     odd.write_text(f"#!/bin/sh\n{moves}\ncat\n")
     odd.chmod(0o755)
     git(repo, "config", "filter.odd.smudge", str(odd))
+    git(repo, "config", "filter.odd.clean", "cat")
     git(repo, "config", "filter.odd.required", "true")
     assert landing(quick, tree).code == 5
     assert (repo / "d").is_symlink()
