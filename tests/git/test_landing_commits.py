@@ -55,6 +55,15 @@ def test_what_is_said_is_in_one_stream_in_order_with_the_result_last(
     assert done.err == ""
 
 
+def test_a_message_is_kept_that_looks_like_a_comment(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    git(repo, "config", "commit.cleanup", "strip")
+    done = quick("land", "-m", "#124 all in", cwd=tree)
+    assert done.code == 0, done
+    assert git(repo, "log", "-1", "--format=%s", "main") == "#124 all in\n"
+
+
 def test_with_nothing_to_commit_it_lands_what_there_is(quick: QuickQueen, tree: Path) -> None:
     git(tree, "add", "-A")
     git(tree, "commit", "-qm", "mine")

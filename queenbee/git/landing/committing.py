@@ -168,7 +168,8 @@ class _Commit:
         tree, staged = self._tree, _Index(self._tree)
         # The index gets what was looked at, whatever the files are by now.
         as_the_user("read-tree", "-i", "-m", no_dash(self._files), cwd=tree)
-        how = ("commit", "--quiet", f"--message={self._message}")
+        # A user's `commit.cleanup` is for what an editor shows: `#124` is no comment here.
+        how = ("commit", "--quiet", "--cleanup=whitespace", f"--message={self._message}")
         on_tick = SigningWait(tree, tell).look if signs(tree) else None
         status, out, err = user_git(*how, cwd=tree, on_tick=on_tick)
         if status != 0:
