@@ -75,8 +75,8 @@ class Advance:
         raise refusal()
 
     def _bring_main(self, step: Step, before: str, after: str) -> Callable[[], QueenError] | None:
-        """Moves the main worktree between two commits; returns what says why it was not moved, to be
-        called once it is put right.
+        """Moves the main worktree between two commits; returns what says why it was not moved, for
+        when it is put right.
         """
         own, carried = self._own, self._carried
         move = {"before": before, "after": after}
