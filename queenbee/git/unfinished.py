@@ -309,8 +309,11 @@ def keep_late(
             return copied(*words, config=config).decode().strip()
 
         run("read-tree", no_dash(base) if base is not None else "--empty")
-        others = copied("ls-files", "--others", "--exclude-standard", "-z")
-        nested = (each.rstrip("/") for each in names_in(others) if each.endswith("/"))
+        others = names_in(copied("ls-files", "--others", "--exclude-standard", "-z"))
+        nested = [each.rstrip("/") for each in others if each.endswith("/")]
+        # Git finds no files of a submodule whose worktree has moved.
+        known = (each.partition("\t") for each in names_in(copied("ls-files", "--stage", "-z")))
+        nested += [path for said, _, path in known if said.startswith("160000")]
         but = (f":(top,exclude,literal){each}" for each in nested)
         run("add", "--ignore-removal", "--", ".", *but)
         tree = run("write-tree")

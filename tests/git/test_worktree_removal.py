@@ -129,7 +129,8 @@ def test_it_says_where_the_rest_is_if_somebody_goes_on_writing(
     listed = quick("worktree", "list", "--json", cwd=repo).json
     assert str(rest) in [each["path"] for each in listed]
     monkeypatch.undo()
-    assert quick("worktree", "remove", "--force", "repo-ui", cwd=repo).code == 0
+    again = quick("worktree", "remove", "--force", "repo-ui", cwd=repo)
+    assert (again.code, again.out.splitlines()[0]) == (0, f"removed {tree}")
     assert kept(repo, "draft.txt") == "draft\n"
     assert kept(repo, f"late{times[0]}.txt") == "late\n"
     assert_gone(repo, tree)
@@ -188,6 +189,26 @@ def test_what_is_mounted_in_it_is_not_touched(
     monkeypatch.undo()
     remove(opened(repo), "ui", force=force)
     assert_gone(repo, tree)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_worktree_with_submodules_goes(
+    repo: Path, tmp_path: Path, before: Any, force: bool
+) -> None:
+    git(repo, "init", "-q", str(tmp_path / "library"))
+    commit_file(tmp_path / "library", "lib.py", "x\n")
+    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    git(repo, *allowed, "add", str(tmp_path / "library"), "lib")
+    git(repo, "commit", "-qm", "a submodule")
+    path = Path(add(opened(repo), "ui").path)
+    git(path, *allowed, "update", "--init")
+    before(worktree_care, "begin", lambda *_: (path / "late.txt").write_text("late\n"))
+    if force:
+        (path / "draft.txt").write_text("draft\n")
+    remove(opened(repo), "ui", force=force)
+    assert kept(repo, "late.txt") == "late\n"
+    assert not force or kept(repo, "draft.txt") == "draft\n"
+    assert_gone(repo, path)
 
 
 STOP = """

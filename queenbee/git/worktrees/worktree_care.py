@@ -158,7 +158,8 @@ def abandon(hive: Services, path: str) -> Removed:
                 f"QueenBee did not make {path}, and removes nothing there",
                 hint=f"if nothing in it is needed: {suggested('git worktree remove', path)}",
             )
-        _refuse_nested(place)
+        if removal is None:
+            _refuse_nested(place)
         removed = _removed(hive, place, removal, force=True)
         for each in _claimed(hive, place):
             of_droid = type(hive)(hive.layout, actor=each.droid)
@@ -232,6 +233,7 @@ def _removed(
     elif commits_alone(place.found):  # Made where it was moved to.
         keep_worktree(place.found, with_files=False, name=branch_part(place.name))
     kept = removal.run(branch_part(place.name), top).kept
+    place.path = removal.path
     keeps = place.branch is not None and not (drops and _is_dropped(place, top))
     released = _end(hive, leases)
     return Removed(place, keeps_branch=keeps, released=released, kept=kept, ignored=ignored)
