@@ -153,7 +153,7 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     if layout.worktree and _head(layout.tree) == before:
         with suppress(ExternalFailure):
             target = str(target_ref(layout))
-            how = ("merge", "-q", "--ff-only", "--no-overwrite-ignore", target)
+            how = ("merge", "-q", "--ff-only", "--no-overwrite-ignore", no_dash(target))
             as_the_user(*how, cwd=layout.tree)
     return _once(layout, waits)
 

@@ -148,7 +148,7 @@ def adopt(layout: Layout, branch: str) -> None:
             f"{mentioned(branch)} is the branch of the main worktree, where work lands",
             hint="name the branch to land: queen worktree list",
         )
-    base = line(*_TIP, str(target_ref(layout)), cwd=layout.tree, repository={}) or tip
+    base = line(*_TIP, no_dash(str(target_ref(layout))), cwd=layout.tree, repository={}) or tip
     droid = place.droid if place is not None and place.droid is not None else branch
     path = place.path if place is not None else ""
     made = MadeNote(branch=branch, path=path, base=base, droid=droid, adopted=True)
@@ -182,7 +182,7 @@ def refuse_foreign(
         return
     made_for = next((each.bead or each.droid for each in notes if each is not None), None)
     maker = "which QueenBee did not make" if None in notes else f"made for {made_for}"
-    ahead = ("rev-list", "--count", f"{target_ref(layout)}..refs/heads/{branch}")
+    ahead = ("rev-list", "--count", no_dash(f"{target_ref(layout)}..refs/heads/{branch}"))
     count = line(*ahead, "--", cwd=layout.tree, repository={})
     where = "" if place is None else f" in {mentioned(place.path)}"
     whose = f" of {place.droid}" if place is not None and place.droid is not None else ""
@@ -274,7 +274,7 @@ def _other_hive(layout: Layout) -> str | None:
         return own
     # Whatever is in the folder now: what has landed counts.
     landed = f"{target_ref(layout)}:{BEADS}/{FILE_NAME}"
-    asked = ("rev-parse", "--verify", "--quiet", landed)
+    asked = ("rev-parse", "--verify", "--quiet", no_dash(landed))
     return own if line(*asked, cwd=here.main_tree, repository={}) is not None else None
 
 

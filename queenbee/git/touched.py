@@ -379,8 +379,8 @@ def _catch_up(hive: Services, begin: Begin) -> None:
     if not is_own(hive.layout, hive.layout.tree):
         return
     target = str(target_ref(hive.layout))
-    merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore", target)
-    if user_git(*merge, cwd=hive.layout.tree)[0] == 0:
+    merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore")
+    if user_git(*merge, no_dash(target), cwd=hive.layout.tree)[0] == 0:
         begin.caught_up, begin.behind = begin.behind, 0
 
 

@@ -165,7 +165,7 @@ class WorktreeKeeper:
         files = _changed(self._hive, place)
         target, commits = target_ref(self._hive.layout), None
         if target is not None and place.head is not None:
-            ahead = ("rev-list", "--count", f"{target}..{place.head}", "--")
+            ahead = ("rev-list", "--count", no_dash(f"{target}..{place.head}"), "--")
             commits = line(*ahead, cwd=place.path, repository={}, limit_s=_LIMIT_S)
         found = Unfinished(place, files, int(commits or 0))
         if files:

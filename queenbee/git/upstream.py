@@ -10,7 +10,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word
@@ -27,10 +27,12 @@ from queenbee.store.git_trees import git_tree
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
     from queenbee.store.layout import Layout
 
+T = TypeVar("T")
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
 _LOOKED = "upstream-looked"
 _BRIEF_S = 3.0
@@ -94,12 +96,22 @@ class Upstream:
             )
         self._note_look()
 
-    def push_line(self, commit: str, before: str, *options: str) -> list[str]:
-        """Returns what git is called with to move it from one commit to another."""
+    def push(
+        self,
+        commands: Callable[..., T],
+        tree: str,
+        commit: str,
+        before: str,
+        *,
+        is_try: bool = False,
+    ) -> T:
+        """Has `commands` push, so that it moves from one commit to another, and returns how git
+        ended. With `is_try`, everything but that.
+        """
         to = f"refs/heads/{self.branch}"
+        how = ("push", "--porcelain", "--dry-run") if is_try else ("push", "--porcelain")
         lease = f"--force-with-lease={to}:{before}"
-        how = ("push", "--porcelain", *options, lease, "--")
-        return [*how, no_dash(self.remote), f"{commit}:{to}"]
+        return commands(*how, lease, "--", self.remote, f"{commit}:{to}", cwd=tree)
 
     def look(self) -> None:
         """Fetches it if nobody has looked for `sync.max_age`, and not for long: where that fails,

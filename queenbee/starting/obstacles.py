@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from queenbee.core.command_lines import no_dash
 from queenbee.core.text import shell_word, suggested
 from queenbee.errors import QueenError
 from queenbee.git.run import git, line
@@ -110,7 +111,7 @@ class Obstacle:
         """Returns whether the target fails without this work, and has not moved since."""
         if self.result.code != TARGET_FAILS:
             return False
-        asked = ("rev-parse", str(target_ref(layout)))
+        asked = ("rev-parse", no_dash(str(target_ref(layout))))
         return line(*asked, cwd=layout.tree, repository={}) == self.result.commit
 
     def is_lost(self, layout: Layout) -> bool:

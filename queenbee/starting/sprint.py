@@ -92,7 +92,7 @@ class Sprint:
         target = str(target_ref(home.layout))
         note = branch_note(home.layout, place.branch)
         began = [place.base, *([note.base] if note is not None and note.base else [])]
-        more = ("rev-list", "--count", *map(no_dash, began), "--not", target, "--")
+        more = ("rev-list", "--count", *map(no_dash, began), "--not", no_dash(target), "--")
         alien = line(*more, cwd=home.layout.tree, repository={})
         if int(alien or 0):
             raise NotFound(

@@ -139,5 +139,6 @@ class PlacedAgent(AgentProcess):
         if not is_own(self.home.layout, self.entry.path):
             return 0
         commits = f"{target_ref(self.home.layout)}..HEAD"
-        count = line("rev-list", "--count", commits, "--", cwd=self.entry.path, repository={})
+        asked = ("rev-list", "--count", no_dash(commits), "--")
+        count = line(*asked, cwd=self.entry.path, repository={})
         return int(count or 0)

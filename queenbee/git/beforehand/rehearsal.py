@@ -210,8 +210,7 @@ class _Rehearsal:
             where = (place.commands, step, self._top, place.target_ref)
             why = why_not_movable(*where, after=commit, before=tip)
         else:
-            tried = place.upstream.push_line(commit, tip, "--dry-run")
-            done = place.commands(*tried, cwd=self._top)
+            done = place.upstream.push(place.commands, self._top, commit, tip, is_try=True)
             why = done.said if done.status != 0 else ""
             place.refresh()
         if why and place.tip() == tip:

@@ -8,6 +8,7 @@ from itertools import combinations, repeat
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts
+from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.errors import InvalidInput
 from queenbee.git import unmerged
@@ -53,7 +54,7 @@ def compare(
     with Cache(layout, own.common_dir) as cache:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(snapshots.take, sides, places, repeat(cache)))
-        head = line("rev-parse", "--verify", "--quiet", str(ref), cwd=here.path)
+        head = line("rev-parse", "--verify", "--quiet", no_dash(str(ref)), cwd=here.path)
         tip = _tip(sides, places, target, head)
         if tip is not None and tip not in sides:
             sides = [tip, *sides]

@@ -76,7 +76,7 @@ def _on_main(hive: Hive, issue_id: str) -> BeadFile | None:
     if here is None or target is None:
         return None
     top = here.main_tree or here.tree
-    commit = line("rev-parse", "--verify", "--quiet", target, cwd=top, repository={})
+    commit = line("rev-parse", "--verify", "--quiet", no_dash(target), cwd=top, repository={})
     if commit is None:  # Nothing is committed yet.
         return None
     inside = [os.path.relpath(each, top) for each in (*bead_dirs(layout), layout.issues_path)]

@@ -101,9 +101,9 @@ class Advance:
 
     def _push(self, upstream: Upstream, commit: str) -> bool:
         own, before = self._own, self._before
-        pushed = own.commands(*upstream.push_line(commit, before), cwd=self._tree)
+        pushed = upstream.push(own.commands, self._tree, commit, before)
         if pushed.status == 0:
-            seen = (upstream.ref, no_dash(commit), no_dash(before))
+            seen = (no_dash(upstream.ref), no_dash(commit), no_dash(before))
             own.commands("update-ref", "-m", ACTION, *seen, cwd=own.tree, to_the_end=True)
             self._follow(commit)
             return True
@@ -139,7 +139,7 @@ class Advance:
         own = self._own
         refuse_rebased(own.layout)
         between = (no_dash(commit), no_dash(self._before))
-        how = ("update-ref", "-m", ACTION, own.target_ref, *between)
+        how = ("update-ref", "-m", ACTION, no_dash(own.target_ref), *between)
         done = own.commands(*how, cwd=own.tree, to_the_end=True)
         if own.has(commit):
             return True

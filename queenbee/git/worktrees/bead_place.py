@@ -124,7 +124,9 @@ def _refuse_unowned(hive: Services, name: str, ref: str, top: str) -> None:
     a bead whose row names it.
     """
     target = str(target_ref(hive.layout))
-    ahead = line("rev-list", "--count", no_dash(ref), "--not", target, "--", cwd=top, repository={})
+    ahead = line(
+        "rev-list", "--count", no_dash(ref), "--not", no_dash(target), "--", cwd=top, repository={}
+    )
     local = ref.startswith("refs/heads/")
     note = branch_note(hive.layout, ref.removeprefix("refs/heads/")) if local else None
     bead = hive.issues.all().get(note.bead) if note is not None and note.bead else None

@@ -142,5 +142,5 @@ def _has_commits_of(hive: Hive, branch: str, head: str) -> bool:
     shared = (
         line("merge-base", "--all", no_dash(head), no_dash(ref), cwd=tree, repository={}) or ""
     ).split()
-    more = ("rev-list", "--max-count=1", *map(no_dash, shared), "--not", target, "--")
+    more = ("rev-list", "--max-count=1", *map(no_dash, shared), "--not", no_dash(target), "--")
     return bool(shared and git(*more, cwd=tree, repository={}))
