@@ -97,21 +97,15 @@ class Upstream:
         self._note_look()
 
     def push(
-        self,
-        commands: Callable[..., T],
-        tree: str,
-        commit: str,
-        before: str,
-        *,
-        is_try: bool = False,
+        self, run: Callable[..., T], tree: str, commit: str, before: str, *, is_try: bool = False
     ) -> T:
-        """Has `commands` push, so that it moves from one commit to another, and returns how git
-        ended. With `is_try`, everything but that.
+        """Has git push, so that it moves from one commit to another, and returns what `run` does.
+        With `is_try`, all happens but the move.
         """
         to = f"refs/heads/{self.branch}"
         how = ("push", "--porcelain", "--dry-run") if is_try else ("push", "--porcelain")
         lease = f"--force-with-lease={to}:{before}"
-        return commands(*how, lease, "--", self.remote, f"{commit}:{to}", cwd=tree)
+        return run(*how, lease, "--", self.remote, f"{commit}:{to}", cwd=tree)
 
     def look(self) -> None:
         """Fetches it if nobody has looked for `sync.max_age`, and not for long: where that fails,

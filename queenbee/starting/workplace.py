@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from queenbee.core.command_lines import command_line
+from queenbee.core.command_lines import command_line, no_dash
 from queenbee.errors import NotFound, QueenError
 from queenbee.git.landing.committing import RECORDS
 from queenbee.git.run import git, line

@@ -28,7 +28,8 @@ MISTAKES = {
         "which QueenBee did not make",
     ),
     "landing onto a detached HEAD": (
-        f"{SHOP} && git checkout -q --detach {WORK} && queen claim t-1",
+        f"{SHOP} && queen config unset land.target && git checkout -q --detach {WORK}"
+        " && queen claim t-1",
         "queen land",
         "shop has a detached HEAD",
     ),
