@@ -10,12 +10,13 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import named, shell_word
-from queenbee.errors import QueenError, Unreachable
-from queenbee.git.run import line, network
+from queenbee.core.text import mentioned, named, shell_word, suggested
+from queenbee.errors import InvalidInput, QueenError, Unreachable
+from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
     has_remotes,
     ref_target,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
 _LOOKED = "upstream-looked"
+_SEEN = "--max-count=100"
 _BRIEF_S = 3.0
 """So long a command waits that only wants to know whether something is new."""
 
@@ -83,7 +85,18 @@ class Upstream:
         return f"{self.remote}/{self.branch}"
 
     def fetch(self, *, most_s: float = float("inf")) -> None:
-        """Brings its newest commit here. Raises `Unreachable`."""
+        """Brings its newest commit here. Raises `Unreachable`, and `InvalidInput` for a remote to
+        which git pushes elsewhere: nobody would see there what has landed.
+        """
+        asked, name = ("remote", "get-url", "--all"), no_dash(self.remote)
+        there = line(*asked, name, cwd=self.tree, repository={})
+        pushed = line(*asked, "--push", name, cwd=self.tree, repository={})
+        if there != pushed:
+            raise InvalidInput(
+                f"git pushes to {mentioned(str(pushed))} what it fetches from "
+                f"{mentioned(str(there))}: nothing can land on {named([self.name])}",
+                hint=suggested("git remote set-url --push", self.remote, str(there)),
+            )
         timeout_s = min(most_s, self.layout.settings.sync_timeout_s)
         wanted = f"+refs/heads/{self.branch}:{self.ref}"
         status, _, said = network(
@@ -95,6 +108,19 @@ class Upstream:
                 hint=f"git fetch {shell_word(self.remote)}; then the same command again",
             )
         self._note_look()
+
+    def taken_off(self, head: str) -> list[str]:
+        """Returns the commits of a branch that it had when it was seen before, and has no longer,
+        the newest first. Raises `ExternalFailure`.
+        """
+        ask: Callable[..., bytes] = partial(git, cwd=self.tree, repository={})
+        now = no_dash(self.ref)
+        seen = ask("rev-list", "--walk-reflogs", _SEEN, now, "--").decode().split()
+        if not seen:
+            return []
+        gone = {*ask("rev-list", *map(no_dash, seen), "--not", now, "--").decode().split()}
+        own = ask("rev-list", no_dash(head), "--not", now, "--").decode().split() if gone else []
+        return [each for each in own if each in gone]
 
     def push(
         self, run: Callable[..., T], tree: str, commit: str, before: str, *, is_try: bool = False

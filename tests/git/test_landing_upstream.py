@@ -202,3 +202,27 @@ def test_a_landing_that_cannot_be_pushed_has_landed(
     done = landing(quick, pushing)
     assert (done.code, "a" in on(repo), "a" in on(hub)) == (0, True, False)
     assert "not pushed to origin/main" in done.out + done.err
+
+
+def test_commits_that_were_taken_off_the_remote_do_not_come_back_unnamed(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    before = git(hub, "rev-parse", "main").strip()
+    gone = elsewhere(hub, "secret")
+    git(repo, "fetch", "-q", "origin")
+    git(tree, "merge", "-q", "--no-edit", "origin/main")
+    git(hub, "update-ref", "refs/heads/main", before)
+    refused = landing(quick, tree)
+    assert (refused.code, f"taken off origin/main: {gone[:10]}" in refused.err) == (5, True)
+    assert "secret" not in on(hub)
+    assert landing(quick, tree).code == 0  # It is meant.
+
+
+def test_nothing_lands_on_a_remote_that_is_pushed_to_elsewhere(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path, tmp_path: Path
+) -> None:
+    git(repo, "clone", "-q", "--bare", str(hub), str(tmp_path / "fork"))
+    git(repo, "remote", "set-url", "--push", "origin", str(tmp_path / "fork"))
+    refused = landing(quick, tree)
+    assert (refused.code, "git remote set-url --push origin" in refused.err) == (2, True)
+    assert "a" not in on(tmp_path / "fork")

@@ -161,6 +161,7 @@ class Leading:
         work.refuse_unjudged(contents, self._head)
         self._stop_marked(contents)
         self._stop_undoing(contents)
+        self._stop_bringing_back()
         _refuse_held(work.held(changed))
         work.look_again()
         self._own.commands.stop_if_asked()
@@ -238,6 +239,20 @@ class Leading:
             f"git checkout --no-overlay {target} -- {them}; look for more in git diff {target}",
             files,
         )
+
+    def _stop_bringing_back(self) -> None:
+        """Raises `NotLanded`, once, for commits on which the branch began, and which somebody has
+        taken off the remote's branch since.
+        """
+        upstream, target = self._own.upstream, shell_word(self._own.target)
+        commits = upstream.taken_off(self._head) if upstream is not None else []
+        if commits:
+            self._stop_once(
+                f"brings back commits that were taken off {target}",
+                some([each[:10] for each in commits], SHOWN),
+                f"git rebase --onto {target} {commits[0][:10]}",
+                commits,
+            )
 
     def _stop_marked(self, changed: dict[str, list[str]]) -> None:
         """Raises `NotLanded`, once, for files in which the markers of a conflict were left."""
