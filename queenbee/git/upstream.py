@@ -7,6 +7,7 @@ somewhere else: that alone decides what landed. ADR 0047.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from queenbee.store.git_files.worktrees import (
     target_ref,
 )
 from queenbee.store.git_trees import git_tree
+from queenbee.store.trust import PUSH, Proposal, of_setting
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
+PUSH_ONLY = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
+"""Nothing but the branch: a person's settings may have git push tags and submodules, too."""
 _LOOKED = "upstream-looked"
 _SEEN = "--max-count=100"
 _BRIEF_S = 3.0
@@ -129,7 +133,7 @@ class Upstream:
         With `is_try`, all happens but the move.
         """
         to = f"refs/heads/{self.branch}"
-        how = ("push", "--porcelain", "--dry-run") if is_try else ("push", "--porcelain")
+        how = (*PUSH_ONLY, "--dry-run") if is_try else PUSH_ONLY
         lease = f"--force-with-lease={to}:{before}"
         return run(*how, lease, "--", self.remote, f"{commit}:{to}", cwd=tree)
 
@@ -167,6 +171,21 @@ class Upstream:
     def _note_look(self) -> None:
         looks = {**self._looks, self.ref: time.time()}
         keep(os.path.join(self.layout.state_dir, _LOOKED), looks)
+
+
+def pushing(layout: Layout, *, pushes: bool | None = None) -> list[Proposal]:
+    """Returns where landings are pushed to, as somebody here has to agree to it; with `pushes`, as
+    if `land.push` were that.
+    """
+    settings, target = layout.settings, target_branch(layout)
+    if Upstream.of_target(layout) is not None:
+        return of_setting("land.target", settings.land_target)
+    is_pushed = settings.land_push if pushes is None else pushes
+    upstream = Upstream.of_branch(layout, target) if target is not None and is_pushed else None
+    if upstream is None:
+        return []
+    command = ["git", "push", upstream.remote, f"{target}:{upstream.branch}"]
+    return [Proposal(PUSH, shlex.join(command), origin="land.push")]
 
 
 def look_for_news(layout: Layout, *, fetches: bool = True) -> str:

@@ -79,8 +79,6 @@ def of_setting(name: str, value: object) -> list[Proposal]:
         return [Proposal(SETUP, value, origin=name)]
     if name == "land.target" and isinstance(value, str) and "/" in value:
         return [Proposal(PUSH, shlex.join(["git", "push", *value.split("/", 1)]), origin=name)]
-    if name == "land.push" and value is True:
-        return [Proposal(PUSH, "git push", origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
     return []

@@ -201,7 +201,7 @@ class HiveDocuments(Documents):
         layout, beads = self._hive.layout, [*self._open_beads()]
         said = layout.settings
         commands = (said.land_check, said.worktree_setup, said.team_args)
-        is_set = any((*commands, "/" in said.land_target, said.land_push))
+        is_set = any((*commands, "/" in said.land_target))
         if not (beads or is_set or json_stamp(gates_dir(layout))):
             return []
         from queenbee.workflows.proposed import unseen_of  # noqa: PLC0415 - start-up

@@ -30,7 +30,6 @@ def unseen_of(
     settings = {
         "land.check": said.land_check,
         "land.target": said.land_target if is_pushed else "",
-        "land.push": said.land_push,
         "worktree.setup": said.worktree_setup,
         "team.args": said.team_args,
     }

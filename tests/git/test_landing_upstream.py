@@ -226,3 +226,24 @@ def test_nothing_lands_on_a_remote_that_is_pushed_to_elsewhere(
     refused = landing(quick, tree)
     assert (refused.code, "git remote set-url --push origin" in refused.err) == (2, True)
     assert "a" not in on(tmp_path / "fork")
+
+
+@pytest.mark.usefixtures("asking")
+def test_a_yes_to_pushing_names_the_branch(
+    quick: QuickQueen, repo: Path, hub: Path, pushing: Path
+) -> None:
+    assert quick("config", "trust", "--yes").code == 0  # What is checked by the fixture's command.
+    assert landing(quick, pushing).code == 0
+    git(hub, "branch", "prod", "main")
+    git(repo, "fetch", "-q", "origin")
+    git(repo, "branch", "-q", "--set-upstream-to=origin/prod", "main")
+    commit_file(pushing, "b", "x\n")
+    refused = landing(quick, pushing)
+    assert (refused.code, "git push origin main:prod" in refused.err) == (5, True)
+
+
+def test_a_push_takes_no_tags_along(quick: QuickQueen, repo: Path, hub: Path, tree: Path) -> None:
+    git(repo, "config", "push.followTags", "true")
+    git(tree, "tag", "-am", "mine", "mine")
+    assert landing(quick, tree).code == 0
+    assert git(hub, "tag") == ""

@@ -28,7 +28,7 @@ from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_
 from queenbee.git.landing.work import Rules, Work
 from queenbee.git.ownership import refuse_stranger
 from queenbee.git.remote.terms import Terms
-from queenbee.git.upstream import Upstream, look_for_news
+from queenbee.git.upstream import look_for_news, pushing
 from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import CHECK_FILES, LANDED, stage
@@ -135,11 +135,7 @@ def _refuse_unseen(hive: Hive, rules: Rules, issues: Sequence[str | None]) -> No
     if not rules.machine_check:
         check = of_setting("land.check", hive.layout.settings.land_check)
         Consent.of(hive).require(check)
-    said = hive.layout.settings
-    pushed = of_setting("land.push", said.land_push)
-    if Upstream.of_target(hive.layout) is not None:
-        pushed = of_setting("land.target", said.land_target)
-    Consent.of(hive).require(pushed)
+    Consent.of(hive).require(pushing(hive.layout))
     seen_setup(hive.layout, hive.asks_person)
     for bead in (judging_bead(hive, each)[0] for each in issues if each is not None):
         if bead is not None:

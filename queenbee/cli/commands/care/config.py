@@ -142,6 +142,10 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     path = own or _path(layout)
     holder = call.actor or "queen config"
     changed = changing_text.set_value(layout, name, value, holder=holder, add=add, path=own)
+    if name == "land.push":  # The text of the setting does not say where to.
+        from queenbee.git.upstream import pushing  # noqa: PLC0415 - start-up
+
+        Trust(layout).note(pushing(layout, pushes=bool(value)))
     by = ""
     if not changed and value is not None:
         from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up

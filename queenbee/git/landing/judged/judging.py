@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import shell_word
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.objects import Objects
+from queenbee.git.upstream import pushing
 from queenbee.store.git_files.worktrees import target_ref, worktrees
 from queenbee.store.git_trees import git_tree, name_in_index
 from queenbee.store.settings import (
@@ -112,7 +113,7 @@ def unseen(hive: Hive) -> list[Proposal]:
     the target and the branches of worktrees have.
     """
     layout, found = hive.layout, [*hive.documents.unseen_commands()]
-    path, checks = settings_path(layout), list[Proposal]()
+    path, checks = settings_path(layout), pushing(layout)
     trees = {each.branch: each.path for each in worktrees(layout) if each.branch}
     with Objects(layout.tree) as objects:
         for branch, tree in trees.items() if path else ():
