@@ -33,6 +33,7 @@ from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.trees.index_copy import index_copy
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.set_aside import worktrees_in
+from queenbee.git.trees.special_files import add_all, special_files
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
@@ -275,7 +276,8 @@ def keep_worktree(place: Worktree, *, with_files: bool, name: str = "") -> str |
     name = name or branch_part(os.path.basename(place.path))
     left = list(_put_aside(place))
     droid = place.droid or "queen"
-    if with_files and (changed := all_changed(place)):
+    changed = all_changed(place) if with_files else []
+    if len(special_files(place.path, changed)) < len(changed):
         about = f"{name}: what was not committed"
         left.insert(0, commit_of_all(place, droid, about, exactly=True))
         _refuse_lacking(place, left[0], changed)
@@ -315,7 +317,7 @@ def keep_late(
         known = (each.partition("\t") for each in names_in(copied("ls-files", "--stage", "-z")))
         nested += [path for said, _, path in known if said.startswith("160000")]
         but = (f":(top,exclude,literal){each}" for each in nested)
-        run("add", "--ignore-removal", "--", ".", *but)
+        add_all(run, place.path, ("--ignore-removal",), [*but])
         tree = run("write-tree")
         if not run("ls-files") if base is None else tree == run(*_TREE, f"{base}^{{tree}}"):
             return None
@@ -394,7 +396,7 @@ def _committed(run: Callable[..., str], place: Worktree, about: str) -> str:
     with suppress(ExternalFailure):  # In the midst of a conflict, there is none.
         trees.append(run("write-tree"))
     sparse = ("--sparse",) if is_sparse(place.path) else ()
-    run("add", "--all", *sparse)
+    add_all(run, place.path, ("--all", *sparse))
     last = run("write-tree")
     if place.head is not None:
         before = run(*_TREE, f"{no_dash(place.head)}^{{tree}}")
@@ -450,6 +452,8 @@ class _PuttingBack:
                 self._git("update-ref", "--no-deref", "-m", "queen: kept", *moved)
             how = ("checkout", "-q", "--no-overwrite-ignore", f"-B{self._branch}")
             self._as_the_user(*how, no_dash(to), "--")
+            if special := special_files(place.path, changed):
+                self._as_the_user("checkout-index", "--force", "--", *special)
         except ExternalFailure as error:
             where = f"; what was there is kept on {found.branch}" if found.branch else ""
             raise ExternalFailure(f"{error.message}{where}", program="git") from error
@@ -487,7 +491,7 @@ class _PuttingBack:
         staged = self._line("write-tree")  # None in the midst of a conflict.
         but = [f":(top,exclude,literal){each.rstrip('/')}" for each in nested]
         sparse = ("--sparse",) if is_sparse(self._place.path) else ()
-        self._as_the_user("add", "--all", *sparse, "--", ":/", *but)
+        add_all(self._as_the_user, self._place.path, ("--all", *sparse), but)
         if ways:
             here = (f":(top,literal){way}" for way in ways)
             self._as_the_user("add", "--force", *sparse, "--", *here)

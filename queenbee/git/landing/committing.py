@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import named, one_line, without_escapes
+from queenbee.core.text import named, one_line, suggested, without_escapes
 from queenbee.errors import QueenError
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.signing import SigningWait, signs
@@ -21,6 +21,7 @@ from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, looking
 from queenbee.git.trees.own_branch import refuse_not_own
+from queenbee.git.trees.special_files import special_files
 from queenbee.services.writing.secrets import OVERRIDE, LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, current_branch
@@ -55,8 +56,8 @@ def commit_all(
     refuses the commit, as formatters do, it is made once more with what that changed.
 
     Raises `Conflict` for a branch that is not this worktree's own, `NotLanded` for an unfinished
-    merge, files over 5 MiB, what looks like a secret, unless
-    that is allowed, other repositories, and a hook that refuses; then nothing is committed. Raises
+    merge, files over 5 MiB, what looks like a secret, unless that is allowed, special files, other
+    repositories, and a hook that refuses; then nothing is committed. Raises
     `LooksLikeSecret` for the message.
     """
     tree = layout.tree
@@ -68,6 +69,12 @@ def commit_all(
     paths = _paths(tree, everything)
     if not paths:
         return []
+    if special := special_files(tree, paths):
+        raise NotLanded(
+            f"git keeps no FIFO, socket or device: {named(special)}; nothing was landed",
+            hint=suggested("git restore", *special),
+            files=special,
+        )
     if not allow_secrets:
         refuse_secrets({"message": message})
     _refuse_huge(tree, paths)

@@ -76,7 +76,7 @@ def lacking(tree: str, commit: str, paths: Sequence[str]) -> list[str]:
     here = [
         path
         for path in _there(tree, paths)
-        if os.path.islink(where := os.path.join(tree, path)) or not os.path.isdir(where)
+        if os.path.islink(where := os.path.join(tree, path)) or os.path.isfile(where)
     ]
     if not here:
         return []
