@@ -312,6 +312,20 @@ def test_what_comes_while_git_moves_the_main_worktree_stays(
     assert subprocess.run(is_there, shell=True, cwd=repo).returncode == 0
 
 
+def test_a_link_beside_a_sparse_checkout_is_in_nobodys_way(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    commit_file(repo, "d/b", "1\n")
+    commit_file(repo, ".beads/x", "x\n")
+    git(tree, "merge", "-q", "main")
+    commit_file(tree, "d/b", "theirs\n")
+    git(repo, "sparse-checkout", "set", ".beads")
+    (repo / "d").symlink_to(tmp_path)
+    assert landing(quick, tree).code == 0
+    assert (repo / "d").is_symlink()
+    assert git(repo, "show", "main:d/b") == "theirs\n"
+
+
 def test_a_link_that_git_tracks_makes_room_for_a_folder(
     quick: QuickQueen, repo: Path, tree: Path
 ) -> None:

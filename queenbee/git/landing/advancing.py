@@ -23,7 +23,7 @@ from queenbee.services.waiting.landing_steps import Step
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from queenbee.git.landing.place import Place
     from queenbee.git.upstream import Upstream
@@ -52,20 +52,22 @@ class Advance:
         self._carried = carried
         self._tell = tell
 
-    def to(self, commit: str) -> bool:
-        """Moves it; returns False if somebody else has moved it meanwhile. Raises `NotLanded`, and
+    def to(self, commit: str, changed: Collection[str]) -> bool:
+        """Moves it, by these files; returns False if somebody else has moved it meanwhile. Raises `NotLanded`, and
         `Unreachable` if nobody can say whether a remote took it: the next landing looks.
         """
         if self._own.upstream is not None:
             return self._push(self._own.upstream, commit)
-        return self._move_main(commit) if self._own.main_has_target else self._move(commit)
+        if not self._own.main_has_target:
+            return self._move(commit)
+        return self._move_main(commit, changed)
 
-    def _move_main(self, commit: str) -> bool:
+    def _move_main(self, commit: str, changed: Collection[str]) -> bool:
         own = self._own
         with Step.of(self._folder, own.main_tree) as step:
             if own.tip() != self._before:
                 return False
-            refusal = self._bring_main(step, self._before, commit)
+            refusal = self._bring_main(step, self._before, commit, changed)
             if refusal is None:
                 step.end()
                 return True
@@ -74,13 +76,15 @@ class Advance:
                 return False
         raise refusal()
 
-    def _bring_main(self, step: Step, before: str, after: str) -> Callable[[], QueenError] | None:
+    def _bring_main(
+        self, step: Step, before: str, after: str, changed: Collection[str]
+    ) -> Callable[[], QueenError] | None:
         """Moves the main worktree between two commits; returns what says why it was not moved, for
         when it is put right.
         """
         own, carried = self._own, self._carried
         move = {"before": before, "after": after}
-        if links := [*links_above(own.main_tree, differing(own.main_tree, before, after))]:
+        if links := links_above(own.main_tree, changed):
             said = f"links are where git has folders: {named(links, SHOWN)}"
             return partial(own.cannot_move, after, said)
         step.write("advance", **move, carried=carried)
@@ -127,7 +131,7 @@ class Advance:
             self._tell(f"{own.main_tree} has commits that {own.target} has not, and stays there")
             return
         with suppress(QueenError), Step.of(self._folder, own.main_tree) as step:
-            refusal = self._bring_main(step, head, commit)
+            refusal = self._bring_main(step, head, commit, differing(own.main_tree, head, commit))
             if refusal is None:
                 step.end()
                 return

@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from queenbee.git.landing.commands import git
+from queenbee.git.run import names_in
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
@@ -28,15 +31,26 @@ def changed_since(step: Step, tree: str, path: str) -> bool:
     return found.st_dev != begun.st_dev or found.st_ctime_ns >= begun.st_mtime_ns
 
 
-def links_above(tree: str, paths: Collection[str]) -> Iterator[str]:
-    """Yields the links that a worktree has in place of the folders of files that are to change, and
-    that git does not track: it removes one without a word, where it writes below it.
+def links_above(tree: str, paths: Collection[str]) -> list[str]:
+    """Returns the links that a worktree has in place of the folders of files that are to change,
+    and that git does not track: it removes one without a word, where it writes below it.
+
+    Below those that a sparse checkout leaves out, it writes nothing.
     """
-    seen = set[str]()
+    found = [*_links_above(tree, paths)]
+    if not found:
+        return []
+    listed = names_in(git("ls-files", "-v", "-z", cwd=tree))
+    left_out = {each[2:] for each in listed if each[:1] == "S"}
+    return [*_links_above(tree, [each for each in paths if each not in left_out])]
+
+
+def _links_above(tree: str, paths: Collection[str]) -> Iterator[str]:
+    known, seen = set(paths), set[str]()
     for path in paths:
         folder = os.path.dirname(path)
         while folder and folder not in seen:
             seen.add(folder)
-            if folder not in paths and os.path.islink(os.path.join(tree, folder)):
+            if folder not in known and os.path.islink(os.path.join(tree, folder)):
                 yield folder
             folder = os.path.dirname(folder)

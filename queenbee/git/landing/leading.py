@@ -137,7 +137,8 @@ class Leading:
         trial.is_alone = not self._are_in()  # It lands, whoever else comes and goes.
         where = (self._checkout.tree, self._turn.folder, self.joining.target)
         advance = Advance(self._own, *where, self._carried, self._tell)
-        if trial.is_alone or not advance.to(commit):
+        everything = {*changed, *(path for each in members for path in each.changed)}
+        if trial.is_alone or not advance.to(commit, everything):
             return None
         self._note_passed(commit, begun_s)
         done = Landing.promised(target, mine)
