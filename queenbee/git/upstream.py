@@ -20,6 +20,7 @@ from queenbee.errors import InvalidInput, QueenError, Unreachable
 from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
     has_remotes,
+    real_ref,
     ref_target,
     remote_of,
     target_branch,
@@ -92,6 +93,12 @@ class Upstream:
         """Brings its newest commit here. Raises `Unreachable`, and `InvalidInput` for a remote to
         which git pushes elsewhere: nobody would see there what has landed.
         """
+        here = git_tree(self.tree)
+        if here is not None and real_ref(here.common_dir, self.ref) != self.ref:
+            raise InvalidInput(
+                f"{self.ref} leads to another branch, which a fetch would move",
+                hint=suggested("git symbolic-ref --delete", self.ref),
+            )
         asked, name = ("remote", "get-url", "--all"), no_dash(self.remote)
         there = line(*asked, name, cwd=self.tree, repository={})
         pushed = line(*asked, "--push", name, cwd=self.tree, repository={})

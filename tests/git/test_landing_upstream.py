@@ -247,3 +247,15 @@ def test_a_push_takes_no_tags_along(quick: QuickQueen, repo: Path, hub: Path, tr
     git(tree, "tag", "-am", "mine", "mine")
     assert landing(quick, tree).code == 0
     assert git(hub, "tag") == ""
+
+
+def test_a_fetch_moves_no_branch_of_this_repository(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    git(repo, "branch", "mine", "main")
+    git(repo, "symbolic-ref", "refs/remotes/origin/main", "refs/heads/mine")
+    elsewhere(hub, "b")
+    before = git(repo, "rev-parse", "mine")
+    refused = landing(quick, tree)
+    assert (refused.code, "leads to another branch" in refused.err) == (2, True)
+    assert git(repo, "rev-parse", "mine") == before

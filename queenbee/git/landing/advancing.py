@@ -53,8 +53,9 @@ class Advance:
         self._tell = tell
 
     def to(self, commit: str, changed: Collection[str]) -> bool:
-        """Moves it, by these files; returns False if somebody else has moved it meanwhile. Raises `NotLanded`, and
-        `Unreachable` if nobody can say whether a remote took it: the next landing looks.
+        """Moves it, by these files; returns False if somebody else has moved it meanwhile. Raises
+        `NotLanded`, and `Unreachable` if nobody can say whether a remote took it: the next landing
+        looks.
         """
         if self._own.upstream is not None:
             return self._push(self._own.upstream, commit)
