@@ -211,6 +211,24 @@ def test_a_worktree_with_submodules_goes(
     assert_gone(repo, path)
 
 
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_an_edit_that_a_submodule_hides_keeps_the_worktree(
+    repo: Path, tmp_path: Path, flag: str
+) -> None:
+    git(repo, "init", "-q", str(tmp_path / "library"))
+    commit_file(tmp_path / "library", "lib.py", "x\n")
+    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    git(repo, *allowed, "add", str(tmp_path / "library"), "lib")
+    git(repo, "commit", "-qm", "a submodule")
+    path = Path(add(opened(repo), "ui").path)
+    git(path, *allowed, "update", "--init")
+    git(path / "lib", "update-index", flag, "lib.py")
+    (path / "lib" / "lib.py").write_text("mine\n")
+    with pytest.raises(Conflict, match="has what is not committed"):
+        remove(opened(repo), "ui")
+    assert (path / "lib" / "lib.py").read_text() == "mine\n"
+
+
 STOP = """
     import os, signal, sys
     from queenbee import Hive

@@ -29,7 +29,7 @@ from queenbee.git.unmerged import Neighbours
 from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import worktrees
+from queenbee.store.git_files.worktrees import Worktree, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import LongLock
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from queenbee.git.unmerged import Snapshot
     from queenbee.git.worktrees.worktree_removal import Removal
     from queenbee.services.hive import Services
-    from queenbee.store.git_files.worktrees import Worktree
 
 _PATIENCE_S = 600.0
 """Whoever removes a worktree, or wants to see them all, waits until git has looked at each."""
@@ -375,11 +374,16 @@ def _ignored(tree: str) -> list[str]:
 
 
 def _has_changes(repository: str) -> bool:
-    """Returns whether a repository has something that is not committed, or if git does not say."""
+    """Returns whether a repository has something that is not committed, also where git was told not
+    to look, or if git does not say.
+    """
     try:
+        here = git_tree(repository)
+        if here is not None and here.tree == repository:
+            return bool(all_changed(Worktree(here.tree, here.git_dir, here.common_dir)))
         config = without_programs(repository, {})
         return bool(git(*_STATUS, cwd=repository, config=config, repository={}))
-    except ExternalFailure:
+    except (OSError, ExternalFailure):
         # One without a worktree has nothing else.
         return os.path.lexists(os.path.join(repository, ".git"))
 
