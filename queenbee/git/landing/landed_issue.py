@@ -20,6 +20,7 @@ from queenbee.git.contents.judging_bead import judging_bead
 from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.guard import refusals
 from queenbee.git.landed import commit_records, end_landed
+from queenbee.git.landing.committing import commit_all, refuse_resolved
 from queenbee.git.landing.judged.open_verdicts import refuse_unjudged, refuse_unjudged_work
 from queenbee.git.landing.landing import land
 from queenbee.git.landing.place import landing_branch
@@ -228,11 +229,6 @@ class _IssueWork(Work):
         message, allowed = self.asked.message, self.hive.allow_secrets
         if layout.worktree is None or (message is None and (allowed or not self.asked.go_on)):
             return
-        from queenbee.git.landing.committing import (  # noqa: PLC0415 - start-up
-            commit_all,
-            refuse_resolved,
-        )
-
         if message is None:
             refuse_resolved(layout.tree)
             return
