@@ -102,11 +102,11 @@ class Upstream:
         asked, name = ("remote", "get-url", "--all"), no_dash(self.remote)
         there = line(*asked, name, cwd=self.tree, repository={})
         pushed = line(*asked, "--push", name, cwd=self.tree, repository={})
-        if there != pushed:
+        if there and pushed and there != pushed:
             raise InvalidInput(
-                f"git pushes to {mentioned(str(pushed))} what it fetches from "
-                f"{mentioned(str(there))}: nothing can land on {named([self.name])}",
-                hint=suggested("git remote set-url --push", self.remote, str(there)),
+                f"git pushes to {mentioned(pushed)} what it fetches from "
+                f"{mentioned(there)}: nothing can land on {named([self.name])}",
+                hint=suggested("git remote set-url --push", self.remote, there),
             )
         timeout_s = min(most_s, self.layout.settings.sync_timeout_s)
         wanted = f"+refs/heads/{self.branch}:{self.ref}"

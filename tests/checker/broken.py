@@ -60,7 +60,7 @@ TABLE = (
     Broken("store/issues_write.py", "edited", "known is None", "True", "files", ("tracker",)),
     Broken("git/landing/together/checked.py", "run_check", "ran.exit_code == 0", "True",
            "files", ("landing",)),
-    Broken("git/landing/healing.py", "_committed_by_others", "each in made", "False",
+    Broken("git/landing/moving/healing.py", "_committed_by_others", "each in made", "False",
            "files", ("landing",), 2_000),
     Broken("core/readiness.py", "_blockers", "kind in BLOCKING", "False", "files", ("order",)),
     Broken("workflows/document_answers.py", "HiveDocuments.held_back",

@@ -14,6 +14,7 @@ SHOP = f"""{BARE} && queen init
 queen config set land.check true && queen --as ana issue new First --id t-1"""
 WORK = "&& queen worktree add ui && cd ../shop-ui && echo b > b && git add b && git commit -qm b"
 NAME = "queen hive whoami --set ana"
+UNSET = "queen config unset land.target"
 MISTAKES = {
     "a bare repository": ("git init -q --bare .", "queen init", "is a bare git repository"),
     "no commit yet": ("git init -q . && queen init", "queen worktree add ui", "is no commit"),
@@ -28,8 +29,7 @@ MISTAKES = {
         "which QueenBee did not make",
     ),
     "landing onto a detached HEAD": (
-        f"{SHOP} && queen config unset land.target && git checkout -q --detach {WORK}"
-        " && queen claim t-1",
+        f"{SHOP} && git checkout -q --detach {WORK} && {UNSET} && queen claim t-1",
         "queen land",
         "shop has a detached HEAD",
     ),

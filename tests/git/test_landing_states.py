@@ -17,7 +17,7 @@ from queenbee import Hive
 from queenbee.errors import QueenError
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.git.landing.commands import ACTION
-from queenbee.git.landing.healing import STEPS, Found, remedy
+from queenbee.git.landing.moving.healing import STEPS, Found, remedy
 from queenbee.services.care.doctor import examine
 from queenbee.services.waiting.landing_steps import Promises, Step
 from queenbee.services.waiting.landing_turn import folder_of

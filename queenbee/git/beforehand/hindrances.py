@@ -15,7 +15,7 @@ from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing.place import UNMERGED, but_records, refuse_no_target, way_to_a_branch
 from queenbee.git.landing.refusals import SHOWN, MainBlocked
-from queenbee.git.run import git, names_in
+from queenbee.git.run import git, names_in, without_programs
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.git.worktrees.left_locks import Where, lock_paths
@@ -166,7 +166,8 @@ def _changed(tree: str) -> Iterator[Hindrance]:
     """Yields what is changed in a main worktree that has the target, and would be overwritten."""
     wanted = ("--untracked-files=no", "--no-renames", "--ignore-submodules=all")
     status = ("status", "--porcelain=v1", "-z", *wanted)
-    entries = names_in(git(*status, cwd=tree, repository={}))
+    config = without_programs(tree, {})
+    entries = names_in(git(*status, cwd=tree, config=config, repository={}))
     changed = but_records(entries)
     if any(each[:2] in UNMERGED for each in entries):
         what = f"conflicts are not resolved in {mentioned(tree)}; nothing can land until they are"

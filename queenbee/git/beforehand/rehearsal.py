@@ -19,11 +19,11 @@ from queenbee.core.text import last_said, named, quotation, suggested
 from queenbee.errors import NotFound, QueenError
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.contents.landing_messages import About, Messages
-from queenbee.git.landing import healing
 from queenbee.git.landing.checkout import Checkout, checkout_path
 from queenbee.git.landing.commands import Commands, differing, is_commit
 from queenbee.git.landing.leading import seen_check
-from queenbee.git.landing.movable import not_movable, why_not_movable
+from queenbee.git.landing.moving import healing
+from queenbee.git.landing.moving.movable import not_movable, why_not_movable
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, TargetFails
 from queenbee.git.landing.together.checked import check_of

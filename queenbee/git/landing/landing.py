@@ -28,13 +28,13 @@ from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
 from queenbee.git.index_lock import remove_left_lock
-from queenbee.git.landing import healing
 from queenbee.git.landing.arrivals import Incoming
 from queenbee.git.landing.checkout import Checkout, checkout_path
 from queenbee.git.landing.commands import Commands, is_commit
 from queenbee.git.landing.conflicts import Joins, left_places
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.leading import Leading
+from queenbee.git.landing.moving import healing
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, Unresolved
 from queenbee.git.landing.requests import forget

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.core.text import named, shell_word, some
-from queenbee.git.landing.advancing import Advance
 from queenbee.git.landing.arrivals import began, undone
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
 from queenbee.git.landing.judged.same_hive import refuse_other_hive
+from queenbee.git.landing.moving.advancing import Advance
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.landing.requests import STOPPED
 from queenbee.git.landing.together.checked import Verdict, check_of
@@ -115,12 +115,26 @@ class Leading:
         _refuse_held(self._work.held(changed))  # A check may take an hour, in which others reserve.
         self._own.commands.stop_if_asked()
         self._turn.check()
-        tip = self._own.tip()
+        before, members = self._own.tip(), trial.batch.members
         commit = self._with_records(commit, changed)
+        mine = self._promise(commit, before, changed)
+        trial.is_alone = not self._are_in()  # It lands, whoever else comes and goes.
+        where = (self._checkout.tree, self._turn.folder, self.joining.target)
+        advance = Advance(self._own, *where, self._carried, self._tell)
+        everything = {*changed, *(path for each in members for path in each.changed)}
+        if trial.is_alone or not advance.to(commit, everything):
+            return None
+        self._note_passed(commit, begun_s)
+        done = Landing.promised(target, mine)
+        return replace(done, changed=changed, joined=self.joining.joined), mine
+
+    def _promise(self, commit: str, before: str, changed: list[str]) -> Fields:
+        """Promises the commit to all who land with it; returns what this one's promise says."""
+        trial = self._trial
         said = {
             "commit": commit,
             "leader": self._turn.name,
-            "before": tip,
+            "before": before,
             "checked": trial.check_s is not None,
             "check_s": trial.check_s,
             "check_said": trial.check_said,
@@ -132,17 +146,7 @@ class Leading:
             "changed": changed,
             "check_files": self._check_files,
         }
-        members = trial.batch.members
-        mine = self._promised.give(said, self._work, own, members)
-        trial.is_alone = not self._are_in()  # It lands, whoever else comes and goes.
-        where = (self._checkout.tree, self._turn.folder, self.joining.target)
-        advance = Advance(self._own, *where, self._carried, self._tell)
-        everything = {*changed, *(path for each in members for path in each.changed)}
-        if trial.is_alone or not advance.to(commit, everything):
-            return None
-        self._note_passed(commit, begun_s)
-        done = Landing.promised(target, mine)
-        return replace(done, changed=changed, joined=self.joining.joined), mine
+        return self._promised.give(said, self._work, own, trial.batch.members)
 
     def _joined(self) -> tuple[str, list[str]]:
         """Brings branch and target together, and looks at what comes out; returns the commit, and

@@ -18,6 +18,7 @@ from queenbee.core.timestamps import format_ms
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landed import uncommitted
 from queenbee.git.run import without_programs
+from queenbee.git.upstream import pushing
 from queenbee.store import layout as layouts
 from queenbee.store.creating import in_toml
 from queenbee.store.settings import FILE_NAME, JUDGING, SETTINGS, Setting, last_good_path
@@ -143,8 +144,6 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     holder = call.actor or "queen config"
     changed = changing_text.set_value(layout, name, value, holder=holder, add=add, path=own)
     if name == "land.push":  # The text of the setting does not say where to.
-        from queenbee.git.upstream import pushing  # noqa: PLC0415 - start-up
-
         Trust(layout).note(pushing(layout, pushes=bool(value)))
     by = ""
     if not changed and value is not None:

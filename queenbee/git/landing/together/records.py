@@ -16,7 +16,7 @@ from queenbee.git.contents.hive_files import is_record
 from queenbee.git.contents.record_blobs import in_the_way, records_of
 from queenbee.git.landed import is_tracked, uncommitted
 from queenbee.git.landing.commands import differing, git
-from queenbee.git.landing.healing import put_in_index
+from queenbee.git.landing.moving.healing import put_in_index
 from queenbee.services.care.exporting import export_issues
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import target_branch

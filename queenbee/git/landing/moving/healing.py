@@ -17,8 +17,8 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
-from queenbee.git.landing.changed_since import changed_since
 from queenbee.git.landing.commands import ACTION, git, is_commit
+from queenbee.git.landing.moving.changed_since import changed_since
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.git.run import names_in, user_git
 from queenbee.git.unfinished import keep_worktree

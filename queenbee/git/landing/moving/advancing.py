@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named
 from queenbee.errors import QueenError
-from queenbee.git.landing import healing
-from queenbee.git.landing.changed_since import links_above
 from queenbee.git.landing.commands import ACTION, differing
-from queenbee.git.landing.movable import no_room_for, not_movable, why_not_movable
+from queenbee.git.landing.moving import healing
+from queenbee.git.landing.moving.changed_since import links_above
+from queenbee.git.landing.moving.movable import no_room_for, not_movable, why_not_movable
 from queenbee.git.landing.place import refuse_rebased
 from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
 from queenbee.services.waiting.landing_steps import Step
