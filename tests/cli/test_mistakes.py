@@ -29,7 +29,7 @@ MISTAKES = {
         "which QueenBee did not make",
     ),
     "landing onto a detached HEAD": (
-        f"{SHOP} && git checkout -q --detach {WORK} && {UNSET} && queen claim t-1",
+        f"{SHOP} && {UNSET} && git checkout -q --detach {WORK} && queen claim t-1",
         "queen land",
         "shop has a detached HEAD",
     ),

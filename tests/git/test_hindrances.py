@@ -182,4 +182,4 @@ def test_a_look_takes_few_git_processes(
     (folder / "git").chmod(0o755)
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     assert hindrances.hindrances(discover(str(ready), {})) == []
-    assert log.read_text().count("x") == 2
+    assert log.read_text().count("x") == 3
