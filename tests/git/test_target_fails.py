@@ -219,3 +219,15 @@ def test_a_batch_is_not_halved_and_its_mender_lands(red: Red, queen: Queen) -> N
         each.join()
     assert codes == dict.fromkeys(names, 3)
     assert red.runs <= 2 * len(names) + 1
+
+
+def test_what_a_check_left_fails_neither_the_target_nor_who_comes_next(red: Red) -> None:
+    """An ignored file that a check reads, which an earlier one has written."""
+    commit_file(red.repo, ".gitignore", "left\n")
+    red.set_check("test ! -f left || exit 1; test ! -f leaves || { touch left; exit 1; }")
+    git(red.repo, "commit", "-qam", "a check")
+    red.tree("api", "leaves")
+    red.tree("ui")
+    assert red.land("api").code == 1
+    assert red.land("ui").code == 0
+    assert red.land("api").code == 1

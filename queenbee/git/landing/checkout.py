@@ -13,7 +13,7 @@ import os
 import shutil
 from contextlib import suppress
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.noted_process import end_left
 from queenbee.core.command_lines import no_dash
@@ -200,6 +200,18 @@ class Checkout(Place):
             self._put_submodules_right()
         return variables(self.layout, self.tree)
 
+    def empty(self) -> bool:
+        """Removes what git ignores, too, and sets it up again: what checks have left may decide
+        what the next one says. Returns whether there was anything. Raises `SetupFailed`.
+        """
+        listed = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        if not git(*listed, cwd=self.tree):
+            return False
+        self._tell(f"emptying {named([self.tree])} of what earlier checks have left")
+        self._run("clean", "-ffdxq")
+        self._prepare(again=True)
+        return True
+
     def _put_submodules_right(self) -> None:
         if os.path.exists(os.path.join(self.tree, ".gitmodules")):
             # What checks left in them, and hid there: no other check may read it.
@@ -208,9 +220,12 @@ class Checkout(Place):
 
     def _set_up(self) -> None:
         if not is_prepared(self.layout, self.tree):
-            interrupts, tell = self.commands.interrupts, self._tell
-            prepare(self.layout, self.tree, env=os.environ, tell=tell, interrupts=interrupts)
-            self._run("checkout", "--force", "HEAD", "--", ".")  # A check reads what lands.
+            self._prepare(again=False)
+
+    def _prepare(self, *, again: bool) -> None:
+        how: Any = {"tell": self._tell, "interrupts": self.commands.interrupts, "again": again}
+        prepare(self.layout, self.tree, env=os.environ, **how)
+        self._run("checkout", "--force", "HEAD", "--", ".")  # A check reads what lands.
 
     def _keep_branch(self) -> None:
         """Keeps what is not committed on a branch that somebody has checked out here."""

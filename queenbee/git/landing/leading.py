@@ -24,7 +24,7 @@ from queenbee.git.landing.requests import STOPPED
 from queenbee.git.landing.together.checked import Verdict, check_of
 from queenbee.git.landing.together.records import with_records
 from queenbee.git.landing.together.target_verdict import TargetJudge
-from queenbee.git.landing.together.trial import Trial
+from queenbee.git.landing.together.trial import Emptied, Trial
 from queenbee.git.landing.work import Landing
 from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
@@ -201,7 +201,10 @@ class Leading:
 
     def _target_fails(self, branches: Sequence[str]) -> Exception | None:
         """Returns the refusal if the target fails without these branches; others learn it, once."""
+        was_emptied = self._judge.was_emptied
         error, is_new = self._judge.blame(self.joining.target, branches)
+        if error is None and self._judge.was_emptied and not was_emptied:
+            return Emptied()
         if error is not None and is_new:
             self._work.target_fails(error)
         return error

@@ -128,6 +128,8 @@ class TargetJudge:
         self._folder = folder
         self._check = check
         self._tell = tell
+        self.was_emptied = False
+        """Whether the target passed only once the checkout was emptied."""
 
     def is_failing(self, tip: str) -> bool:
         """Returns whether the target is known to fail."""
@@ -167,13 +169,21 @@ class TargetJudge:
 
     def judged(self, tip: str, check: Check) -> TargetVerdict:
         """Checks a commit of the target, and keeps what that says. Raises `SetupFailed`."""
-        checkout, at = self._checkout, time.time()
-        checkout.go_to(tip)
+        at = time.time()
+        self._checkout.go_to(tip)
+        ran = self._ran(check)
+        if ran.failed is not None and self._checkout.empty():
+            ran = self._ran(check)
+            self.was_emptied = ran.failed is None
+        return self.keep(tip, check.command, ran, at)
+
+    def _ran(self, check: Check) -> Verdict:
+        checkout = self._checkout
         ready = check.with_variables(checkout.ready())
         interrupts = checkout.commands.interrupts
         ran = run_check(ready, checkout.tree, interrupts, note=checkout.check_note)
         checkout.commands.stop_if_asked()
-        return self.keep(tip, check.command, ran, at)
+        return ran
 
     def keep(self, tip: str, check: str, ran: Verdict, at: float) -> TargetVerdict:
         """Keeps what a check said of a commit that is the target, or has just become it."""

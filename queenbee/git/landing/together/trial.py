@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.landing_turn import LandingTurn
 
 
+class Emptied(Exception):
+    """The target passed, once the checkout was emptied of what earlier checks had left."""
+
+
 class _OthersCame(Exception):
     """A check has just begun, and others came who may be checked with it."""
 
@@ -118,6 +122,9 @@ class Trial:
         error = target_fails(branches)
         if error is None:
             return False
+        if isinstance(error, Emptied):  # What they left may have failed this branch, too.
+            self.batch.leave()
+            return True
         if len(branches) == 1:
             raise error
         self._tell(f"{error}; trying this branch alone")
