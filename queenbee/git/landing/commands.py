@@ -79,6 +79,15 @@ def contents(raw: bytes) -> dict[str, list[str]]:
     return {next(fields): said.split()[2:4] for said in fields}
 
 
+def merge_in_memory(theirs: str, tree: str) -> list[str]:
+    """Returns the tree that a merge into this worktree's commit makes, and then the files that are
+    in conflict; nothing where git cannot merge the two.
+    """
+    how = ("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", "HEAD")
+    status, out, _ = run.user_git(*how, no_dash(theirs), cwd=tree)
+    return run.names_in(out) if status in (0, 1) else []
+
+
 def is_commit(said: object) -> bool:
     """Returns whether it has the form of a commit's id."""
     return isinstance(said, str) and len(said) >= 40 and set(said) <= set("0123456789abcdef")

@@ -12,9 +12,16 @@ from queenbee.core.conflicts.markers import union_setting
 from queenbee.core.text import named, shell_word, suggested
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable
-from queenbee.git.landing.commands import RAW, contents, differing, git, is_commit, line
+from queenbee.git.landing.commands import (
+    RAW,
+    contents,
+    differing,
+    git,
+    is_commit,
+    line,
+    merge_in_memory,
+)
 from queenbee.git.landing.judged.nested import lost_between
-from queenbee.git.landing.moving.healing import merge_in_memory
 from queenbee.git.landing.refusals import (
     SHOWN,
     MainBlocked,

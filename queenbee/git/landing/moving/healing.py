@@ -17,10 +17,10 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, suggested
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.hive_files import is_record
-from queenbee.git.landing.commands import ACTION, git, is_commit
+from queenbee.git.landing.commands import ACTION, git, is_commit, merge_in_memory
 from queenbee.git.landing.moving.changed_since import changed_since
 from queenbee.git.landing.refusals import SHOWN, NotLanded
-from queenbee.git.run import names_in, user_git
+from queenbee.git.run import names_in
 from queenbee.git.unfinished import keep_worktree
 from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.store import safe_open
@@ -495,15 +495,6 @@ def _merged(theirs: str, tree: str) -> str | None:
     that the merge was called with.
     """
     return next(iter(merge_in_memory(theirs, tree)), None)
-
-
-def merge_in_memory(theirs: str, tree: str) -> list[str]:
-    """Returns the tree that a merge into this worktree's commit makes, and then the files that are
-    in conflict; nothing where git cannot merge the two.
-    """
-    how = ("merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", "HEAD")
-    status, out, _ = user_git(*how, no_dash(theirs), cwd=tree)
-    return names_in(out) if status in (0, 1) else []
 
 
 def _commit(tree: str, name: str = "HEAD") -> str:
