@@ -259,3 +259,15 @@ def test_a_fetch_moves_no_branch_of_this_repository(
     refused = landing(quick, tree)
     assert (refused.code, "leads to another branch" in refused.err) == (2, True)
     assert git(repo, "rev-parse", "mine") == before
+
+
+def test_a_remote_of_another_name_is_not_taken_for_a_branch_to_make(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    git(repo, "remote", "rename", "origin", "upstream")
+    refused = landing(quick, tree)
+    assert (refused.code, "no remote origin" in refused.err) == (2, True)
+    assert "queen config set land.target REMOTE/main" in refused.err
+    assert "git branch" not in refused.err
+    refused = quick("worktree", "add", "api")
+    assert (refused.code, "no branch origin/main" in refused.err) == (4, True)

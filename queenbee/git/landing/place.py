@@ -398,9 +398,14 @@ def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:
             )
         return
     if not is_there:
+        way = f"git branch {shell_word(target)}; or queen config set land.target BRANCH"
+        lead, _, name = target.rpartition("/")
+        if lead:  # Perhaps a remote has another name here.
+            way = f"git remote -v; then queen config set land.target REMOTE/{shell_word(name)}"
         raise InvalidInput(
-            f"there is no branch {named([target])}, on which work is to land",
-            hint=f"git branch {shell_word(target)}; or queen config set land.target BRANCH",
+            f"there is no branch {named([target])}, on which work is to land"
+            f"{lead and f', and no remote {named([lead])}'}",
+            hint=way,
         )
     real = real_ref(here.common_dir, ref)
     for each in worktrees(layout):

@@ -215,6 +215,12 @@ class _Making:
             raise NotFound(
                 f"there is no branch {base} to begin with", hint=suggested("git fetch origin", base)
             )
+        target, head = self._layout.settings.land_target, ("rev-parse", "--verify", "HEAD")
+        if found is None and target and line(*head, cwd=self._top, repository={}) is not None:
+            raise NotFound(
+                f"there is no branch {target}, on which work is to land",
+                hint="queen doctor",
+            )
         if found is None:
             raise Conflict(
                 "there is no commit to begin with",
