@@ -27,7 +27,7 @@ from queenbee.errors import ExternalFailure
 from queenbee.store.git_trees import owners_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
     from queenbee.core.command_lines import CommandLine
@@ -205,14 +205,17 @@ def user_git(
     repository: Mapping[str, str] | None = None,
     config: Mapping[str, str] | None = None,
     on_tick: Callable[[float], None] | None = None,
+    without: Collection[str] = (),
 ) -> tuple[int, bytes, bytes]:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns its exit status and its two outputs. Raises `ExternalFailure` if it is not installed.
 
     `repository` holds variables as those of `git`, such as another index, and `config` overrides
     their settings. `on_tick` is called about once a second, with the seconds that git has taken.
+    `without` are variables that it does not get.
     """
     env = {**environment_of_user(), **(repository or {})}
+    env = {name: value for name, value in env.items() if name not in without}
     said = {"core.fsmonitor": "false"} | dict(config or {})
     patience = _Patience() if on_tick is None else _Watched(on_tick)
     return _run(arguments, cwd, _configured(env, said), patience)

@@ -12,11 +12,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError, Unreachable
+from queenbee.git.contents.tracked_hooks import has_tracked_hooks
 from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
     has_remotes,
@@ -36,7 +37,16 @@ if TYPE_CHECKING:
 
     from queenbee.store.layout import Layout
 
-T = TypeVar("T")
+
+class Ran(Protocol):
+    """How a git ended."""
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status; None if it was ended."""
+
+
+T = TypeVar("T", bound=Ran)
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
 PUSH_ONLY = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
 """Nothing but the branch: a person's settings may have git push tags and submodules, too."""
@@ -134,15 +144,35 @@ class Upstream:
         return [each for each in own if each in gone]
 
     def push(
-        self, run: Callable[..., T], tree: str, commit: str, before: str, *, is_try: bool = False
+        self,
+        run: Callable[..., T],
+        tree: str,
+        commit: str,
+        before: str = "",
+        *,
+        is_try: bool = False,
     ) -> T:
-        """Has git push, so that it moves from one commit to another, and returns what `run` does.
-        With `is_try`, all happens but the move.
+        """Has git push, so that it moves to a commit, only from the one that it had `before`, if
+        that is said; returns what `run` does. With `is_try`, all happens but the move.
+
+        A hook that is a file of the branch runs by itself, without the tokens that a push needs.
         """
-        to = f"refs/heads/{self.branch}"
-        how = (*PUSH_ONLY, "--dry-run") if is_try else PUSH_ONLY
-        lease = f"--force-with-lease={to}:{before}"
-        return run(*how, lease, "--", self.remote, f"{commit}:{to}", cwd=tree)
+        to, how = f"refs/heads/{self.branch}", [*PUSH_ONLY]
+        if has_tracked_hooks(tree):
+            asked = ("hook", "run", "--ignore-missing", "pre-push", "--")
+            done = run(*asked, self.remote, self._url(), cwd=tree, has_tokens=False)
+            if done.status != 0:
+                return done
+            how = ["-c", f"core.hooksPath={os.devnull}", *PUSH_ONLY]
+        if is_try:
+            how.append("--dry-run")
+        if before:
+            how.append(f"--force-with-lease={to}:{before}")
+        return run(*how, "--", self.remote, f"{commit}:{to}", cwd=tree)
+
+    def _url(self) -> str:
+        asked = ("remote", "get-url", "--push", no_dash(self.remote))
+        return line(*asked, cwd=self.tree, repository={}) or self.remote
 
     def look(self) -> None:
         """Fetches it if nobody has looked for `sync.max_age`, and not for long: where that fails,

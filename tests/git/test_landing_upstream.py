@@ -271,3 +271,29 @@ def test_a_remote_of_another_name_is_not_taken_for_a_branch_to_make(
     assert "git branch" not in refused.err
     refused = quick("worktree", "add", "api")
     assert (refused.code, "no branch origin/main" in refused.err) == (4, True)
+
+
+@pytest.mark.parametrize("name", ["pre-commit", "pre-push"])
+def test_hooks_that_are_files_of_the_branch_get_no_tokens(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path, tmp_path: Path, name: str
+) -> None:
+    hook = tree / ".githooks" / name
+    hook.parent.mkdir()
+    hook.write_text(f"#!/bin/sh\nprintf '%s' \"ran $GH_TOKEN$SSH_AUTH_SOCK\" > {tmp_path}/said\n")
+    hook.chmod(0o755)
+    git(repo, "config", "core.hooksPath", ".githooks")
+    quick.env |= {"GH_TOKEN": "secret", "SSH_AUTH_SOCK": "/socket"}
+    done = quick("land", "-m", "hooks", "--check", "test -e a", as_="ui", cwd=tree)
+    assert (done.code, (tmp_path / "said").read_text()) == (0, "ran "), done
+    assert "a" in on(hub)
+
+
+def test_a_tracked_hook_can_refuse_a_push(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path
+) -> None:
+    commit_file(tree, ".githooks/pre-push", "#!/bin/sh\necho not today; exit 1\n")
+    (tree / ".githooks" / "pre-push").chmod(0o755)
+    git(tree, "commit", "-qam", "can be run")
+    git(repo, "config", "core.hooksPath", ".githooks")
+    refused = landing(quick, tree)
+    assert (refused.code, "not today" in refused.err, "a" in on(hub)) == (5, True, False)

@@ -148,15 +148,18 @@ class Commands:
         step: Step | None = None,
         to_the_end: bool = False,
         env: Mapping[str, str] | None = None,
+        has_tokens: bool = True,
         stdin: str = "",
     ) -> Done:
         """Runs git; where another process of git has a lock, again, for some seconds. Among the
-        branches of others it has no tokens, but to sign. With `stdin`, it reads that.
+        branches of others, and without `has_tokens`, it has none, but to sign. With `stdin`, it
+        reads that.
 
         A request to end stops it, unless it has to come `to_the_end`.
         """
         step = step or self.step
         is_among_others = step.name == AMONG_OTHERS and arguments[0] not in _WITHOUT_HOOKS
+        is_among_others = is_among_others or not has_tokens
         run = ("git", *((stdin,) if stdin else ()), *git_line(cwd, (*_SETTINGS, *arguments)))
         program = Program(
             shell_line(_READING if stdin else _PLAIN, *run),

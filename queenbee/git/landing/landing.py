@@ -40,7 +40,7 @@ from queenbee.git.landing.refusals import SHOWN, Unresolved
 from queenbee.git.landing.requests import forget
 from queenbee.git.landing.together.promised import Promised
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
-from queenbee.git.upstream import PUSH_ONLY, Upstream
+from queenbee.git.upstream import Upstream
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 from queenbee.store import safe_open
@@ -364,9 +364,7 @@ class _One:
             way = suggested("git push -u origin", target)
             self._tell(f"not pushed: {named([target])} follows no branch of a remote; try: {way}")
             return
-        moved = f"refs/heads/{target}:refs/heads/{upstream.branch}"
-        where = ("--", no_dash(upstream.remote), moved)
-        done = self.commands(*PUSH_ONLY, *where, cwd=self.place.tree)
+        done = upstream.push(self.commands, self.place.tree, f"refs/heads/{target}")
         if done.status != 0:
             said = " ".join(done.said.split())
             self._tell(f"landed, and not pushed to {named([upstream.name])}: {said}")
