@@ -93,7 +93,7 @@ def filled(template: str, texts: Mapping[str, str]) -> str:
     line, *parts = template.split("{")
     for part in parts:
         name, _, rest = part.partition("}")
-        text = one_line(texts[name]).strip()
+        text = texts[name].strip()
         if not text and line[-1:] + rest[:1] in _PAIRS:
             line, rest = line[:-1], rest[1:]
         line += text + rest
