@@ -212,7 +212,7 @@ class TestWorkThatWasParked:
     def test_that_is_a_copy_of_what_the_main_branch_had_is_none(self, judged: Judged) -> None:
         main = judged.team.repo
         for name in ("old.txt", "new.txt"):
-            (main / name).write_text(f"{name}\n")
+            (main / name).write_text(f"{name}\n" * 100)  # Not by chance.
         git(main, "add", "--all")
         git(main, "commit", "-qm", "two files")
         text = 'exec >> "$0.tried" 2>&1\n'
