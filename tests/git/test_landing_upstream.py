@@ -273,7 +273,7 @@ def test_a_remote_of_another_name_is_not_taken_for_a_branch_to_make(
     assert (refused.code, "no branch origin/main" in refused.err) == (4, True)
 
 
-@pytest.mark.parametrize("name", ["pre-commit", "pre-push"])
+@pytest.mark.parametrize("name", ["pre-commit", "pre-push", "pre-merge-commit", "post-merge"])
 def test_hooks_that_are_files_of_the_branch_get_no_tokens(
     quick: QuickQueen, repo: Path, hub: Path, tree: Path, tmp_path: Path, name: str
 ) -> None:
@@ -282,6 +282,7 @@ def test_hooks_that_are_files_of_the_branch_get_no_tokens(
     hook.write_text(f"#!/bin/sh\nprintf '%s' \"ran $GH_TOKEN$SSH_AUTH_SOCK\" > {tmp_path}/said\n")
     hook.chmod(0o755)
     git(repo, "config", "core.hooksPath", ".githooks")
+    elsewhere(hub, "b")
     quick.env |= {"GH_TOKEN": "secret", "SSH_AUTH_SOCK": "/socket"}
     done = quick("land", "-m", "hooks", "--check", "test -e a", as_="ui", cwd=tree)
     assert (done.code, (tmp_path / "said").read_text()) == (0, "ran "), done

@@ -85,6 +85,7 @@ class Checkout(Place):
         self.commands.token = own.commands.token
         self.commands.droid = own.commands.droid
         self.commands.tell_waiting = own.commands.tell_waiting
+        self.commands.has_tracked_hooks = own.commands.has_tracked_hooks
         self._is_new = False
         """Whether it was made anew because git failed in it."""
         self._compiled_at = ""

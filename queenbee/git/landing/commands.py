@@ -117,6 +117,10 @@ class Commands:
         """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
         self.droid = ""
         """Who lands: the hooks that run in the hive's own checkout cannot tell."""
+        self.has_tracked_hooks = False
+        """Whether hooks are files of the branch: then commits are made without tokens, unless they
+        are signed.
+        """
         self.tell_waiting: Callable[[str], None] | None = None
         """Told what git may wait for, where commits are signed."""
         self.env = environment_of_user()
@@ -159,7 +163,8 @@ class Commands:
         """
         step = step or self.step
         is_among_others = step.name == AMONG_OTHERS and arguments[0] not in _WITHOUT_HOOKS
-        is_among_others = is_among_others or not has_tokens
+        is_tracked = self.has_tracked_hooks and arguments[0] in _COMMITS and not self.tell_waiting
+        is_among_others = is_among_others or is_tracked or not has_tokens
         run = ("git", *((stdin,) if stdin else ()), *git_line(cwd, (*_SETTINGS, *arguments)))
         program = Program(
             shell_line(_READING if stdin else _PLAIN, *run),
