@@ -41,3 +41,23 @@ def assert_whole(repo: Path, name: str) -> Path:
     assert not list((repo / ".git" / "queenbee" / "making").glob("*.json"))
     assert "locked" not in git(repo, "worktree", "list", "--porcelain")
     return path
+
+
+STOPPING = """
+    import os, signal, sys
+
+    wanted, step = int(sys.argv[1]), 0
+
+    def stopping(function):
+        def stepped(*arguments, **more):
+            global step
+            for _ in range(2):  # Before and after.
+                step += 1
+                if step == wanted:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if _ == 0:
+                    result = function(*arguments, **more)
+            return result
+        return stepped
+"""
+"""The beginning of a program that is killed before or after one of the steps that it wraps."""

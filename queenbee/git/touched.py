@@ -25,7 +25,7 @@ from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
-from queenbee.store.git_files.worktrees import are_several, target_ref
+from queenbee.store.git_files.worktrees import are_several, lands_on_remote, target_ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -344,7 +344,7 @@ def _add_work(hive: Services, begin: Begin) -> None:
     """
     if not are_several(hive.layout):
         return
-    if (target_ref(hive.layout) or "").startswith("refs/remotes/"):
+    if lands_on_remote(hive.layout):
         from queenbee.git.upstream import look_for_news  # noqa: PLC0415 - start-up
 
         look_for_news(hive.layout)

@@ -25,7 +25,6 @@ from queenbee.store.git_files.worktrees import (
     ref_target,
     remote_of,
     target_branch,
-    target_ref,
 )
 from queenbee.store.git_trees import git_tree
 from queenbee.store.trust import PUSH, Proposal, of_setting
@@ -48,7 +47,7 @@ class Ran(Protocol):
 
 T = TypeVar("T", bound=Ran)
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
-PUSH_ONLY = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
+_PUSH = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
 """Nothing but the branch: a person's settings may have git push tags and submodules, too."""
 _LOOKED = "upstream-looked"
 _SEEN = "--max-count=100"
@@ -65,17 +64,15 @@ class Upstream:
     """Where git is run."""
     remote: str
     branch: str
-    ref: str
-    """Where git keeps what it saw there last, such as `refs/remotes/origin/main`."""
 
     @classmethod
     def of_target(cls, layout: Layout) -> Self | None:
         """Returns that on which work lands; None if work lands on a branch of this repository."""
-        here, name, ref = git_tree(layout.tree), target_branch(layout), target_ref(layout)
+        here, name = git_tree(layout.tree), target_branch(layout)
         remote = remote_of(here.common_dir, name) if here is not None and name else None
-        if here is None or name is None or ref is None or remote is None:
+        if here is None or name is None or remote is None:
             return None
-        return cls(layout, here.tree, remote, name.removeprefix(f"{remote}/"), ref)
+        return cls(layout, here.tree, remote, name.removeprefix(f"{remote}/"))
 
     @classmethod
     def of_branch(cls, layout: Layout, branch: str) -> Self | None:
@@ -91,13 +88,17 @@ class Upstream:
         there = more.rstrip("\0")
         if not remote or remote == "." or not there.startswith("refs/heads/"):
             return None
-        name = there.removeprefix("refs/heads/")
-        return cls(layout, here.tree, remote, name, f"refs/remotes/{remote}/{name}")
+        return cls(layout, here.tree, remote, there.removeprefix("refs/heads/"))
 
     @property
     def name(self) -> str:
         """Its name, as git shows it: `origin/main`."""
         return f"{self.remote}/{self.branch}"
+
+    @property
+    def ref(self) -> str:
+        """Where git keeps what it saw there last, such as `refs/remotes/origin/main`."""
+        return f"refs/remotes/{self.name}"
 
     def fetch(self, *, most_s: float = float("inf")) -> None:
         """Brings its newest commit here. Raises `Unreachable`, and `InvalidInput` for a remote to
@@ -157,13 +158,13 @@ class Upstream:
 
         A hook that is a file of the branch runs by itself, without the tokens that a push needs.
         """
-        to, how = f"refs/heads/{self.branch}", [*PUSH_ONLY]
+        to, how = f"refs/heads/{self.branch}", [*_PUSH]
         if has_tracked_hooks(tree):
             asked = ("hook", "run", "--ignore-missing", "pre-push", "--")
             done = run(*asked, self.remote, self._url(), cwd=tree, has_tokens=False)
             if done.status != 0:
                 return done
-            how = ["-c", f"core.hooksPath={os.devnull}", *PUSH_ONLY]
+            how = ["-c", f"core.hooksPath={os.devnull}", *_PUSH]
         if is_try:
             how.append("--dry-run")
         if before:

@@ -76,14 +76,14 @@ def git_tree(start: str) -> GitTree | None:
 
 def folds_case(common_dir: str | None) -> bool:
     """Returns whether git says that this file system does not tell upper from lower case."""
-    return common_dir is not None and _config_says(common_dir, "ignorecase")
+    return common_dir is not None and config_says(common_dir, "ignorecase")
 
 
 def composes_names(common_dir: str) -> bool:
     """Returns whether git says that this file system takes the composed and the decomposed form of
     a character, such as `é`, for one name.
     """
-    return _config_says(common_dir, "precomposeunicode")
+    return config_says(common_dir, "precomposeunicode")
 
 
 def _git_tree(tree: str, git_dir: str) -> GitTree:
@@ -101,7 +101,7 @@ NOTE = "queenbee-main"
 
 def is_bare(common_dir: str) -> bool:
     """Returns whether git says that a repository has no main worktree."""
-    return _config_says(common_dir, "bare")
+    return config_says(common_dir, "bare")
 
 
 def leads_to(tree: str, git_dir: str) -> bool:
@@ -172,15 +172,15 @@ def whole(path: str) -> str:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
 
 
-def _config_says(common_dir: str, name: str) -> bool:
-    """Returns whether git's config files set a boolean of `core` to true.
+def config_says(common_dir: str, name: str, git_dir: str = "") -> bool:
+    """Returns whether git's config files set a boolean of `core` to true, for the main worktree, or
+    that of a git directory.
 
-    `config.worktree` belongs to the main worktree. Git moves `core.bare` there when worktrees
-    have their own settings.
+    Git moves `core.bare` to `config.worktree` when worktrees have their own settings.
     """
     value = "false"
-    for name_of_file in ("config", "config.worktree"):
-        value = config_value(os.path.join(common_dir, name_of_file), "core", name) or value
+    for place in ((common_dir, "config"), (git_dir or common_dir, "config.worktree")):
+        value = config_value(os.path.join(*place), "core", name) or value
     return value.lower() in ("true", "yes", "on", "1")
 
 

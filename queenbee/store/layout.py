@@ -14,7 +14,7 @@ from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
 from queenbee.store.git_trees import (
     GitTree,
-    config_value,
+    config_says,
     git_tree,
     name_in_index,
     upward,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from queenbee.store.settings import Settings
 
 BEADS = ".beads"
-_TRUE = ("true", "yes", "on", "1")
 OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
 """The environment variable that allows a hive outside the repository it is used from."""
 
@@ -393,7 +392,7 @@ def _refuse_sparse(beads: str, home: GitTree) -> None:
     """
     if not safe_open.is_there(os.path.join(home.git_dir, "info", "sparse-checkout")):
         return
-    if not _says(home, "sparsecheckout"):
+    if not config_says(home.common_dir, "sparsecheckout", home.git_dir):
         return
     name = os.path.relpath(beads, home.tree)
     wanted = [f"{name}/{each}\0" for each in (settings_file.FILE_NAME, "issues.jsonl")]
@@ -403,19 +402,14 @@ def _refuse_sparse(beads: str, home: GitTree) -> None:
         path = each.rstrip("/\0")
         there = os.path.join(home.tree, path)
         if not safe_open.is_there(there) and name_in_index(home.git_dir, each) is not None:
-            lacking = name if _says(home, "sparsecheckoutcone") else path
+            is_cone = config_says(home.common_dir, "sparsecheckoutcone", home.git_dir)
+            lacking = name if is_cone else path
             add = f"sparse-checkout add {shell_word(lacking)}"
             raise Unreadable(
                 f"the sparse checkout of {home.tree} leaves out {there}",
                 hint=f"{suggested('git -C', home.tree)} {add}",
                 path=there,
             )
-
-
-def _says(home: GitTree, name: str) -> bool:
-    """Returns whether git's settings of a worktree set a boolean of `core`."""
-    places = ((home.git_dir, "config.worktree"), (home.common_dir, "config"))
-    return any(config_value(os.path.join(*each), "core", name) in _TRUE for each in places)
 
 
 def _refuse_tracked(state_dir: str, home: GitTree) -> None:

@@ -10,7 +10,7 @@ from queenbee.checks.consent import GATE, VERIFIER, proposals
 from queenbee.documents.findings import errors_in
 from queenbee.documents.folders import gates_dir, json_stamp
 from queenbee.documents.ralph.ralph_bead import bead_checks, bead_status, first_error
-from queenbee.store.git_files.worktrees import target_ref
+from queenbee.store.git_files.worktrees import lands_on_remote
 from queenbee.store.trust import Trust, of_setting
 
 if TYPE_CHECKING:
@@ -26,10 +26,9 @@ def unseen_of(
 ) -> list[Proposal]:
     """Returns the commands that nobody on this machine has seen, each once."""
     said = layout.settings
-    is_pushed = (target_ref(layout) or "").startswith("refs/remotes/")
     settings = {
         "land.check": said.land_check,
-        "land.target": said.land_target if is_pushed else "",
+        "land.target": said.land_target if lands_on_remote(layout) else "",
         "worktree.setup": said.worktree_setup,
         "team.args": said.team_args,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import small_disks
 from hives import Queen, QuickQueen, git, records, snapshot, without_override
 
 from queenbee import Hive
@@ -159,15 +159,8 @@ def test_a_name_that_cannot_be_remembered_is_refused_with_other_ways_to_give_it(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a megabyte, where this process may make one."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
-    if sys.platform != "linux" or os.geteuid() != 0 or not shutil.which("mount"):
-        pytest.skip("making a small file system takes root on Linux")
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("this machine does not allow mounting")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    with small_disks.mounted(tmp_path / "small", "1m") as place:
+        yield place
 
 
 @pytest.mark.parametrize("arguments", WRITES, ids=" ".join)

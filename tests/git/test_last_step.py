@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import small_disks
 from hives import Queen, QuickQueen, commit_file, git, write_lines
 
 from queenbee.git.landing import commands
@@ -195,15 +194,8 @@ def test_a_hook_that_refuses_late_leaves_nothing(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of four megabytes, where this process may make one."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(place)]
-    if sys.platform != "linux" or os.geteuid() != 0 or not shutil.which("mount"):
-        pytest.skip("making a small file system takes root on Linux")
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("this machine does not allow mounting")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    with small_disks.mounted(tmp_path / "small", "4m") as place:
+        yield place
 
 
 def test_on_a_full_disk_leaves_nothing(small_disk: Path, queen: Queen) -> None:

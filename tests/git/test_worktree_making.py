@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 from acting import answer, install_guard
 from hives import Queen, QuickQueen, commit_file, git, write_lines
-from made_worktrees import add, assert_whole, opened, remove
+from made_worktrees import STOPPING, add, assert_whole, opened, remove
 
 from queenbee import Hive
 from queenbee.errors import (
@@ -152,25 +152,10 @@ def test_a_name_must_fit_a_droid_and_a_branch(tree: Path, name: str) -> None:
     assert trees(tree) == ["repo"]
 
 
-STOP = """
-    import os, signal, sys
+STOP = f"""{STOPPING}
     from queenbee import Hive
     from queenbee.git import ownership
     from queenbee.git.worktrees import worktree_making as making
-
-    wanted, step = int(sys.argv[1]), 0
-
-    def stopping(function):
-        def stepped(*arguments, **more):
-            global step
-            for _ in range(2):  # Before and after.
-                step += 1
-                if step == wanted:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                if _ == 0:
-                    result = function(*arguments, **more)
-            return result
-        return stepped
 
     making.write_document = stopping(making.write_document)
     making.as_the_user = stopping(making.as_the_user)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from hives import QuickQueen, commit_file, git
-from made_worktrees import add, opened, remove
+from made_worktrees import STOPPING, add, opened, remove
 
 from queenbee.errors import Conflict, ExternalFailure
 from queenbee.git.worktrees import worktree_care, worktree_removal
@@ -33,6 +33,18 @@ def tree(repo: Path) -> Path:
 
 def kept(repo: Path, name: str, branch: str = "unfinished/repo-ui") -> str:
     return git(repo, "show", f"{branch}:{name}")
+
+
+def with_submodule(repo: Path, tmp_path: Path) -> Path:
+    """Makes a worktree `ui` of a repository with a submodule `lib`."""
+    git(repo, "init", "-q", str(tmp_path / "library"))
+    commit_file(tmp_path / "library", "lib.py", "x\n")
+    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    git(repo, *allowed, "add", str(tmp_path / "library"), "lib")
+    git(repo, "commit", "-qm", "a submodule")
+    path = Path(add(opened(repo), "ui").path)
+    git(path, *allowed, "update", "--init")
+    return path
 
 
 def assert_gone(repo: Path, path: Path) -> None:
@@ -195,13 +207,7 @@ def test_what_is_mounted_in_it_is_not_touched(
 def test_a_worktree_with_submodules_goes(
     repo: Path, tmp_path: Path, before: Any, force: bool
 ) -> None:
-    git(repo, "init", "-q", str(tmp_path / "library"))
-    commit_file(tmp_path / "library", "lib.py", "x\n")
-    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
-    git(repo, *allowed, "add", str(tmp_path / "library"), "lib")
-    git(repo, "commit", "-qm", "a submodule")
-    path = Path(add(opened(repo), "ui").path)
-    git(path, *allowed, "update", "--init")
+    path = with_submodule(repo, tmp_path)
     before(worktree_care, "begin", lambda *_: (path / "late.txt").write_text("late\n"))
     if force:
         (path / "draft.txt").write_text("draft\n")
@@ -215,13 +221,7 @@ def test_a_worktree_with_submodules_goes(
 def test_an_edit_that_a_submodule_hides_keeps_the_worktree(
     repo: Path, tmp_path: Path, flag: str
 ) -> None:
-    git(repo, "init", "-q", str(tmp_path / "library"))
-    commit_file(tmp_path / "library", "lib.py", "x\n")
-    allowed = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
-    git(repo, *allowed, "add", str(tmp_path / "library"), "lib")
-    git(repo, "commit", "-qm", "a submodule")
-    path = Path(add(opened(repo), "ui").path)
-    git(path, *allowed, "update", "--init")
+    path = with_submodule(repo, tmp_path)
     git(path / "lib", "update-index", flag, "lib.py")
     (path / "lib" / "lib.py").write_text("mine\n")
     with pytest.raises(Conflict, match="has what is not committed"):
@@ -229,24 +229,9 @@ def test_an_edit_that_a_submodule_hides_keeps_the_worktree(
     assert (path / "lib" / "lib.py").read_text() == "mine\n"
 
 
-STOP = """
-    import os, signal, sys
+STOP = f"""{STOPPING}
     from queenbee import Hive
     from queenbee.git.worktrees import worktree_care, worktree_removal as removal
-
-    wanted, step = int(sys.argv[1]), 0
-
-    def stopping(function):
-        def stepped(*arguments, **more):
-            global step
-            for _ in range(2):  # Before and after.
-                step += 1
-                if step == wanted:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                if _ == 0:
-                    result = function(*arguments, **more)
-            return result
-        return stepped
 
     class System:
         def __getattr__(self, name):

@@ -14,9 +14,14 @@ _AGENT = {"SSH_AUTH_SOCK", "SSH_AGENT_PID"}
 
 def has_tracked_hooks(tree: str) -> bool:
     """Returns whether git runs hooks from a folder in a worktree, such as husky's."""
-    folder = line("config", "core.hooksPath", cwd=tree, repository={}) or ""
-    path = os.path.relpath(os.path.join(tree, os.path.expanduser(folder)), tree)
-    return bool(folder) and path.split(os.sep)[0] not in (os.curdir, os.pardir)
+    asked = ("config", "--type=path", "core.hooksPath")
+    return bool(within(tree, line(*asked, cwd=tree, repository={}) or ""))
+
+
+def within(tree: str, folder: str) -> str:
+    """Returns the path of a folder from the top of a tree; empty if it is not in it."""
+    path = os.path.relpath(os.path.join(tree, folder), tree) if folder else os.curdir
+    return "" if path.split(os.sep)[0] in (os.curdir, os.pardir) else path
 
 
 def kept_from_hooks(tree: str) -> set[str]:

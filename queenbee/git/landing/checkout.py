@@ -23,7 +23,7 @@ from queenbee.git.landing.commands import Commands, git
 from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
 from queenbee.git.run import names_in, user_git
-from queenbee.git.trees.in_the_way import has_repository, repositories
+from queenbee.git.trees.in_the_way import has_repository, ignored_in, repositories
 from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.unfinished import keep_inside, keep_worktree
 from queenbee.git.worktrees.preparing import SetupFailed, is_prepared, prepare
@@ -205,8 +205,7 @@ class Checkout(Place):
         """Removes what git ignores, too, and sets it up again: what checks have left may decide
         what the next one says. Returns whether there was anything. Raises `SetupFailed`.
         """
-        listed = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-        if not git(*listed, cwd=self.tree):
+        if not ignored_in(self.tree):
             return False
         self._tell(f"emptying {named([self.tree])} of what earlier checks have left")
         self._run("clean", "-ffdxq")
@@ -259,9 +258,8 @@ class Checkout(Place):
         """Returns some of what the worktree that lands has at its top, and this one has not,
         because git ignores it.
         """
-        how = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
         try:
-            there = names_in(git(*how, cwd=self._own.tree))
+            there = ignored_in(self._own.tree)
         except QueenError:
             return []
         at_top = (each for each in there if "/" not in each.rstrip("/"))

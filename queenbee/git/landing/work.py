@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from queenbee.git.contents.landing_messages import Messages
+from queenbee.git.contents.tracked_hooks import within
 from queenbee.git.landed import carries_records
 from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import check_files
@@ -141,7 +141,7 @@ class Rules:
             signs=own.get("commit.gpgsign", "no").lower() in ("", "true", "yes", "on", "1"),
             messages=Messages.of(said, tree),
             machine_check=own.get(CHECK, ""),
-            hooks=_within(tree, own.get("core.hookspath", "")),
+            hooks=within(tree, own.get("core.hookspath", "")),
             asked=asked,
         )
         return rules._judged_by(Judging.of(store.layout))
@@ -188,12 +188,6 @@ class Rules:
             join=said.land_join,
             judging=judging,
         )
-
-
-def _within(tree: str, folder: str) -> str:
-    """Returns the path of a folder from the top of a tree; empty if it is not in it."""
-    path = os.path.relpath(os.path.join(tree, folder), tree) if folder else os.curdir
-    return "" if path.split(os.sep)[0] in (os.curdir, os.pardir) else path
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,14 @@ def repositories(top: str) -> Iterator[str]:
             folders.remove(".git")
 
 
+def ignored_in(tree: str) -> list[str]:
+    """Returns what git ignores in a worktree, a folder of such files as one that ends with a slash.
+    Raises `ExternalFailure`.
+    """
+    how = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    return names_in(git(*how, cwd=tree, repository={}))
+
+
 def has_repository(path: str) -> bool:
     """Returns whether a folder is a repository, or has one below it."""
     is_one = os.path.lexists(os.path.join(path, ".git"))

@@ -11,11 +11,11 @@ from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.ownership import refuse_other_hive, refuse_removing, worktree_note
-from queenbee.git.run import as_the_user, git, line, names_in, without_programs
+from queenbee.git.run import as_the_user, git, line, without_programs
 from queenbee.git.touched import Owner
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_files, way_to_show
-from queenbee.git.trees.in_the_way import repositories
+from queenbee.git.trees.in_the_way import ignored_in, repositories
 from queenbee.git.trees.own_branch import is_own, refuse_symbolic
 from queenbee.git.unfinished import (
     OPEN,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 _PATIENCE_S = 600.0
 """Whoever removes a worktree, or wants to see them all, waits until git has looked at each."""
 _NAMED = 5
-_IGNORED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
 _STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
 
 
@@ -368,8 +367,7 @@ def _has_own_commits(repository: str) -> bool:
 def _ignored(tree: str) -> list[str]:
     """Returns what git ignores in a worktree, files first; nothing if git does not say so."""
     with suppress(ExternalFailure):
-        found = names_in(git(*_IGNORED, cwd=tree, repository={}))
-        return sorted(found, key=lambda each: (each.endswith("/"), each))
+        return sorted(ignored_in(tree), key=lambda each: (each.endswith("/"), each))
     return []
 
 

@@ -132,6 +132,11 @@ def target_ref(layout: Layout) -> str | None:
     return f"refs/{kind}/{name}"
 
 
+def lands_on_remote(layout: Layout) -> bool:
+    """Returns whether work lands on a branch of a remote."""
+    return (target_ref(layout) or "").startswith("refs/remotes/")
+
+
 def remote_of(common_dir: str, name: str) -> str | None:
     """Returns the remote whose branch a name such as `origin/main` is; None for other names."""
     if "/" not in name:
