@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError, Unreachable
+from queenbee.git.contents.running_hooks import HOOK, runs_hooks
 from queenbee.git.contents.tracked_hooks import has_tracked_hooks
 from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
@@ -160,8 +161,8 @@ class Upstream:
         """
         to, how = f"refs/heads/{self.branch}", [*_PUSH]
         if has_tracked_hooks(tree):
-            asked = ("hook", "run", "--ignore-missing", "pre-push", "--")
-            done = run(*asked, self.remote, self._url(), cwd=tree, has_tokens=False)
+            asked = (*HOOK[runs_hooks(tree)], "pre-push", "--", self.remote, self._url())
+            done = run(*asked, cwd=tree, has_tokens=False)
             if done.status != 0:
                 return done
             how = ["-c", f"core.hooksPath={os.devnull}", *_PUSH]

@@ -12,6 +12,8 @@ import pytest
 from hives import Queen, QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
+from queenbee.git.contents.running_hooks import HOOK
+from queenbee.git.run import user_git
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store import waiting_line
 
@@ -249,31 +251,57 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("hook", ["pre-commit", "post-commit"])
 def test_a_hook_puts_nothing_else_into_the_commit_of_records(
-    quick: QuickQueen, tracked: Path, tree: Path, hook: str
+    quick: QuickQueen, tracked: Path, tree: Path, tmp_path: Path
 ) -> None:
-    text = "git add -A\n"
-    if hook == "post-commit":
-        text = '[ -n "$AGAIN" ] || { git add -A; AGAIN=1 git commit -q --amend --no-edit; }\n'
-    path = tracked / ".git" / "hooks" / hook
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f'#!/bin/sh\n[ "$(git branch --show-current)" = main ] || exit 0\n{text}')
-    path.chmod(0o755)
+    steps = tmp_path / "steps"
+    only = '[ "$(git branch --show-current)" = main ] || exit 0\n'
+    add_hook(tracked, "pre-commit", f"{only}git add -A\n")
+    add_hook(tracked, "commit-msg", 'git add -A\necho "Signed-off-by: me" >> "$1"\n')
+    add_hook(tracked, "reference-transaction", f'[ "$1" != committed ] || cat >> {steps}\n')
     quick("claim", "q-1", as_="ui", cwd=tree)
     (tracked / "wip.txt").write_text("wip\n")
     (tracked / "README.md").write_text("unfinished\n")
-    told = tracked / ".git" / "hooks" / "commit-msg"
-    told.write_text('#!/bin/sh\necho "Signed-off-by: me" >> "$1"\n')
-    told.chmod(0o755)
     done = quick("land", as_="ui", cwd=tree)
-    assert done.code == 0 and "a hook of git put other files into the commit" in done.out
+    assert done.code == 0 and "a hook of git staged other files" in done.out
     assert "Signed-off-by: me" in git(tracked, "log", "-1", "--format=%B", "main")
-    assert "wip.txt" not in files(tracked, "main")
-    assert git(tracked, "show", "main:README.md") != "unfinished\n"
+    moves = [each.split() for each in steps.read_text().splitlines() if "refs/heads/main" in each]
+    assert len(moves) > 1
+    for _, commit, _ in moves:
+        assert "wip.txt" not in files(tracked, commit)
+        assert git(tracked, "show", f"{commit}:README.md") != "unfinished\n"
     assert git(tracked, "status", "--porcelain").splitlines() == [" M README.md", "?? wip.txt"]
     assert (tracked / "wip.txt").read_text() == "wip\n"
     quick("claim", "q-2", as_="ui", cwd=tree)
     again = quick("complete", "q-2", as_="ui", cwd=tree)
     assert again.code == 0 and "a hook of git" not in again.out
     assert "wip.txt" not in files(tracked, "main")
+
+
+@pytest.mark.parametrize("hook", ["pre-commit", "prepare-commit-msg", "commit-msg"])
+def test_what_a_hook_says_of_the_records_is_told(
+    quick: QuickQueen, tracked: Path, tree: Path, hook: str
+) -> None:
+    only = '[ "$(git branch --show-current)" = main ] || exit 0\n'
+    add_hook(tracked, hook, f"{only}echo no ticket; exit 3\n")
+    quick("claim", "q-1", as_="ui", cwd=tree)
+    done = quick("land", as_="ui", cwd=tree)
+    assert "the records are not committed: no ticket" in done.out + done.err, done
+
+
+def add_hook(repo: Path, name: str, text: str) -> None:
+    path = repo / ".git" / "hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("has_command", [True, False])
+def test_a_hook_is_run_by_any_git(repo: Path, has_command: bool) -> None:
+    add_hook(repo, "commit-msg", 'echo "$# $2" >> "$1"; [ "$2" != no ] || exit 3\n')
+    message = repo / "message"
+    for word, status in (("no", 3), ("a b", 0)):
+        hook = (*HOOK[has_command], "commit-msg", "--", str(message), word)
+        assert user_git(*hook, cwd=str(repo))[0] == status
+    assert message.read_text() == "2 no\n2 a b\n"
+    assert user_git(*HOOK[has_command], "pre-push", "--", cwd=str(repo))[0] == 0

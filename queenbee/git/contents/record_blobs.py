@@ -24,8 +24,11 @@ from queenbee.core.kinds import KINDS
 from queenbee.core.text import mentioned, without_escapes
 from queenbee.documents.folders import bead_notes
 from queenbee.errors import ExternalFailure, Unreadable
+from queenbee.git.contents.running_hooks import HOOK, runs_hooks
+from queenbee.git.contents.signing import signs
+from queenbee.git.contents.tracked_hooks import kept_from_hooks
 from queenbee.git.index_lock import IndexLock
-from queenbee.git.run import as_the_user, git, line, user_git
+from queenbee.git.run import git, line, user_git
 from queenbee.git.unfinished import OPEN, open_operations
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
@@ -44,8 +47,8 @@ _TRACKER = ".beads/issues.jsonl"
 _BEAD = re.compile(r"\.beads/(?:active|completed)/[^/]+\.json")
 _MOST_SAID = 1_000
 _STAGES = (
-    "a hook of git put other files into the commit of the records: it was made again without hooks "
-    "(look for git add in pre-commit, prepare-commit-msg, post-commit)"
+    "a hook of git staged other files for the commit of the records: they are not in it (look for "
+    "git add in pre-commit, prepare-commit-msg, commit-msg)"
 )
 
 
@@ -95,23 +98,20 @@ class Records(NamedTuple):
 
     def _commit(self, root: str, message: str, index: str, own: str) -> str:
         asked = {"GIT_INDEX_FILE": own}
-        git("read-tree", "HEAD", cwd=root, repository=asked)
+        ask = partial(line, cwd=root, repository=asked)
+        before = ask("rev-parse", "HEAD") or ""
+        git("read-tree", no_dash(before), cwd=root, repository=asked)
         self.put_in(root, asked)
-        if not git("diff-index", "--cached", "--raw", "HEAD", "--", cwd=root, repository=asked):
+        files = ask("write-tree") or ""
+        if files == ask("rev-parse", no_dash(f"{before}^{{tree}}")):
             return ""
-        before = git("rev-parse", "HEAD", cwd=root, repository={}).decode().strip()
-        files = git("write-tree", cwd=root, repository=asked).decode().strip()
-        commit = partial(user_git, "commit", "--quiet", cwd=root, repository=asked)
-        ended = commit(f"--message={message}")
-        if ended[0] == 0 and (made := _taken_back(root, before, files)) is not None:
-            git("read-tree", no_dash(files), cwd=root, repository=asked)
-            # The message stays as the hooks left it.
-            ended = commit(f"--reuse-message={made}", config={"core.hooksPath": os.devnull})
+        made = _Commit(root, asked, f"{own}.message")
+        if not made.obeys(message):
+            return made.said
+        if ask("write-tree") != files:
             self.left_out.append(_STAGES)
-        status, out, err = ended
-        if status != 0:
-            said = " ".join(without_escapes(os.fsdecode(out + err)).split())
-            return said[-_MOST_SAID:] or f"status {status}"
+        if not made.make(files, before):
+            return made.said
         shutil.copyfile(index, own)
         self.put_in(root, asked)
         with suppress(ExternalFailure):  # It says so of a file that has changed meanwhile.
@@ -120,19 +120,61 @@ class Records(NamedTuple):
         return ""
 
 
-def _taken_back(root: str, before: str, files: str) -> str | None:
-    """Takes a commit back into which hooks put other files than these, if it is the last one;
-    returns which that was.
+class _Commit:
+    """A commit of a tree on top of `HEAD`, made as `git commit` makes one, but for one thing: what
+    its hooks stage is not in it, not even for a moment.
     """
-    ask = partial(line, cwd=root, repository={})
-    now, above = ask("rev-parse", "HEAD"), ask("rev-parse", "--verify", "--quiet", "HEAD^")
-    if now is None or above != before:
-        return None
-    if ask("rev-parse", "HEAD^{tree}") == files:
-        return None
-    how = ("update-ref", "-m", "queen: records", "HEAD")
-    as_the_user(*how, no_dash(before), no_dash(now), cwd=root)
-    return now
+
+    def __init__(self, root: str, asked: Mapping[str, str], message: str) -> None:
+        self._root = root
+        self._asked = asked
+        self._message = message
+        """The path of its message."""
+        self.said = ""
+        """What git said that failed, or a hook that refuses it."""
+
+    def obeys(self, message: str) -> bool:
+        """Returns whether the hooks agree to it, with what they make of a message."""
+        with open(self._message, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{message}\n")
+        run = HOOK[runs_hooks(self._root)]
+        agreed = (
+            self._does(*run, "pre-commit", "--")
+            and self._does(*run, "prepare-commit-msg", "--", self._message, "message")
+            and self._does(*run, "commit-msg", "--", self._message)
+        )
+        if not agreed:
+            return False
+        try:
+            with open(self._message, encoding="utf-8", errors="surrogateescape") as file:
+                refuse_secrets({"message": file.read()})
+        except LooksLikeSecret as error:
+            self.said = f"as the hooks left it, {error.message.partition(';')[0]}"
+        return not self.said
+
+    def make(self, files: str, before: str) -> bool:
+        """Makes it, and moves the branch to it; returns whether that was possible."""
+        with open(self._message, "rb+") as file:
+            tidy = git("stripspace", cwd=self._root, stdin=file.read(), repository={})
+            file.seek(0)
+            file.truncate()
+            file.write(tidy)
+        how = ["-p", no_dash(before), *(["-S"] if signs(self._root) else [])]
+        if not self._does("commit-tree", *how, f"-F{self._message}", no_dash(files)):
+            return False
+        commit = self._answer
+        how = ["-m", "queen: records", "HEAD"]
+        return self._does("update-ref", *how, no_dash(commit), no_dash(before))
+
+    def _does(self, *arguments: str) -> bool:
+        root, kept = self._root, kept_from_hooks(self._root)
+        asked = {**self._asked, "GIT_EDITOR": ":"}
+        status, out, err = user_git(*arguments, cwd=root, repository=asked, without=kept)
+        self._answer = os.fsdecode(out).strip()
+        if status != 0:
+            said = " ".join(without_escapes(os.fsdecode(out + err)).split())
+            self.said = said[-_MOST_SAID:] or f"status {status}"
+        return status == 0
 
 
 def is_bead(path: str) -> bool:

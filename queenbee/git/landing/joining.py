@@ -17,6 +17,7 @@ from queenbee.core.text import quotation
 from queenbee.errors import ExternalFailure
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.landing_messages import About, other_message
+from queenbee.git.contents.running_hooks import HOOK, runs_hooks
 from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, git, line
 from queenbee.git.landing.committing import secret_message, take_back
@@ -371,7 +372,7 @@ class Joining:
             with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(self._fit(message).rstrip("\n") + "\n")
             done = self._commands(
-                *("hook", "run", "--ignore-missing", "commit-msg", "--", path),
+                *(*HOOK[runs_hooks(self._place.tree)], "commit-msg", "--", path),
                 cwd=self._place.tree,
             )
             if done.status != 0:
