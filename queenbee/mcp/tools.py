@@ -16,7 +16,6 @@ from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
 from queenbee.git.landed import complete as complete_issue
-from queenbee.git.landing.judged import open_verdicts
 from queenbee.git.remote.alongside import freshen, send
 from queenbee.git.remote.terms import Terms
 from queenbee.git.unfinished import WorktreeKeeper
@@ -176,7 +175,7 @@ def _release(call: Call) -> object:
     if patterns or everything:
         raise InvalidInput("release either an issue or patterns", hint="call release twice")
     issue_id = call.hive.issue_id(issue, recorded=True)
-    return open_verdicts.release(call.hive, issue_id, reason=call.given["reason"])
+    return call.hive.assignments.release(issue_id, reason=call.given["reason"])
 
 
 def _check(call: Call) -> object:

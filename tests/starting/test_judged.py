@@ -122,202 +122,6 @@ class TestAnIssueWithChecks:
         assert "t-1" in judged.team.done(), ran.out
 
 
-PARKS = {
-    "before and after": "cp x-1.txt $0.kept; queen release x-1; rm x-1.txt",
-    "in a commit": "git add -A; git commit -qm x; queen release x-1; git reset -q --hard main",
-    "in a commit that was left": "git add -A; git commit -qm x; git reset -q --hard main; "
-    "git show HEAD@{1}:x-1.txt > $0.kept; queen release x-1",
-    "on a branch": "git add -A; git commit -qm x; git branch y; git reset -q --hard main; "
-    "queen release x-1",
-    "in the stash": "git stash -qu; queen release x-1",
-    "in a file that git ignores": "echo x-1.txt >> $(git rev-parse --git-common-dir)/info/exclude; "
-    "queen release x-1",
-}
-BRINGS = {
-    "before and after": "cp $0.kept x-1.txt",
-    "in a commit": "git show HEAD@{1}:x-1.txt > x-1.txt",
-    "in a commit that was left": "cp $0.kept x-1.txt",
-    "on a branch": "git cherry-pick -n y",
-    "in the stash": "git stash pop",
-    "in a file that git ignores": "git add -f x-1.txt; git commit -qm t",
-}
-LONG = "bad work of some length, as no two files have by chance"
-
-
-class TestWorkThatWasParked:
-    """The worktree is empty when the next issue begins; then what was there is brought back."""
-
-    NEXT = "queen issue new T --id t-1 --priority 0; queen next"
-
-    @pytest.mark.parametrize("how", PARKS)
-    def test_does_not_land_under_another_issue(self, judged: Judged, how: str) -> None:
-        text = f"{PARKS[how]}\n{self.NEXT}\n{BRINGS[how]}\nqueen land t-1 -m bad"
-        tried = judged.tries(f"test -e $0.once && exit 1; touch $0.once\n{text}")
-        assert "x-1.txt: just what the work on x-1 has, which has not been judged" in tried
-
-    def test_does_not_land_after_a_second_issue(self, judged: Judged) -> None:
-        """What counts is every issue of a run, and not the last one alone."""
-        more = "queen issue new U --id t-2 --priority 0; queen next; queen release t-2"
-        text = f"{PARKS['before and after']}\n{more}; queen issue new T --id t-1; queen claim t-1"
-        text += "; cp $0.kept x-1.txt; queen land t-1 -m bad"
-        tried = judged.tries(f"test -e $0.once && exit 1; touch $0.once\n{text}")
-        assert "x-1.txt: just what the work on x-1 has, which has not been judged" in tried
-
-    def test_does_not_land_from_the_branch_that_keeps_it(self, judged: Judged) -> None:
-        """Of another agent, whose worktree is gone."""
-        queen, repo = judged.team.queen, judged.team.repo
-        for words in ("claim x-1", "release x-1"):
-            assert queen(*words.split(), as_="ann").code == 0
-        git(repo, "checkout", "-q", "-b", "unfinished/x-1-ann-2")
-        (repo / "x-1.txt").write_text("bad\n")
-        git(repo, "add", "x-1.txt")
-        git(repo, "commit", "-qm", "x-1")
-        git(repo, "checkout", "-q", "main")
-        assert queen("issue", "new", "T", "--id", "t-1", as_="lead").code == 0
-        text = "git checkout -q unfinished/x-1-ann-2 -- x-1.txt; queen land t-1 -m bad"
-        tried = judged.tries(text, "--issues", "t-1")
-        assert "x-1.txt: just what the work on x-1 has, which has not been judged" in tried
-
-    @pytest.mark.parametrize("how", ["before and after", "in a commit"])
-    def test_does_not_land_under_another_name(self, judged: Judged, how: str) -> None:
-        text = f"echo {LONG} > x-1.txt; {PARKS[how]}\n{self.NEXT}\n{BRINGS[how]}\n"
-        text += "mv x-1.txt y.txt; queen land t-1 -m bad"
-        tried = judged.tries(f"test -e $0.once && exit 1; touch $0.once\n{text}")
-        assert "y.txt: just what the work on x-1 has, which has not been judged" in tried
-
-    def test_lands_without_it(self, judged: Judged) -> None:
-        back = "queen land t-1 -m bad || queen land t-1 -m bad 2> $0.said || "
-        way = "sed -n 's/.*take it back, and commit that: //p' $0.said > $0.way"
-        back += f"{{ {way}; sh -e $0.way; queen land t-1 -m t; }}"
-        text = f"echo bad > x-1.txt\n{PARKS['before and after']}\n{self.NEXT}\n"
-        text += f"cp $0.kept x-1.txt; echo t > t.txt; {back}"
-        judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
-        assert ("t-1" in judged.team.done(), judged.landed()) == (True, "")
-
-    def test_that_is_short_and_has_another_name_is_none(self, judged: Judged) -> None:
-        text = f"echo 1 > x-1.txt\n{PARKS['before and after']}\n{self.NEXT}\n"
-        text += "cp $0.kept y.txt; queen land t-1 -m t"
-        ran = judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
-        assert "t-1" in judged.team.done(), ran
-
-    def test_that_is_empty_or_on_the_main_branch_is_none(self, judged: Judged) -> None:
-        main = judged.team.repo
-        text = "echo same > same.txt; : > empty.txt; queen release x-1; rm *.txt\n"
-        text += f"cp {main}/.git/HEAD {main}/other.txt; echo same > {main}/same.txt\n"
-        text += f"(cd {main}; git add *.txt; git commit -qm same)\n{self.NEXT}\n"
-        text += ": > empty.txt; echo same > same.txt; echo t > t.txt; queen land t-1 -m t"
-        judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
-        assert "t-1" in judged.team.done()
-
-    def test_that_is_a_copy_of_what_the_main_branch_had_is_none(self, judged: Judged) -> None:
-        main = judged.team.repo
-        for name in ("old.txt", "new.txt"):
-            (main / name).write_text(f"{name}\n" * 100)  # Not by chance.
-        git(main, "add", "--all")
-        git(main, "commit", "-qm", "two files")
-        text = 'exec >> "$0.tried" 2>&1\n'
-        text += "cp old.txt copy.txt; cp new.txt more.txt; git add -A; git commit -qm x\n"
-        text += "queen release x-1; git reset -q --hard HEAD~\n"
-        text += f"(cd {main}; git rm -q old.txt; git commit -qm less)\n{self.NEXT}\n"
-        text += "cp old.txt o.txt; cp new.txt n.txt; echo t > t.txt; queen land t-1 -m t"
-        ran = judged.team.start("amber", "--agent", judged.team.agent(text), "--max-failures", "2")
-        tried = (judged.team.bin / "agent.tried").read_text()
-        assert "t-1" in judged.team.done(), f"{ran.out}{ran.err}{tried}"
-
-    def test_does_not_land_with_the_branch_of_another(self, judged: Judged, tmp_path: Path) -> None:
-        """Two wait for a third: the first of them takes the other along."""
-        team = judged.team
-        team.set("land.check", f"touch {tmp_path}/begun; sleep 4")
-        git(team.repo, "add", "--all")
-        git(team.repo, "commit", "-qm", "a check")
-        trees = [tmp_path / name for name in ("one", "two")]
-        for each in trees:
-            git(team.repo, "worktree", "add", "-q", str(each), "-b", each.name)
-            (each / f"{each.name}.txt").write_text("x\n")
-        text = f"test -e $0.once && exit 1; touch $0.once\n{PARKS['before and after']}\n"
-        text += f"{self.NEXT}\ncp $0.kept x-1.txt; touch $0.ready\n"
-        text += "until test -e $0.go; do sleep 0.1; done; queen land t-1 -m bad"
-        agent = team.agent(f"echo bad > x-1.txt; {text}")
-        runs = team.begun("amber", "--agent", agent, "--max-failures", "1")
-        team.wait((team.bin / "agent.ready").exists)
-        lands = [team.queen.start("land", "-m", "x", as_="one", cwd=trees[0])]
-        team.wait((tmp_path / "begun").exists)
-        lands.append(team.queen.start("land", "-m", "x", as_="two", cwd=trees[1]))
-        (team.bin / "agent.go").touch()
-        for each in (*lands, runs):
-            each.communicate(timeout=60)
-        listed = git(team.repo, "ls-tree", "--name-only", "main").split()
-        assert ({"one.txt", "two.txt"} <= {*listed}, "x-1.txt" in listed) == (True, False)
-
-
-COMMITS = "echo t > t.txt; git add -A; git commit -qm t"
-
-
-class TestWorkThatIsStillHeld:
-    """One agent has the issue with checks; another lands an issue without."""
-
-    def both(self, judged: Judged, holder: str, other: str) -> str:
-        """Returns what the other agent was told."""
-        team = judged.team
-        assert team.queen("issue", "new", "T", "--id", "t-1", as_="lead").code == 0
-        wait = "n=0; until test -e $1 || [ $((n += 1)) = 300 ]; do sleep 0.1; done"
-        one = f"echo bad > x-1.txt; {holder}\npwd > $0.at; mv $0.at $0.holder\n"
-        two = 'exec > "$0.tried" 2>&1; wait_for $0.holder; AT=$(cat $0.holder)\n'
-        text = f'wait_for() {{ {wait}; }}\nif [ "$QUEEN_ISSUE" = x-1 ]; then\n{one}'
-        text += f"wait_for $0.landed; exit 1\nfi\n{two}{other}\ntouch $0.landed"
-        team.start("--size", "2", "--agent", team.agent(text), "--max-failures", "1")
-        assert judged.landed() == ""
-        return (team.bin / "agent.tried").read_text()
-
-    @pytest.mark.parametrize(
-        ("holder", "other"),
-        [
-            ("git add -A; git commit -qm x", "git merge -q $HEAD"),
-            ("git add -A; git commit -qm x", f"{COMMITS}; git merge -q --no-edit $HEAD"),
-            (
-                f"{COMMITS}; git reset -q --hard main",
-                'git -C "$AT" show HEAD@{1}:x-1.txt > x-1.txt',
-            ),
-            ("true", 'cp "$AT/x-1.txt" .'),
-            (f"echo {LONG} > x-1.txt; git add -A", 'cp "$AT/x-1.txt" y.txt'),
-            ("git stash -qu", "git stash pop"),
-            (
-                "echo x-1.txt >> $(git rev-parse --git-common-dir)/info/exclude",
-                'cp "$AT/x-1.txt" .; git add -f x-1.txt; git commit -qm t',
-            ),
-            (
-                "git update-index --skip-worktree README.md; mv x-1.txt README.md",
-                'cp "$AT/README.md" .',
-            ),
-        ],
-    )
-    def test_does_not_land_under_another_issue(
-        self, judged: Judged, holder: str, other: str
-    ) -> None:
-        tried = self.both(
-            judged, holder, f'HEAD=$(git -C "$AT" rev-parse HEAD); {other}; queen land t-1 -m b'
-        )
-        assert "just what the work on x-1 has, which has not been judged" in tried
-        assert "t-1" not in judged.team.done()
-
-    @pytest.mark.parametrize("first", ["true", "rm x-1.txt"])
-    def test_does_not_count_what_it_took_from_others(self, judged: Judged, first: str) -> None:
-        """As the check of several branches does, in the worktree of whoever has the turn."""
-        merge = 'git -C "$AT" merge -q --no-edit $(git rev-parse HEAD)'
-        other = f"{COMMITS}; sleep 1; {merge}; queen land t-1"
-        self.both(judged, f"{first}; git add -A; git commit -qm x", other)
-        assert "t-1" in judged.team.done()
-
-    def test_does_not_count_what_was_there_before_it_began(self, judged: Judged) -> None:
-        holder = (
-            f"mv x-1.txt $0.kept; queen release x-1; sleep 1; {COMMITS}; sleep 2; queen claim x-1\n"
-        )
-        holder += "mv $0.kept x-1.txt; git add -A; git commit -qm x"
-        other = 'git merge -q $(git -C "$AT" rev-parse HEAD~); queen land t-1'
-        self.both(judged, holder, other)
-        assert "t-1" in judged.team.done()
-
-
 class TestASprintBead:
     def landed(self, sprints: Sprints) -> str:
         return git(sprints.team.repo, "ls-tree", "-r", "--name-only", "main")
@@ -330,57 +134,57 @@ class TestASprintBead:
         sprints.start(ONE, "--size", "1", "--max-failures", "4", develops=develops, judges=judges)
         assert "evil.txt" not in self.landed(sprints)
 
+    def evil(self, sprints: Sprints) -> tuple[str, str]:
+        """Returns a bead that another agent has, and its branch, which has a commit."""
+        team = sprints.team
+        (team.repo / "plan.md").write_text(ONE)
+        git(team.repo, "add", "--all")
+        git(team.repo, "commit", "-qm", "plan")
+        assert team.queen("plan", "import", "plan.md", as_="lead").code == 0
+        (bead,) = sprints.beads()
+        made = team.queen("worktree", "add", "ann", "--bead", bead["id"], "--json", as_="lead")
+        place = Path(made.json["path"])
+        (place / "evil.txt").write_text("evil\n")
+        git(place, "add", "-A")
+        git(place, "commit", "-qm", "evil")
+        return bead["id"], made.json["branch"]
+
     def test_does_not_land_by_a_merge_of_its_branch(self, sprints: Sprints) -> None:
         """Of a bead of another agent, in one's own worktree, under one's own issue."""
-        team = sprints.team
-        (team.repo / "plan.md").write_text(ONE)
-        git(team.repo, "add", "--all")
-        git(team.repo, "commit", "-qm", "plan")
-        assert team.queen("plan", "import", "plan.md", as_="lead").code == 0
-        (bead,) = sprints.beads()
-        made = team.queen("worktree", "add", "ann", "--bead", bead["id"], "--json", as_="lead")
-        place = Path(made.json["path"])
-        (place / "evil.txt").write_text("evil\n")
-        git(place, "add", "-A")
-        git(place, "commit", "-qm", "evil")
+        team, (bead, branch) = sprints.team, self.evil(sprints)
         team.issues(1)
-        text = f'exec > "$0.tried" 2>&1; git merge -q {made.json["branch"]}; queen land x-1 -m x'
+        text = f'exec > "$0.tried" 2>&1; git merge -q {branch}; queen land x-1 -m x'
         team.start("amber", "--agent", team.agent(text), "--issues", "x-1", "--max-failures", "1")
         tried = (team.bin / "agent.tried").read_text()
-        assert f"the branch of {bead['id']}, which has not been judged" in tried
+        assert f"the branch of {bead}, which has not been judged" in tried
         assert "evil.txt" not in self.landed(sprints)
 
-    @pytest.mark.parametrize(
-        "brings",
-        [
-            "git cherry-pick -n {branch}",
-            "git show {branch}:evil.txt > evil.txt",
-            "git merge -q --squash {branch}",
-            "git merge -q --no-commit --no-ff {branch}",
-        ],
-    )
-    def test_does_not_land_by_a_copy_of_its_files(self, sprints: Sprints, brings: str) -> None:
-        tried = self.tried(sprints, f"{brings}; queen land x-1 -m x")
-        assert "which has not been judged" in tried
-        assert "evil.txt" not in self.landed(sprints)
-
-    def tried(self, sprints: Sprints, text: str) -> str:
-        """Returns what was printed when an agent did this, where another has a bead."""
-        team = sprints.team
-        (team.repo / "plan.md").write_text(ONE)
+    def test_does_not_land_with_the_branch_of_another(
+        self, sprints: Sprints, tmp_path: Path
+    ) -> None:
+        """Two wait for a third: the first of them takes the other along."""
+        team, (_, branch) = sprints.team, self.evil(sprints)
+        team.set("land.check", f"touch {tmp_path}/begun; sleep 4")
         git(team.repo, "add", "--all")
-        git(team.repo, "commit", "-qm", "plan")
-        assert team.queen("plan", "import", "plan.md", as_="lead").code == 0
-        (bead,) = sprints.beads()
-        made = team.queen("worktree", "add", "ann", "--bead", bead["id"], "--json", as_="lead")
-        place = Path(made.json["path"])
-        (place / "evil.txt").write_text("evil\n")
-        git(place, "add", "-A")
-        git(place, "commit", "-qm", "evil")
+        git(team.repo, "commit", "-qm", "a check")
+        trees = [tmp_path / name for name in ("one", "two")]
+        for each in trees:
+            git(team.repo, "worktree", "add", "-q", str(each), "-b", each.name)
+            (each / f"{each.name}.txt").write_text("x\n")
         team.issues(1)
-        agent = team.agent('exec > "$0.tried" 2>&1; ' + text.format(branch=made.json["branch"]))
-        team.start("amber", "--agent", agent, "--issues", "x-1", "--max-failures", "1")
-        return (team.bin / "agent.tried").read_text()
+        text = f"git merge -q {branch}; touch $0.ready\n"
+        text += "until test -e $0.go; do sleep 0.1; done; queen land x-1 -m x"
+        how = ("--issues", "x-1", "--max-failures", "1")
+        runs = team.begun("amber", "--agent", team.agent(text), *how)
+        team.wait((team.bin / "agent.ready").exists)
+        lands = [team.queen.start("land", "-m", "x", as_="one", cwd=trees[0])]
+        team.wait((tmp_path / "begun").exists)
+        lands.append(team.queen.start("land", "-m", "x", as_="two", cwd=trees[1]))
+        (team.bin / "agent.go").touch()
+        for each in (*lands, runs):
+            each.communicate(timeout=60)
+        listed = self.landed(sprints).split()
+        assert ({"one.txt", "two.txt"} <= {*listed}, "evil.txt" in listed) == (True, False)
 
     def edited(self, sprints: Sprints, change: str) -> str:
         """Returns what a team says whose agent changes the row of its bead."""

@@ -199,9 +199,7 @@ def release(hive: Hive, issue_id: str | None, reason: str | None) -> Assignment:
     ISSUE is the one that you have, if nothing else is said.
     """
     issue_id = hive.issue_id(issue_id, recorded=True) if issue_id else hive.assignments.own()
-    from queenbee.git.landing.judged import open_verdicts  # noqa: PLC0415 - start-up
-
-    return open_verdicts.release(hive, issue_id, reason=reason)
+    return hive.assignments.release(issue_id, reason=reason)
 
 
 @command(

@@ -339,17 +339,15 @@ class _IssueWork(Work):
             if lease.exclusive
         ]
 
-    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
+    def refuse_unjudged(self, head: str) -> None:
         """Raises `Conflict` for work on another issue that has not been judged."""
-        tree = self.hive.layout.tree
-        refuse_unjudged_work(self.hive, self.issues, contents, tree=tree, head=head)
+        refuse_unjudged_work(self.hive, self.issues, tree=self.hive.layout.tree, head=head)
 
-    def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
+    def is_unjudged(self, offer: Offer) -> bool:
         """Returns whether the branch of another droid has such work: its own turn says so."""
-        where: Any = {"tree": offer.tree, "head": offer.head}
+        own = [offer.issue_id, *self.issues]  # Those are judged in this very step.
         try:
-            # Its own issues are judged in this very step.
-            refuse_unjudged_work(self.hive, [offer.issue_id, *self.issues], contents, **where)
+            refuse_unjudged_work(self.hive, own, tree=offer.tree, head=offer.head)
         except QueenError:
             return True
         return False

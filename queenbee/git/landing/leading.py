@@ -163,7 +163,7 @@ class Leading:
         checkout.refuse_without_hive(changed)
         checkout.refuse_unreadable(changed)
         refuse_other_hive(checkout.layout, checkout.objects, changed)
-        work.refuse_unjudged(contents, self._head)
+        work.refuse_unjudged(self._head)
         self._stop_marked(contents)
         self._stop_undoing(contents)
         self._stop_bringing_back()

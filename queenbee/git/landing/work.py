@@ -260,11 +260,11 @@ class Work:
     def target_fails(self, error: TargetFails) -> None:
         """Called once it is found that the target itself fails its check."""
 
-    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
-        """Refuses files, each with its blobs before and after, that others have still to judge."""
+    def refuse_unjudged(self, head: str) -> None:
+        """Refuses a commit with work that others have still to judge."""
 
-    def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
-        """Returns whether the branch of another droid has such files."""
+    def is_unjudged(self, offer: Offer) -> bool:
+        """Returns whether the branch of another droid has such work."""
         return False
 
     def keeps_out(self, offer: Offer, paths: Sequence[str]) -> bool:

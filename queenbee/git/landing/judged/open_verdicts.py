@@ -1,7 +1,7 @@
 """What an agent of a team does not land: work that others have still to judge.
 
 Names, releases and other issues change nothing about that: what counts is for what this worktree
-was used since it was last empty, on which branches the commits are, and what is in the files.
+was used since it was last empty, and on which branches its commits are.
 """
 
 from __future__ import annotations
@@ -9,19 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import mentioned, named, shell_word, suggested
+from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict
 from queenbee.git.contents.judging_bead import judging_bead
-from queenbee.git.landing.judged.open_work import (
-    any_blobs,
-    blobs_of,
-    by_chance,
-    note_released,
-    open_work,
-)
-from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.ownership import bead_branches, emptied_ms
 from queenbee.git.run import git, line
 from queenbee.store.droids import roster
@@ -29,9 +21,8 @@ from queenbee.store.git_files.worktrees import branch_head, target_branch, targe
 from queenbee.workflows.completing import judged_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from queenbee.core.records import Assignment
     from queenbee.workflows.complete_hive import Hive
 
 
@@ -62,43 +53,22 @@ def refuse_unjudged(hive: Hive, issues: Sequence[str | None]) -> None:
 def refuse_unjudged_work(
     hive: Hive,
     issues: Sequence[str | None],
-    contents: Mapping[str, Sequence[str]],
     *,
     tree: str,
     head: str,
 ) -> None:
-    """Raises `Conflict` if what an agent of a team lands from a tree, at a commit, is work on other
-    issues whose verdict is open: commits of a sprint bead's branch, or files with the same bytes.
-    `contents` has the blobs of each file before and after.
+    """Raises `Conflict` if what an agent of a team lands from a tree, at a commit, has commits of
+    the branch of another sprint bead, whose verdict is open.
     """
     if roster.at(hive.layout, tree) is None:
         return
-
-    def is_open(issue_id: str) -> bool:
-        other = issue_id not in issues
-        return other and _is_open(hive, issue_id) and _has_checks(hive, issue_id)
-
     for branch, bead_id in bead_branches(hive.layout).items():
-        if is_open(bead_id) and _has_commits_of(hive, branch, head):
+        is_other = bead_id not in issues and _is_open(hive, bead_id)
+        if is_other and _has_checks(hive, bead_id) and _has_commits_of(hive, branch, head):
             raise Conflict(
                 f"this worktree has commits of {mentioned(branch)}, the branch of {bead_id}, which "
                 "has not been judged",
                 hint=suggested("git log", f"{target_branch(hive.layout)}..{branch}"),
-            )
-    works = open_work(hive, is_open)
-    same = {blobs[1] for blobs in contents.values()} & any_blobs(hive.layout, works.values())
-    for issue_id, work in works.items() if same else ():
-        of_it = blobs_of(hive.layout, work, tree)
-        both = {path: blobs[1] for path, blobs in contents.items() if blobs[1] in of_it}
-        if files := sorted(both.keys() - by_chance(hive.layout, both, of_it)):
-            target = str(target_branch(hive.layout))
-            again = suggested("git checkout --no-overlay", target)
-            raise Conflict(
-                f"{named(files, SHOWN)}: just what the work on {issue_id} has, which has not been "
-                "judged",
-                hint=f"land it for {issue_id}; or take it back, and commit that: "
-                f"{again} -- {' '.join(map(shell_word, files))}",
-                files=files,
             )
 
 
@@ -114,16 +84,6 @@ def _used_for(hive: Hive) -> Iterator[str]:
 
 def _is_open(hive: Hive, issue_id: str) -> bool:
     return hive.issues.completion(issue_id) is None
-
-
-def release(hive: Hive, issue_id: str, *, reason: str | None) -> Assignment:
-    """Releases an issue, and returns the assignment; of one with checks, an agent of a team leaves
-    a note of its work. Raises as `Assignments.release` does, and `ExternalFailure`.
-    """
-    held = hive.assignments.active(issue_id)
-    if held is not None and roster.looked_after(hive.layout, held.droid) is not None:
-        note_released(hive, held)
-    return hive.assignments.release(issue_id, reason=reason)
 
 
 def _has_checks(hive: Hive, issue_id: str) -> bool:
