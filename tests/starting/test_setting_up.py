@@ -63,9 +63,9 @@ def test_it_is_done_again_when_an_issue_begins_with_another_lock_file(team: Team
     team.set("worktree.setup", "cp uv.lock installed")
     team.set("land.check", "cmp uv.lock installed")
     team.issues(2)
-    # The first issue changes the lock file, and installs it.
-    first = 'if [ "$QUEEN_ISSUE" = x-1 ]; then echo two > uv.lock; cp uv.lock installed; fi\n'
-    agent = f"{first}cmp uv.lock installed || exit 3\n{WORKS}"
+    # The first issue changes the lock file, and does not install it.
+    first = 'if [ "$QUEEN_ISSUE" = x-1 ]; then echo two > uv.lock; fi\n'
+    agent = f"cmp uv.lock installed || exit 3\n{first}{WORKS}"
     ran = team.start("ui", "--agent", team.agent(agent))
     assert ran.code == 0, ran
     assert team.content("x-2") == "x-2 by ui\n"
