@@ -187,6 +187,28 @@ def test_a_secret_that_resolves_a_conflict_is_refused(
     assert quick("land", "--continue", *text, cwd=tree).code == 0
 
 
+@pytest.mark.parametrize("by", ["queen", "git"])
+def test_a_copy_from_the_main_worktree_is_refused_once_git_ignores_it_no_more(
+    quick: QuickQueen, repo: Path, tree: Path, by: str
+) -> None:
+    quick("config", "set", "worktree.copy", "*.log", cwd=repo)
+    (repo / "local.log").write_text("password of this machine\n")
+    (tree / "local.log").write_text("password of this machine, changed\n")
+    (tree / "other.log").write_text("is not there\n")
+    (tree / ".gitignore").write_text("*.pyc\n")
+    (tree / "big.log").unlink()
+    if by == "git":
+        git(tree, "add", "--all")
+        git(tree, "commit", "-qm", "all in")
+    done = quick("land", "-m", "all in", cwd=tree)
+    assert done.code == 5 and "where git does not track it: local.log" in done.err, done
+    (tree / ".gitignore").write_text("local.log\n")
+    if by == "git":
+        git(tree, "rm", "-q", "--cached", "local.log")
+    assert quick("land", "-m", "again", cwd=tree).code == 0
+    assert "other.log" in git(repo, "ls-tree", "--name-only", "main").split()
+
+
 def test_a_moved_file_with_an_old_secret_lands(quick: QuickQueen, tree: Path) -> None:
     (tree / "conf.py").write_text(f"TOKEN = '{KEY}'\n")
     git(tree, "add", "conf.py")

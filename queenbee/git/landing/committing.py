@@ -23,6 +23,7 @@ from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, looking
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.special_files import special_files
+from queenbee.git.worktrees.preparing import copied
 from queenbee.services.writing.secrets import OVERRIDE, LooksLikeSecret, refuse_secrets
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, current_branch
@@ -81,6 +82,7 @@ def commit_all(
     _refuse_huge(tree, paths)
     commit = _Commit(tree, message, everything, allow_secrets=allow_secrets)
     commit.store()
+    refuse_copied(layout, tree, commit.new_files)
     if not commit.is_empty:  # Else there is what a submodule has that is not committed there.
         commit.make(tell)
     return _shown(commit.said)
@@ -125,6 +127,11 @@ class _Commit:
     def is_empty(self) -> bool:
         """Whether there is nothing to commit."""
         return not self._changed and not self._sides[1:]
+
+    @property
+    def new_files(self) -> list[str]:
+        """The files that no side has."""
+        return [each.path for each in self._changed if each.is_there and not each.before]
 
     def store(self) -> None:
         """Stores what the worktree has now. Raises `NotLanded` for what should not be in git."""
@@ -288,6 +295,19 @@ def _refuse_unfit(
             files=secret,
         )
     return changed
+
+
+def refuse_copied(layout: Layout, tree: str, new: Sequence[str]) -> None:
+    """Raises `NotLanded` for new files that were copied from the main worktree, where git ignores
+    them: they are for this machine.
+    """
+    if files := copied(layout, tree, new):
+        raise NotLanded(
+            f"copied from the main worktree, where git does not track it: {named(files)}",
+            hint=f"{ignoring(tree, files[0])}; or, if it belongs in git, commit it in the main "
+            "worktree",
+            files=files,
+        )
 
 
 def _refuse_huge(tree: str, paths: Sequence[str]) -> None:

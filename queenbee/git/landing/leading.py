@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.core.text import named, shell_word, some
 from queenbee.git.landing.arrivals import began, undone
+from queenbee.git.landing.committing import refuse_copied
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
@@ -162,6 +163,8 @@ class Leading:
         changed = [*contents]
         checkout.refuse_without_hive(changed)
         checkout.refuse_unreadable(changed)
+        new = [path for path, blobs in contents.items() if set(blobs[0]) == {"0"}]
+        refuse_copied(checkout.layout, self._own.tree, new)
         refuse_other_hive(checkout.layout, checkout.objects, changed)
         work.refuse_unjudged(self._head)
         self._stop_marked(contents)

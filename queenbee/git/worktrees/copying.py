@@ -91,6 +91,19 @@ def select(main: str, tree: str, patterns: Sequence[str]) -> Selection:
     return found
 
 
+def copies(main: str, patterns: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Returns those of the paths that these patterns name, and that the main worktree has without
+    that git tracks them there: a file at such a path is a copy, or in the way of one.
+    """
+    spec = _spec(each for each in patterns[:_MOST_PATTERNS] if not has_many_stars(each))
+    found = [each for each in paths if spec.match_file(each)]
+    there = [each for each in found if os.path.lexists(os.path.join(main, each))]
+    if not there:
+        return []
+    how = ("--literal-pathspecs", "ls-files", "-z", "--", *there)
+    return sorted({*there} - {*names_in(git(*how, cwd=main, repository={}))})
+
+
 def copy(main: str, tree: str, files: Iterable[str]) -> Iterator[str]:
     """Copies files, and yields why, of each that is not copied. What is there stays."""
     staging = os.path.join(tree, STAGING)

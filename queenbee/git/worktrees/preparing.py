@@ -27,7 +27,7 @@ from queenbee.core.text import mentioned, one_line, quotation, some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import ExternalFailure, NotFound, QueenError
 from queenbee.git.run import OWNERS, environment_of_user, git, settings
-from queenbee.git.worktrees.copying import copy, included, select
+from queenbee.git.worktrees.copying import copies, copy, included, select
 from queenbee.git.worktrees.slots import known_variables, variables
 from queenbee.store import safe_open
 from queenbee.store.droids.identity import VARIABLES
@@ -170,6 +170,14 @@ def planned(layout: Layout, tree: str, *, again: bool = False) -> Plan:
         found.left_out if found is not None else [],
         known_variables(layout, tree),
     )
+
+
+def copied(layout: Layout, tree: str, paths: Sequence[str]) -> list[str]:
+    """Returns those of new files of a worktree that were copied into it, as far as the settings
+    say. Raises `NotFound` outside of git, and `ExternalFailure`.
+    """
+    place = _Place(layout, tree)
+    return copies(place.main, place.patterns, paths) if place.main is not None else []
 
 
 class _Place:
