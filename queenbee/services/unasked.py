@@ -27,6 +27,7 @@ MANUAL, READ = "manual", "read"
 REST_S = 60.0
 """After a remote could not be reached, it is left alone for so long."""
 _MOST_BYTES = 64 * 1024
+_MOST_MARK_BYTES = 4096
 _WHY_CHARS = 300
 """The remote says why, at any length."""
 _MOST_TOLD = 200
@@ -38,7 +39,7 @@ def allow(layout: Layout) -> None:
 
     The settings come with a clone, and the git config with an unpacked archive: together, they
     could run a program of their author at any command. So the note holds what no archive can know:
-    which file the kernel made, and when.
+    which file the kernel made, and when; and with which branch of which remote that was.
     """
     with suppress(OSError, QueenError):
         if not is_allowed(layout):
@@ -50,14 +51,16 @@ def allow(layout: Layout) -> None:
 def is_allowed(layout: Layout) -> bool:
     """Returns whether records may be exchanged without being asked for."""
     try:
-        return safe_open.read(_in(layout, "allowed"), 200) == _mark(layout)
+        return safe_open.read(_in(layout, "allowed"), _MOST_MARK_BYTES) == _mark(layout)
     except (OSError, Unreadable):
         return False
 
 
 def _mark(layout: Layout) -> bytes:
     status = os.stat(_in(layout, "here"), follow_symlinks=False)
-    return b"%d %d %d" % (status.st_dev, status.st_ino, status.st_ctime_ns)
+    made = b"%d %d %d" % (status.st_dev, status.st_ino, status.st_ctime_ns)
+    with_whom = layout.settings.sync_remote, layout.settings.sync_branch
+    return made + "\n".join(("", *with_whom)).encode(errors="surrogateescape")
 
 
 def request(layout: Layout) -> None:

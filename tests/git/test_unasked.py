@@ -206,6 +206,30 @@ class TestConsent:
         assert unasked.is_allowed(Hive.open(unpacked).layout)
 
 
+@pytest.mark.parametrize("changed", ['remote = "public"', 'branch = "other"'])
+def test_another_place_is_exchanged_with_once_somebody_has_asked_for_it(
+    world: World, changed: str
+) -> None:
+    ada, public = world.folder / "ada", world.folder / "public.git"
+    git(world.folder, "init", "-q", "--bare", str(public))
+    git(ada, "remote", "add", "public", str(public))
+    world.settings("ada", f'[sync]\nwhen = "read"\nmax_age = "0s"\n{changed}\n')
+    queen = QuickQueen(ada)
+    done = queen("msg", "send", "bob", "hello")
+    assert done.code == 0 and "once you have run: queen sync" in done.err
+    assert git(public, "for-each-ref") == ""
+    assert "other" not in git(ada, "ls-remote", "origin")
+    assert queen("sync").code == 0
+    assert "other" in git(ada, "ls-remote", "origin") or git(public, "for-each-ref")
+
+
+@pytest.mark.parametrize("name", ["refs/heads/main", "+main", "a..b"])
+def test_no_branch_is_made_that_git_takes_for_another(world: World, name: str) -> None:
+    world.settings("ada", f'[sync]\nbranch = "{name}"\n')
+    done = QuickQueen(world.folder / "ada")("sync")
+    assert done.code == 2 and f"{name!r} cannot be a branch" in done.err
+
+
 class TestOffline:
     def test_each_droid_hears_of_it_once_and_goes_on(
         self, world: World, writing: QuickQueen

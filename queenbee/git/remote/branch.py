@@ -118,7 +118,7 @@ class Branch:
                 hint=f"git remote add {shell_word(self.remote)} URL, or "
                 "queen config set sync.remote NAME",
             )
-        if (
+        if self.name.startswith(("refs/", "+")) or (
             _ORDINARY.fullmatch(self.name) is None
             and self._line("check-ref-format", "--branch", no_dash(self.name)) != self.name
         ):
