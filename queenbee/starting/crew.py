@@ -33,7 +33,7 @@ from queenbee.starting.interactive import open_clients
 from queenbee.starting.landing_result import abort_landing
 from queenbee.starting.limits import Limits, no_room
 from queenbee.starting.processes.child import Child
-from queenbee.store.droids import roster
+from queenbee.store.droids import presence, roster
 from queenbee.store.droids.liveness import described
 from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.git_files.worktrees import worktrees
@@ -196,6 +196,7 @@ class Crew:
         entry.supervisor = described(os.getpid())
         entry.only = list(self._wanted.only) if self._wanted.only is not None else None
         roster.write(layout, entry)
+        presence.note(layout, name, self._hive.now_ms())
         return BeadWorker(
             type(self._hive).open(made.path, droid=name, env=self._env),
             self._hive,

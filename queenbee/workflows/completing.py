@@ -19,9 +19,9 @@ from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotYours
 from queenbee.services.messages import BY_HIVE, stage
 from queenbee.store.droids import roster
-from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.workflows import running
 from queenbee.workflows.document_answers import may_be_bead
+from queenbee.workflows.ending_unchecked import refuse_agent
 from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.verifications import last_verification
 
@@ -96,14 +96,8 @@ def complete(  # noqa: PLR0913 - by name
     """
     hive.look({"issue_id": issue_id, "reason": reason})  # Before the checks, which take minutes.
     because = _reason_against_checks(issue_id, reason) if unverified else None
-    agent = calling_agent(hive.layout) if unverified else None
-    if agent is not None:
-        agent.refuse_unknown(f"it does not complete {issue_id} without its checks")
-    if unverified and (agent or roster.of_tree(hive.layout)):
-        raise NotYours(
-            f"no agent that queen start looks after completes {issue_id} without its checks",
-            hint=f"make them pass, or give it back: {suggested('queen release', issue_id)}",
-        )
+    if unverified:
+        refuse_agent(hive, issue_id)
     done = hive.issues.completion(issue_id)
     if done is not None and done.droid == hive.actor and hive.assignments.active(issue_id) is None:
         return Completion(done)

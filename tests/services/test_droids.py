@@ -107,6 +107,20 @@ def test_the_setting_droids_decides_whether_an_unlisted_name_serves(
             droids.check("tester")
 
 
+def test_who_worked_here_before_the_first_was_listed_goes_on(
+    open_as: Opener, beads: Path, listed: Lister
+) -> None:
+    """A landing may bring the first file of another tool."""
+    open_as("amber").assignments.claim("qb-1")
+    listed("reviewer")
+    open_as("amber").assignments.complete("qb-1")
+    with pytest.raises(UnknownDroid):
+        open_as("stranger").assignments.claim("qb-2")
+    write_settings(beads, 'droids = "strict"\n')
+    with pytest.raises(UnknownDroid):
+        open_as("amber").assignments.claim("qb-2")
+
+
 def test_other_files_list_no_droid(hive: Hive, repo: Path) -> None:
     folder = repo / ".factory" / "droids"
     folder.mkdir(parents=True)

@@ -73,6 +73,28 @@ class TestAnIssueWithChecks:
         tried = judged.tries(f"unset QUEEN_DROID; cd {judged.team.repo}; {text}")
         assert "no agent that queen start looks after completes x-1 without its checks" in tried
 
+    @pytest.mark.parametrize("how", ["close x-1", "delete x-1 --force"])
+    def test_is_neither_closed_nor_deleted_by_its_agent(self, judged: Judged, how: str) -> None:
+        tried = judged.tries(f"queen release x-1; queen issue {how} --reason done")
+        assert "no agent that queen start looks after ends x-1 without its checks" in tried
+        assert "x-1" not in judged.team.done()
+
+    def test_is_not_ended_by_the_row_of_another_landing(self, judged: Judged) -> None:
+        queen, repo = judged.team.queen, judged.team.repo
+        assert queen("issue", "new", "T", "--id", "t-1", as_="lead").code == 0
+        assert queen("issue", "export").code == 0
+        row = {"id": "x-1", "title": "one", "status": "open", "issue_type": "task"}
+        with (repo / ".beads" / "issues.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        git(repo, "add", "--all")
+        git(repo, "commit", "-qm", "rows")
+        change = 'row.update(status="closed", updated_at="2099-01-02T00:00:00Z")'
+        change += ' if row["id"] == "x-1" else 0'
+        edit = shlex.join([sys.executable, "-c", ROWS, ".beads/issues.jsonl", change])
+        text = f"rm x-1.txt; {edit}; git add -A; git commit -qm t; queen land t-1"
+        tried = judged.tries(text, "--issues", "t-1")
+        assert ".beads/issues.jsonl: it ends x-1, whose checks have not passed" in tried
+
     def test_is_judged_as_the_main_branch_has_it_whatever_its_file_expects(
         self, judged: Judged
     ) -> None:

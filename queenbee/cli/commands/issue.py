@@ -111,7 +111,7 @@ def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bo
     If you work on it, queen complete closes it.
     """
     tracker = _tracker(hive)
-    tracker.check(issue_ids, ended_by=None if anyway else "queen issue close")
+    tracker.check(issue_ids, ended_by="queen issue close", anyway=anyway)
     return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
 
 
@@ -125,8 +125,7 @@ def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: b
     The row stays as a tombstone, so that other clones delete it too.
     """
     tracker = _tracker(hive)
-    ended_by = None if anyway else "queen issue delete"
-    tracker.check(issue_ids, ended_by=ended_by, deleted=True)
+    tracker.check(issue_ids, ended_by="queen issue delete", anyway=anyway, deleted=True)
     return [tracker.delete(each, reason=reason, anyway=anyway) for each in issue_ids]
 
 

@@ -21,7 +21,11 @@ from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.guard import refusals
 from queenbee.git.landed import commit_records, end_landed
 from queenbee.git.landing.committing import commit_all, refuse_resolved
-from queenbee.git.landing.judged.open_verdicts import refuse_unjudged, refuse_unjudged_work
+from queenbee.git.landing.judged.open_verdicts import (
+    refuse_ended_rows,
+    refuse_unjudged,
+    refuse_unjudged_work,
+)
 from queenbee.git.landing.landing import land
 from queenbee.git.landing.place import landing_branch
 from queenbee.git.landing.refusals import SHOWN, CommitRefused, NotLanded
@@ -339,15 +343,18 @@ class _IssueWork(Work):
             if lease.exclusive
         ]
 
-    def refuse_unjudged(self, head: str) -> None:
+    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
         """Raises `Conflict` for work on another issue that has not been judged."""
-        refuse_unjudged_work(self.hive, self.issues, tree=self.hive.layout.tree, head=head)
+        tree = self.hive.layout.tree
+        refuse_unjudged_work(self.hive, self.issues, tree=tree, head=head)
+        refuse_ended_rows(self.hive, self.issues, contents, tree)
 
-    def is_unjudged(self, offer: Offer) -> bool:
+    def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
         """Returns whether the branch of another droid has such work: its own turn says so."""
         own = [offer.issue_id, *self.issues]  # Those are judged in this very step.
         try:
             refuse_unjudged_work(self.hive, own, tree=offer.tree, head=offer.head)
+            refuse_ended_rows(self.hive, own, contents, offer.tree)
         except QueenError:
             return True
         return False

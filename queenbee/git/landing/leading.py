@@ -166,7 +166,7 @@ class Leading:
         new = [path for path, blobs in contents.items() if set(blobs[0]) == {"0"}]
         refuse_copied(checkout.layout, self._own.tree, new)
         refuse_other_hive(checkout.layout, checkout.objects, changed)
-        work.refuse_unjudged(self._head)
+        work.refuse_unjudged(contents, self._head)
         self._stop_marked(contents)
         self._stop_undoing(contents)
         self._stop_bringing_back()

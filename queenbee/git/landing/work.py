@@ -260,10 +260,12 @@ class Work:
     def target_fails(self, error: TargetFails) -> None:
         """Called once it is found that the target itself fails its check."""
 
-    def refuse_unjudged(self, head: str) -> None:
-        """Refuses a commit with work that others have still to judge."""
+    def refuse_unjudged(self, contents: Mapping[str, Sequence[str]], head: str) -> None:
+        """Refuses a commit with work that others have still to judge; `contents` has the blobs of
+        each file before and after.
+        """
 
-    def is_unjudged(self, offer: Offer) -> bool:
+    def is_unjudged(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
         """Returns whether the branch of another droid has such work."""
         return False
 

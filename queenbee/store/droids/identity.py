@@ -98,15 +98,16 @@ def listed_since_ms(layout: Layout, name: str) -> int | None:
 def checked_droid(layout: Layout, name: str) -> str:
     """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`.
 
-    A name must be listed if the setting `droids` is `strict`, or if it is `auto` (the default)
-    and the list is not empty; `human` and `queen` always exist.
+    A name must be listed if the setting `droids` is `strict`, or if it is `auto` (the default),
+    the list is not empty, and the droid was not here before it; `human` and `queen` always exist.
     """
     checked_name(name)
     setting = layout.settings.droids
     if setting == "off" or name in ALWAYS_KNOWN:
         return name
     listed = listed_droids(layout)
-    if name in listed or (setting == "auto" and not listed):
+    is_here = setting == "auto" and os.path.exists(os.path.join(layout.presence_dir, name))
+    if name in listed or is_here or (setting == "auto" and not listed):
         return name
     close = nearest(name, listed | ALWAYS_KNOWN)
     raise UnknownDroid(

@@ -20,6 +20,7 @@ from queenbee.documents.issue_rows import close_row, new_row
 from queenbee.documents.reconcile import digits_for, fresh_id, hashed_id, usual_prefix
 from queenbee.errors import Conflict, InvalidInput, Taken, Unreadable
 from queenbee.store.issues_file import UNREADABLE
+from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
 from queenbee.workflows.locks import refuse_in_hand
 from queenbee.workflows.tracking.owner import Owner
 
@@ -146,12 +147,12 @@ class Tracker:
     def close(self, issue_id: str, *, reason: str | None = None, anyway: bool = False) -> Issue:
         """Closes an issue; repeating it changes nothing.
 
-        Raises `NotFound`, and `Taken` if a droid works on it, unless `anyway`.
+        Raises `NotFound`, `Taken` if a droid works on it, unless `anyway`, and `NotYours` for an
+        agent of a team if it has checks.
         """
         self._hive.look({"reason": reason})
         issue = self._hive.issues.get(issue_id)
-        if not anyway:
-            self._refuse_held(issue_id, "queen issue close")
+        self._refuse_end(issue_id, "queen issue close", anyway=anyway)
         row = self._hive.issues.row(issue_id)
         if row is not None and row.done:
             return issue
@@ -174,8 +175,7 @@ class Tracker:
         if gone is not None:
             return gone
         issue = self._hive.issues.get(issue_id)
-        if not anyway:
-            self._refuse_held(issue_id, "queen issue delete")
+        self._refuse_end(issue_id, "queen issue delete", anyway=anyway)
         if self.owner:
             self._call("delete", "--force", values=[issue_id])
             return issue
@@ -184,22 +184,29 @@ class Tracker:
         return self._hive.issues.tombstone(issue_id) or issue
 
     def check(
-        self, issue_ids: Sequence[str], *, ended_by: str | None = None, deleted: bool = False
+        self,
+        issue_ids: Sequence[str],
+        *,
+        ended_by: str | None = None,
+        anyway: bool = False,
+        deleted: bool = False,
     ) -> None:
         """Refuses before the first of these is changed, so that nothing is half done: if one is no
         issue, or is assigned and this command would end it. With `deleted`, tombstones are fine.
 
-        Raises `NotFound` and `Taken`.
+        Raises as `close` does.
         """
         for each in issue_ids:
             if not deleted or self._hive.issues.tombstone(each) is None:
                 self._hive.issues.get(each)
             if ended_by:
-                self._refuse_held(each, ended_by)
+                self._refuse_end(each, ended_by, anyway=anyway)
 
-    def _refuse_held(self, issue_id: str, command: str) -> None:
+    def _refuse_end(self, issue_id: str, command: str, *, anyway: bool) -> None:
+        if has_checks(self._hive, issue_id):
+            refuse_agent(self._hive, issue_id, "ends")
         holder = self._hive.assignments.active(issue_id)
-        if holder is None:
+        if holder is None or anyway:
             return
         mine = holder.droid == self._hive.actor_or_none and command == "queen issue close"
         raise Taken(

@@ -6,8 +6,10 @@ was used since it was last empty, and on which branches its commits are.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import DONE
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import instant_ms
@@ -16,14 +18,17 @@ from queenbee.errors import Conflict
 from queenbee.git.contents.judging_bead import judging_bead
 from queenbee.git.ownership import bead_branches, emptied_ms
 from queenbee.git.run import git, line
+from queenbee.store.codec import Unusable, decode
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import branch_head, target_branch, target_ref
 from queenbee.workflows.completing import judged_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from queenbee.workflows.complete_hive import Hive
+
+_TRACKER = ".beads/issues.jsonl"
 
 
 def refuse_unjudged(hive: Hive, issues: Sequence[str | None]) -> None:
@@ -70,6 +75,38 @@ def refuse_unjudged_work(
                 "has not been judged",
                 hint=suggested("git log", f"{target_branch(hive.layout)}..{branch}"),
             )
+
+
+def refuse_ended_rows(
+    hive: Hive, issues: Sequence[str | None], contents: Mapping[str, Sequence[str]], tree: str
+) -> None:
+    """Raises `Conflict` if what an agent of a team lands from a tree ends the row of another issue
+    in the tracker's file, whose checks have not passed. `contents` has the blobs of each file
+    before and after.
+    """
+    blobs = contents.get(_TRACKER)
+    if blobs is None or roster.at(hive.layout, tree) is None:
+        return
+    before, after = (_ended(blob, hive.layout.tree) for blob in blobs)
+    for issue_id in sorted(after - before - {each for each in issues if each}):
+        if _is_open(hive, issue_id) and _has_checks(hive, issue_id):
+            raise Conflict(
+                f"{_TRACKER}: it ends {mentioned(issue_id)}, whose checks have not passed",
+                hint=suggested("git checkout", str(target_branch(hive.layout)), "--", _TRACKER),
+            )
+
+
+def _ended(blob: str, tree: str) -> set[str]:
+    """Returns the issues that a tracker's file says are done or deleted."""
+    if set(blob) == {"0"}:
+        return set()
+    found = set[str]()
+    for line_ in git("cat-file", "blob", no_dash(blob), cwd=tree, repository={}).split(b"\n"):
+        with suppress(Unusable):
+            row = decode(line_)
+            if row.get("status") in DONE:
+                found.add(str(row.get("id")))
+    return found
 
 
 def _used_for(hive: Hive) -> Iterator[str]:

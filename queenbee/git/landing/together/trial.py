@@ -147,7 +147,7 @@ class Trial:
         """Returns whether a branch must wait for its own turn: also one that changes the check."""
         paths = [*contents]
         is_held = bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
-        return is_held or self._work.is_unjudged(offer)
+        return is_held or self._work.is_unjudged(offer, contents)
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
         """Returns those who wait and may land with this one."""
