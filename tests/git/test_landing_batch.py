@@ -487,6 +487,20 @@ def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
         assert git(tree, "status", "--porcelain") == ""
 
 
+def test_a_hook_that_amends_the_commit_of_all_takes_it_from_nobody(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    since = head(repo, "main")
+    hook = repo / ".git" / "hooks" / "post-merge"
+    amends = "echo x >> made; git add made; git commit -q --amend --no-edit"
+    hook.write_text(f'#!/bin/sh\n[ "$PWD" = {repo} ] || exit 0\n{amends}\n')
+    hook.chmod(0o755)
+    done = team.finish(team.start(trees))
+    assert [code for code, _ in done] == [0] * 5, done
+    last, _ = git(repo, "rev-list", "--first-parent", f"{since}..main").split()
+    assert all(f"landed on main as {last[:10]}" in said for _, said in done[1:]), done
+
+
 def test_a_leader_that_is_killed_between_two_squashed_branches_lands_again(
     team: Team, repo: Path, trees: list[Path]
 ) -> None:

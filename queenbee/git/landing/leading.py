@@ -122,8 +122,10 @@ class Leading:
         where = (self._checkout.tree, self._turn.folder, self.joining.target)
         advance = Advance(self._own, *where, self._carried, self._tell)
         everything = {*changed, *(path for each in members for path in each.changed)}
-        if trial.is_alone or not advance.to(commit, everything):
+        landed = None if trial.is_alone else advance.to(commit, everything)
+        if landed is None:
             return None
+        mine["commit"] = landed
         self._note_passed(commit, begun_s)
         done = Landing.promised(target, mine)
         return replace(done, changed=changed, joined=self.joining.joined), mine
