@@ -28,7 +28,7 @@ from queenbee.store.git_files.worktrees import (
     target_branch,
 )
 from queenbee.store.git_trees import git_tree
-from queenbee.store.trust import PUSH, Proposal, of_setting
+from queenbee.store.trust import PUSH, Proposal, of_target
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -213,18 +213,18 @@ class Upstream:
 
 
 def pushing(layout: Layout, *, pushes: bool | None = None) -> list[Proposal]:
-    """Returns where landings are pushed to, as somebody here has to agree to it; with `pushes`, as
-    if `land.push` were that.
+    """Returns what landings move, here and by pushing, as somebody here has to agree to it; with
+    `pushes`, as if `land.push` were that.
     """
-    settings, target = layout.settings, target_branch(layout)
-    if Upstream.of_target(layout) is not None:
-        return of_setting("land.target", settings.land_target)
-    is_pushed = settings.land_push if pushes is None else pushes
-    upstream = Upstream.of_branch(layout, target) if target is not None and is_pushed else None
+    asked, target = of_target(layout), target_branch(layout)
+    is_pushed = layout.settings.land_push if pushes is None else pushes
+    if target is None or not is_pushed or Upstream.of_target(layout) is not None:
+        return asked
+    upstream = Upstream.of_branch(layout, target)
     if upstream is None:
-        return []
+        return asked
     command = ["git", "push", upstream.remote, f"{target}:{upstream.branch}"]
-    return [Proposal(PUSH, shlex.join(command), origin="land.push")]
+    return [*asked, Proposal(PUSH, shlex.join(command), origin="land.push")]
 
 
 def look_for_news(layout: Layout, *, fetches: bool = True) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.checks.processes import Interrupts
 from queenbee.core.text import suggested
 from queenbee.errors import Busy, QueenError
-from queenbee.git.beforehand.rehearsal import rehearse
+from queenbee.git.beforehand.rehearsal import clear_up, rehearse
 from queenbee.git.landed import commit_records
 from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew
@@ -94,8 +94,8 @@ class Team:
             if why := note_team(self._hive.layout):
                 self._tell(f"agents are known as such in no other repository: {why}")
             stack.callback(forget_team, self._hive.layout)
-            if self._wanted.is_tried:
-                rehearse(self._hive, self._crew.names(), tell=self._tell, interrupts=interrupts)
+            tries = rehearse if self._wanted.is_tried else clear_up
+            tries(self._hive, self._crew.names(), tell=self._tell, interrupts=interrupts)
             self.workers = self._crew.assemble(interrupts)
             return self._ended(self._look_after(interrupts, on_tick))
 

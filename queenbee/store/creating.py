@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
-from queenbee.errors import InvalidInput, NotFound, Unwritable
+from queenbee.errors import InvalidInput, NotFound, QueenError, Unwritable
 from queenbee.store import safe_open, settings
 from queenbee.store.files import stamp_of
 from queenbee.store.git_files.main_worktree import note_main
@@ -37,11 +38,21 @@ def init(layout: Layout) -> list[str]:
     if not os.path.lexists(path):
         branch = default_branch(layout.common_dir) if layout.common_dir is not None else None
         _write(path, template(branch))
+        if branch is not None:
+            _agree_to(layout, branch)
         made.append(path)
     made.extend(add_attributes(layout))
     make_state_dir(layout)
     _refuse_broken_locks(layout)
     return made
+
+
+def _agree_to(layout: Layout, branch: str) -> None:
+    """Notes that work lands on a branch which nobody has named but git: also an agent may begin."""
+    from queenbee.store.trust import Trust, target_proposal  # noqa: PLC0415 - start-up
+
+    with suppress(QueenError):
+        Trust(layout).add([target_proposal(layout, branch)])
 
 
 def refuse_bare(layout: Layout) -> None:

@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING
 from queenbee.core.names import is_of_agent
 from queenbee.errors import NotFound, QueenError, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import worktrees
+from queenbee.store.git_files.worktrees import (
+    current_branch,
+    default_of_origin,
+    remote_of,
+    worktrees,
+)
 from queenbee.store.git_trees import config_value, owners_environment
 from queenbee.store.whole_files import create_document, read_own
 
@@ -34,10 +39,11 @@ SECTION, NAME = "queenbee", "trust"
 _MARK = "queenbee-clone"
 """The file in git's own folder, which no clone delivers, that tells this clone from any other."""
 CHECK, SETUP, VERIFIER, GATE, OPTIONS = "check", "setup", "verifier", "gate rule", "options"
-PUSH = "push"
+BRANCH, PUSH = "branch", "push"
 """The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, and those of
-`team.args`; and where `land.target` has work pushed to.
+`team.args`; and what `land.target` has work moved: a branch of this repository, or of a remote.
 """
+TARGET = "land.target"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +83,33 @@ def of_setting(name: str, value: object) -> list[Proposal]:
         return [Proposal(CHECK, value, origin=name)]
     if name == "worktree.setup" and isinstance(value, str) and value:
         return [Proposal(SETUP, value, origin=name)]
-    if name == "land.target" and isinstance(value, str) and "/" in value:
-        return [Proposal(PUSH, shlex.join(["git", "push", *value.split("/", 1)]), origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
     return []
+
+
+def target_proposal(layout: Layout, name: str) -> Proposal:
+    """Returns what landings move where `land.target` says this; without it, the branch that the
+    main worktree has at that time.
+    """
+    remote = remote_of(layout.common_dir or "", name)
+    if remote is None:
+        return Proposal(BRANCH, name or "HEAD", origin=TARGET)
+    where = ["git", "push", remote, name.removeprefix(f"{remote}/")]
+    return Proposal(PUSH, shlex.join(where), origin=TARGET)
+
+
+def of_target(layout: Layout) -> list[Proposal]:
+    """Returns what landings move here, as somebody has to agree to it: not the branch that is the
+    default one of `origin`, nor that of the main worktree where nobody has agreed to another one.
+    """
+    asked, common_dir = target_proposal(layout, layout.settings.land_target), layout.common_dir
+    if asked.kind == PUSH or common_dir is None:
+        return [asked]
+    has = current_branch(common_dir)
+    target = layout.settings.land_target or has
+    is_first = target == has and not Trust(layout).before(asked)
+    return [] if is_first or target == default_of_origin(common_dir) else [asked]
 
 
 class Trust:
@@ -162,12 +190,10 @@ class Trust:
         """Returns the command that somebody agreed to last for the same setting; empty if none is
         known. Beads and gates have several commands, and none is known to stand for another.
         """
-        if proposal.kind not in (CHECK, OPTIONS, PUSH):
+        if proposal.kind in (VERIFIER, GATE, SETUP):
             return ""
         said = [
-            str(each.get("text"))
-            for each in self.seen()
-            if (each.get("kind"), each.get("from")) == (proposal.kind, proposal.origin)
+            str(each.get("text")) for each in self.seen() if each.get("from") == proposal.origin
         ]
         return said[-1] if said else ""
 

@@ -13,6 +13,7 @@ from queenbee.core.text import suggested
 from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.errors import Conflict, Unreadable
 from queenbee.services.document_questions import Documents
+from queenbee.store.git_files.worktrees import current_branch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -201,7 +202,8 @@ class HiveDocuments(Documents):
         layout, beads = self._hive.layout, [*self._open_beads()]
         said = layout.settings
         commands = (said.land_check, said.worktree_setup, said.team_args)
-        is_set = any((*commands, "/" in said.land_target))
+        usual = current_branch(layout.common_dir) if layout.common_dir else None
+        is_set = any(commands) or said.land_target not in ("", usual)
         if not (beads or is_set or json_stamp(gates_dir(layout))):
             return []
         from queenbee.workflows.proposed import unseen_of  # noqa: PLC0415 - start-up

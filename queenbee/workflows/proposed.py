@@ -10,8 +10,7 @@ from queenbee.checks.consent import GATE, VERIFIER, proposals
 from queenbee.documents.findings import errors_in
 from queenbee.documents.folders import gates_dir, json_stamp
 from queenbee.documents.ralph.ralph_bead import bead_checks, bead_status, first_error
-from queenbee.store.git_files.worktrees import lands_on_remote
-from queenbee.store.trust import Trust, of_setting
+from queenbee.store.trust import Trust, of_setting, of_target
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -28,11 +27,11 @@ def unseen_of(
     said = layout.settings
     settings = {
         "land.check": said.land_check,
-        "land.target": said.land_target if lands_on_remote(layout) else "",
         "worktree.setup": said.worktree_setup,
         "team.args": said.team_args,
     }
     of_settings = [each for name in settings for each in of_setting(name, settings[name])]
+    of_settings += of_target(layout)
     found = Trust(layout).unseen([*of_settings, *of_gates(layout), *of_beads(beads, open_ids)])
     return [*{each.key: each for each in reversed(found)}.values()][::-1]
 

@@ -164,6 +164,19 @@ def test_whoever_types_ctrl_c_takes_it_back(
     assert git(tree, "status", "--porcelain") == ""
 
 
+def test_abort_takes_it_back(queen: Queen, repo: Path, tree: Path, gate: Path) -> None:
+    cut_off(begun(queen, tree, gate))
+    done = queen("land", "--abort", as_="ui", cwd=tree)
+    assert (done.code, "taken back" in done.out) == (0, True), done
+    code, said = result(queen, tree)
+    assert (code, "under way" in said) == (130, False)
+    gate.touch()
+    assert not has_landed(repo)
+    refused = queen("land", "--abort", as_="ui", cwd=tree)
+    assert (refused.code, "no unfinished landing" in refused.err) == (2, True)
+    assert queen("land", "--check", "true", as_="ui", cwd=tree).code == 0
+
+
 def test_it_need_not_be_waited_for(queen: Queen, repo: Path, tree: Path, gate: Path) -> None:
     done = queen("land", "--no-wait", "--check", slow(gate), as_="ui", cwd=tree)
     assert (done.code, "queen land --result" in done.err) == (9, True)

@@ -16,6 +16,7 @@ from bead_files import put_bead, ralph_bead
 from hives import Queen, commit_file, git, write_lines
 
 from queenbee import Hive
+from queenbee.git.landing.refusals import PushRefused
 from queenbee.git.landing.together.pace import Pace
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store import waiting_line
@@ -485,6 +486,51 @@ def test_a_leader_that_is_killed_leaves_a_batch_that_the_others_finish(
         assert (repo / f"{tree.name}.txt").exists()
         assert git(tree, "symbolic-ref", "HEAD").strip() == f"refs/heads/{tree.name}"
         assert git(tree, "status", "--porcelain") == ""
+
+
+def test_a_remote_that_refuses_one_branch_gets_the_others(
+    team: Team, repo: Path, trees: list[Path], tmp_path: Path
+) -> None:
+    hub = tmp_path / "hub"
+    git(repo, "clone", "-q", "--bare", str(repo), str(hub))
+    git(repo, "remote", "add", "origin", str(hub))
+    git(repo, "fetch", "-q", "origin")
+    team.queen("config", "set", "land.target", "origin/main")
+    team.folder = folder_of(opened(repo), "origin/main")
+    team.lasted(0.1)
+    hook = hub / "hooks" / "pre-receive"
+    refuses = "git cat-file -e $new:w2.txt 2>/dev/null && echo no w2 here && exit 1"
+    hook.write_text(f"#!/bin/sh\nwhile read old new ref; do {refuses}; done\nexit 0\n")
+    hook.chmod(0o755)
+    done = team.finish(team.start(trees))
+    assert [code for code, _ in done] == [0, 0, 5, 0, 0], done
+    assert "pre-receive hook declined" in done[2][1]
+    assert any("origin/main refuses" in said for _, said in done)
+    listed = git(hub, "ls-tree", "--name-only", "main").split()
+    assert {each for each in listed if each[0] == "w"} == {f"w{n}.txt" for n in (0, 1, 3, 4)}
+
+
+@pytest.mark.parametrize("reason", ["protected branch hook declined", "hook declined"])
+def test_a_refused_push_is_told_by_what_git_says_of_it(reason: str) -> None:
+    line = f"remote: (protected branch)\nTo x\n!\tc:refs/heads/main\t[remote rejected] ({reason})\n"
+    refused = PushRefused("origin/main", line)
+    is_protected = reason.startswith("protected")
+    assert refused.is_of_content is not is_protected
+    assert ("land.target" in str(refused.hint)) is is_protected
+
+
+def test_a_hook_that_amends_the_commit_of_all_takes_it_from_nobody(
+    team: Team, repo: Path, trees: list[Path]
+) -> None:
+    since = head(repo, "main")
+    hook = repo / ".git" / "hooks" / "post-merge"
+    amends = "echo x >> made; git add made; git commit -q --amend --no-edit"
+    hook.write_text(f'#!/bin/sh\n[ "$PWD" = {repo} ] || exit 0\n{amends}\n')
+    hook.chmod(0o755)
+    done = team.finish(team.start(trees))
+    assert [code for code, _ in done] == [0] * 5, done
+    last, _ = git(repo, "rev-list", "--first-parent", f"{since}..main").split()
+    assert all(f"landed on main as {last[:10]}" in said for _, said in done[1:]), done
 
 
 def test_a_leader_that_is_killed_between_two_squashed_branches_lands_again(

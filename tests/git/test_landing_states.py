@@ -523,8 +523,9 @@ def test_no_ignored_file_is_replaced_through_a_renamed_folder(repo: Path, tmp_pa
 def test_a_promise_that_was_not_kept_lands_nothing(repo: Path, tmp_path: Path) -> None:
     trees = Trees(repo, tmp_path)
     promised_and_then_killed(trees)
-    before = head(repo, "main")
-    assert landed(trees.one, check="false") is None
+    before, told = head(repo, "main"), list[str]()
+    assert landed(trees.one, check="false", tell=told.append) is None
+    assert not [each for each in told if "is completed now" in each]
     assert head(repo, "main") == before
 
 

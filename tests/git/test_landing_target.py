@@ -391,3 +391,96 @@ def test_an_edit_that_git_does_not_see_stays_in_the_main_worktree(
     done = landing(quick, tree)
     assert (done.code, "README.md" in done.err) == (5, True), done
     assert (repo / "README.md").read_text().startswith("M")
+
+
+class TestATargetThatNobodyHereHasAgreedTo:
+    """Where work lands is no setting that a landing or a clone can change by itself."""
+
+    @pytest.fixture
+    def tree(self, asking: Path, quick: QuickQueen, repo: Path, tmp_path: Path) -> Path:
+        """A worktree of a hive with settings in git, and a branch `mine` of a person."""
+        assert quick("init").code == 0
+        git(repo, "add", "--all")
+        git(repo, "commit", "-qm", "a hive")
+        git(repo, "branch", "mine")
+        git(repo, "worktree", "add", "-q", str(tmp_path / "ui"), "-b", "ui")
+        commit_file(tmp_path / "ui", "a", "x\n")
+        return tmp_path / "ui"
+
+    def changed(self, tree: Path, before: str, after: str) -> None:
+        path = tree / ".beads" / "queen.toml"
+        assert before in path.read_text()
+        path.write_text(path.read_text().replace(before, after))
+
+    @pytest.mark.parametrize("on_mine", [False, True], ids=["not checked out", "checked out"])
+    @pytest.mark.parametrize("after", ['target = "mine"\n', ""])
+    def test_is_asked_for_where_a_landing_brings_it(
+        self, quick: QuickQueen, repo: Path, tree: Path, after: str, on_mine: bool
+    ) -> None:
+        self.changed(tree, 'target = "main"\n', after)
+        assert landing(quick, tree, "-m", "settings").code == 0
+        if on_mine or not after:
+            git(repo, "switch", "-q", "mine")
+            git(repo, "merge", "-q", "main")
+        before = git(repo, "rev-parse", "mine")
+        commit_file(tree, "b", "x\n")
+        refused = landing(quick, tree, "--json")
+        assert (refused.code, refused.error["code"]) == (5, "untrusted"), refused
+        text = "mine" if after else "HEAD"
+        assert refused.error["commands"] == [
+            {"kind": "branch", "from": "land.target", "text": text, "more": []}
+        ]
+        assert git(repo, "rev-parse", "mine") == before
+        shown = quick("config", "trust", "--yes")
+        assert (shown.code, "you agreed before to “main”" in shown.err) == (0, True), shown
+        assert landing(quick, tree).code == 0
+        assert "b" in on(repo, "mine")
+
+    def test_is_not_asked_for_where_a_person_has_typed_it(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        quick("config", "set", "land.target", "mine")
+        assert landing(quick, tree).code == 0
+        quick("config", "unset", "land.target")
+        commit_file(tree, "b", "x\n")
+        assert landing(quick, tree).code == 0
+        assert "b" in on(repo, "main")
+
+    def test_is_asked_for_where_an_agent_has_typed_it(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        quick.env["CLAUDECODE"] = "1"
+        quick("config", "set", "land.target", "mine", as_="ui")
+        assert landing(quick, tree).code == 5
+        assert "a" not in on(repo, "mine")
+
+    def test_is_asked_for_in_a_clone_unless_it_is_the_default_branch(
+        self, quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+    ) -> None:
+        clone = tmp_path / "clone"
+        git(repo, "clone", "-q", str(repo), str(clone))
+        git(clone, "switch", "-q", "-c", "mine")
+        git(clone, "worktree", "add", "-q", str(tmp_path / "api"), "-b", "api")
+        commit_file(tmp_path / "api", "a", "x\n")
+        assert landing(quick, tmp_path / "api").code == 0
+        assert "a" in on(clone, "main")
+        git(clone, "branch", "other")
+        self.changed(clone, '"main"', '"other"')
+        git(clone, "commit", "-qam", "as if it were pulled")
+        commit_file(tmp_path / "api", "b", "x\n")
+        refused = landing(quick, tmp_path / "api")
+        assert (refused.code, "branch “other” of land.target" in refused.err) == (5, True), refused
+
+    def test_of_this_repository_is_not_that_of_a_remote(
+        self, quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+    ) -> None:
+        git(repo, "branch", "origin/main", "main")
+        quick("config", "set", "land.target", "origin/main")
+        assert landing(quick, tree).code == 0
+        git(repo, "clone", "-q", "--bare", str(repo), str(tmp_path / "hub"))
+        git(repo, "remote", "add", "origin", str(tmp_path / "hub"))
+        git(repo, "fetch", "-q", "origin")
+        commit_file(tree, "b", "x\n")
+        refused = landing(quick, tree)
+        assert (refused.code, "push “git push origin main”" in refused.err) == (5, True), refused
+        assert "b" not in on(tmp_path / "hub", "main")

@@ -117,6 +117,7 @@ def test_a_remote_that_refuses_is_quoted(quick: QuickQueen, hub: Path, tree: Pat
     refused = landing(quick, tree, "--json")
     assert (refused.code, refused.error["code"]) == (5, "push_refused")
     assert "main is protected" in refused.error["message"]
+    assert refused.error["hint"] == "do what it asks for, then queen land"
     assert "a" not in on(hub)
     hook.unlink()
     assert landing(quick, tree).code == 0

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import QuickQueen, commit_file, git
+from hives import Queen, QuickQueen, commit_file, git
+from live_processes import is_alive
 from made_worktrees import STOPPING, add, opened, remove
 
 from queenbee.errors import Conflict, ExternalFailure
@@ -278,3 +280,51 @@ def test_killed_at_any_step_nothing_is_lost_and_the_same_call_goes_on(
             assert done.returncode == 0, done.stderr
             break
     assert 20 < step < 199
+
+
+def setting_up(quick: QuickQueen, repo: Path, tree: Path) -> tuple[subprocess.Popen[str], int]:
+    """Starts a set-up that takes long; returns its caller, and the process id of what it runs."""
+    pid = tree.with_name("pid")
+    quick("config", "set", "worktree.setup", f"echo $$ > {pid}.new; mv {pid}.new {pid}; sleep 600")
+    started = Queen(repo).start("worktree", "setup", cwd=tree, as_="ui")
+    until_s = time.monotonic() + 60
+    while not pid.exists():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+    return started, int(pid.read_text())
+
+
+@pytest.mark.linux
+@pytest.mark.slow
+def test_a_set_up_that_a_killed_call_has_left_ends_first(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    started, pid = setting_up(quick, repo, tree)
+    refused = quick("worktree", "remove", "ui", "--force")
+    assert (refused.code, f"process {started.pid}" in refused.err) == (5, True), refused
+    assert is_alive(pid)
+    started.kill()
+    started.communicate()
+    assert is_alive(pid)
+    assert quick("worktree", "remove", "ui", "--force").code == 0
+    assert not is_alive(pid)
+    assert_gone(repo, tree)
+
+
+def test_what_is_told_of_another_repository_in_its_place_helps(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    (tree / ".git").unlink()
+    git(tree, "init", "-q", "-b", "own")
+    commit_file(tree, "own.txt", "own\n")
+    own = git(tree, "rev-parse", "HEAD")
+    for more in ([], ["--force"]):
+        refused = quick("worktree", "remove", "ui", "--json", *more)
+        assert (refused.code, refused.error["code"]) == (5, "conflict")
+        assert "is that of another repository" in refused.error["message"]
+    way, _, _ = refused.error["hint"].rpartition(", then the same")
+    subprocess.run(way, shell=True, check=True, capture_output=True)
+    assert quick("worktree", "remove", "ui", "--force").code == 0
+    assert kept(repo, "draft.txt") == "draft\n"
+    assert not tree.exists()
+    assert git(tree.with_name("repo-ui.git"), "rev-parse", "HEAD") == own

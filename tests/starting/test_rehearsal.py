@@ -166,14 +166,17 @@ def test_it_works_in_a_bare_repository(team: Team, tmp_path: Path) -> None:
     assert git(tmp_path / "bare.git", "show", "main:x-1.txt") == "x-1 by api\n"
 
 
-def test_a_branch_that_a_killed_one_left_is_removed(team: Team) -> None:
+@pytest.mark.parametrize("more", [[], ["--no-trial"]])
+@pytest.mark.parametrize("name", ["pre-commit", "post-commit"])
+def test_what_a_killed_one_left_is_removed(team: Team, name: str, more: list[str]) -> None:
     team.issues(1)
-    killing = hook(team, "post-commit", "kill -9 $(ps -o ppid= -p $PPID) $PPID")
+    killing = hook(team, name, "kill -9 $(ps -o ppid= -p $PPID) $PPID")
     assert starts(team).code == -signal.SIGKILL
     assert "ui" in branches(team)
     killing.unlink()
-    assert starts(team).code == 0
+    assert starts(team, *more).code == 0
     assert team.content("x-1") == "x-1 by ui\n"
+    assert {*branches(team)} <= {"main", "ui"}
 
 
 def test_a_branch_of_somebody_is_not_touched(team: Team) -> None:

@@ -127,7 +127,7 @@ def _show_landing(value: dict[str, Any]) -> None:
 )
 @click.option("--no-wait", is_flag=True, help="Return at once; the landing goes on by itself")
 @click.option("--result", is_flag=True, help="Show what became of the last landing, and its output")
-@click.option("--abort", "abort", is_flag=True, help="Take the unfinished merge back")
+@click.option("--abort", "abort", is_flag=True, help="Take a landing back, or an unfinished merge")
 def land(  # noqa: PLR0913 - the options of a command
     hive: Hive,
     issue_ids: tuple[str, ...],
@@ -162,7 +162,8 @@ def land(  # noqa: PLR0913 - the options of a command
 
     The landing goes on if this command is ended, by a time limit of its caller, say: the answer
     comes with a later command, or with --result; called again, it shows the same landing. Ctrl-C
-    takes it back. After [land] patience (8m) it returns by itself (exit 9), with --no-wait at once.
+    or --abort takes it back. After [land] patience (8m) it returns by itself (exit 9), with
+    --no-wait at once.
 
     It names what your branch changes of the check: its settings, a file that it runs, a workflow.
     With guard_check in [land], that waits for a person, who types --accept-check in your worktree.
@@ -244,6 +245,13 @@ def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
 
     if any(others):
         raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
+    record = LandingRecord(str(hive.layout.git_dir))
+    if record.is_under_way:
+        if landed := record.take_back():
+            raise InvalidInput(
+                f"it has landed already, as {landed[:10]}", hint="queen land --result"
+            )
+        return Answer(_NOTHING, yes=True)
     landings.abort(hive, tell=tell)
     return Answer(_NOTHING, yes=True)
 

@@ -35,7 +35,7 @@ from queenbee.git.worktrees.preparing import SetupFailed, setup_key
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 from queenbee.store import safe_open
-from queenbee.store.git_files.worktrees import target_branch
+from queenbee.store.git_files.worktrees import current_branch, target_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.store.whole_files import keep, recall
 
@@ -66,6 +66,17 @@ def rehearse(
     keeps the turn; `Unreachable`; and `KeyboardInterrupt` after a request to end.
     """
     _Rehearsal(hive, names, tell, interrupts).run()
+
+
+def clear_up(
+    hive: Services,
+    names: Sequence[str],
+    *,
+    tell: Callable[[str], None],
+    interrupts: Interrupts,
+) -> None:
+    """Removes what a rehearsal that was killed has left, and tries nothing. Raises as that does."""
+    _Rehearsal(hive, names, tell, interrupts).clear_up()
 
 
 class _Rehearsal:
@@ -99,6 +110,22 @@ class _Rehearsal:
         if has_passed and known and not safe_open.is_there(self._file(_BRANCH)):
             return
         self._tell(f"trying whether work can land on {self.place.target}")
+        with self._begun() as (checkout, step):
+            self._set_up(checkout, tip)
+            self._try_commit(checkout, step, tip)
+            keep(self._file(_PASSED), [tip, *self._rests_on])
+            if check is not None and not known:
+                self._try_check(checkout, tip, check)
+
+    def clear_up(self) -> None:
+        """Removes what one that was killed has left."""
+        if safe_open.is_there(self._file(_BRANCH)):
+            with self._begun():
+                pass
+
+    @contextmanager
+    def _begun(self) -> Iterator[tuple[Checkout, Step]]:
+        """Waits until nobody lands, and puts right what a kill has left."""
         with self._turn() as (turn, step):
             commands = Commands(self._interrupts, step, self.place.common_dir)
             commands.token, commands.droid = turn.token, self._hive.actor
@@ -106,13 +133,9 @@ class _Rehearsal:
             self.place.commands = commands
             if self.place.main_tree:
                 healing.heal(commands, step, self.place.main, self._tell)
-            self._clear()
             with Checkout.opened(self.place, turn.folder, self._tell) as checkout:
-                self._set_up(checkout, tip)
-                self._try_commit(checkout, step, tip)
-                keep(self._file(_PASSED), [tip, *self._rests_on])
-                if check is not None and not known:
-                    self._try_check(checkout, tip, check)
+                self._clear(checkout)
+                yield checkout, step
 
     @contextmanager
     def _turn(self) -> Iterator[tuple[LandingTurn, Step]]:
@@ -189,8 +212,7 @@ class _Rehearsal:
                 raise self._refused(branch, said)
             self._try_move(step, checkout.head(), tip)
         finally:
-            run("update-ref", "--no-deref", "HEAD", tip, to_the_end=True)
-            self._clear()
+            self._clear(checkout)
 
     def _subjects(self, branch: str) -> list[str]:
         """Returns the messages of which one has to pass: as the settings say, as git says of a
@@ -257,19 +279,24 @@ class _Rehearsal:
         more = (new_branch(layout, f"{self._names[0]}{number}") for number in count(2))
         return next(each for each in chain(names, more) if not self._commit(f"refs/heads/{each}"))
 
-    def _clear(self) -> None:
-        """Removes the branch that was made for it, also by a rehearsal that was killed."""
+    def _clear(self, checkout: Checkout) -> None:
+        """Removes the branch that was made for it, also by a rehearsal that was killed, and takes
+        the checkout off it.
+        """
         said = recall(self._file(_BRANCH), _MOST_BYTES)
         if isinstance(said, list) and [type(each) for each in said] == [str, str]:
             ref, before = said
+            move: Callable[..., object] = partial(self.place.commands, "update-ref")
+            if current_branch(checkout.git_dir) == ref.removeprefix("refs/heads/"):
+                back = ("--no-deref", "HEAD", no_dash(before))
+                move(*back, cwd=checkout.tree, to_the_end=True)
             tip = self._commit(ref)
             is_ours = tip == before or (
                 self._commit(f"{ref}^1") == before
                 and self._commit(f"{ref}^{{tree}}") == self._commit(f"{before}^{{tree}}")
             )
             if tip and is_ours and ref.startswith("refs/heads/"):
-                drop = ("update-ref", "-d", no_dash(ref), no_dash(tip))
-                self.place.commands(*drop, cwd=self._top, to_the_end=True)
+                move("-d", no_dash(ref), no_dash(tip), cwd=self._top, to_the_end=True)
         with suppress(OSError, QueenError):
             safe_open.unlink(self._file(_BRANCH))
 

@@ -20,7 +20,7 @@ from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.judged.check_files import CheckGuarded, refuse_unaccepted
 from queenbee.git.landing.judged.same_hive import refuse_other_hive
 from queenbee.git.landing.moving.advancing import Advance
-from queenbee.git.landing.refusals import SHOWN, NotLanded
+from queenbee.git.landing.refusals import SHOWN, NotLanded, PushRefused
 from queenbee.git.landing.requests import STOPPED
 from queenbee.git.landing.together.checked import Verdict, check_of
 from queenbee.git.landing.together.records import with_records
@@ -95,7 +95,6 @@ class Leading:
             done = self._try(is_alone=is_alone)
             if done is not None:
                 return done
-            self._tell(f"{self._own.target} was moved, or somebody left the line; merging it again")
         raise NotLanded(
             f"{self._own.target} was moved {tries} times while this worktree was being landed",
             hint="try again; nothing was landed",
@@ -123,8 +122,16 @@ class Leading:
         where = (self._checkout.tree, self._turn.folder, self.joining.target)
         advance = Advance(self._own, *where, self._carried, self._tell)
         everything = {*changed, *(path for each in members for path in each.changed)}
-        if trial.is_alone or not advance.to(commit, everything):
+        try:
+            landed = None if trial.is_alone else advance.to(commit, everything)
+        except PushRefused as error:
+            if not error.is_of_content or not trial.divide(self._turn, commit):
+                raise
             return None
+        if landed is None:
+            self._tell(f"{target} was moved, or somebody left the line; merging it again")
+            return None
+        mine["commit"] = landed
         self._note_passed(commit, begun_s)
         done = Landing.promised(target, mine)
         return replace(done, changed=changed, joined=self.joining.joined), mine

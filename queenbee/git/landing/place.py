@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.markers import union_setting
 from queenbee.core.text import named, shell_word, suggested
-from queenbee.errors import InvalidInput, Unreadable
+from queenbee.errors import ExternalFailure, InvalidInput, Unreadable
 from queenbee.git.contents.hive_files import refuse_unreadable
+from queenbee.git.landing.amended import amended_as
 from queenbee.git.landing.commands import (
     RAW,
     contents,
@@ -310,9 +311,19 @@ class Place:
         """Returns whether the target has a commit."""
         return self.tip() == commit or self.is_ancestor(commit, self.target_ref)
 
-    def has_here(self, commit: str) -> bool:
-        """Returns whether the branch of this repository that is called like the target has it."""
-        return self.is_ancestor(commit, f"refs/heads/{self.target_name}")
+    def landed_as(self, commit: str, before: str, ref: str = "") -> str | None:
+        """Returns the commit by which the target, or another branch, has one that was to move it
+        from `before`; None if it has not. A hook may have amended it.
+        """
+        ref = ref or self.target_ref
+        tip = ref_target(self.common_dir, ref) or self.commit(ref)
+        if tip == before:
+            return None
+        if tip == commit or self.is_ancestor(commit, ref):
+            return commit
+        with suppress(ExternalFailure):  # One of them is not here.
+            return amended_as(self.tree, commit, f"{before}..{ref}")
+        return None
 
     def is_linear(self, since: str) -> bool:
         """Returns whether this worktree's commits since another one have no merge among them."""

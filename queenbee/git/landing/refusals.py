@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from queenbee.core.text import named, shell_word, suggested
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHOWN = 5
+_REJECTED = re.compile(r"^!\t\S+\t\[remote rejected\] \(([^)\n]*)\)", re.MULTILINE)
+"""What `git push --porcelain` says of a branch that the remote refuses, with the reason."""
 
 
 def ignoring(tree: str, path: str) -> str:
@@ -64,11 +67,16 @@ class PushRefused(NotLanded):
     code = "push_refused"
 
     def __init__(self, target: str, said: str) -> None:
+        reason = _REJECTED.search(said)
+        is_protected = reason is not None and reason[1] == "protected branch hook declined"
         super().__init__(
             f"{named([target])} cannot be moved: {' '.join(said.split())}; nothing was landed",
-            hint="if the branch is protected there, land on one of this repository: "
-            "queen config set land.target BRANCH",
+            hint="land on a branch of this repository: queen config set land.target BRANCH"
+            if is_protected
+            else "do what it asks for, then queen land",
         )
+        self.is_of_content = reason is not None and not is_protected
+        """Whether the remote may take another commit."""
 
 
 class LeftByCheck(NotLanded):

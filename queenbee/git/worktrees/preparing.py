@@ -25,7 +25,7 @@ from queenbee.checks.noted_process import GRACE_S, end_left, forget, noted_line
 from queenbee.checks.processes import Interrupts, Program, run_process
 from queenbee.core.text import mentioned, one_line, quotation, some, suggested
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import ExternalFailure, NotFound, QueenError
+from queenbee.errors import Busy, Conflict, ExternalFailure, NotFound, QueenError
 from queenbee.git.run import OWNERS, environment_of_user, git, settings
 from queenbee.git.worktrees.copying import copies, copy, included, select
 from queenbee.git.worktrees.slots import known_variables, variables
@@ -141,6 +141,24 @@ def prepare(  # noqa: PLR0913 - by name
             with interrupts or Interrupts() as requests:
                 place.run(command, env, tell, requests)
         keep(place.file(_STAMP), stamp)
+
+
+def end_setup(tree: str, git_dir: str) -> None:
+    """Ends the set-up that a killed call has left in a worktree. Raises `Conflict` if one is under
+    way.
+    """
+    lock = LongLock(os.path.join(git_dir, _LOCK), holder="queen worktree remove", timeout_s=0)
+    try:
+        with lock:
+            end_left(os.path.join(git_dir, _PROCESS))
+    except Busy as error:
+        note = error.details.get("holder")
+        known = note if isinstance(note, dict) else {}
+        who = f"{known.get('holder', 'somebody')} (process {known.get('pid', 'unknown')})"
+        raise Conflict(
+            f"{who} is at work in {mentioned(tree)}; nothing was removed",
+            hint="the same again once that has ended",
+        ) from error
 
 
 def is_prepared(layout: Layout, tree: str) -> bool:

@@ -26,11 +26,12 @@ from queenbee.git.unfinished import (
     open_operations,
 )
 from queenbee.git.unmerged import Neighbours
+from queenbee.git.worktrees.preparing import end_setup
 from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, worktrees
-from queenbee.store.git_trees import git_tree
+from queenbee.store.git_trees import git_tree, leads_to
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
@@ -214,11 +215,12 @@ def _removed(
         )
     refuse_removing(hive.layout, place.found)
     refuse_elsewhere(place.path)
+    top = here.main_tree or here.common_dir
+    _refuse_replaced(place, removal, top)
     _refuse_locked(place)
     refuse_mounts(place.path)
     ignored = _ignored(place.path)
     leases = _leases(hive, place)
-    top = here.main_tree or here.common_dir
     drops = place.branch is not None and is_own(hive.layout, place.path)
     if removal is None:
         if not force:
@@ -244,7 +246,21 @@ def _commit_of_all(place: Place, kept: str | None) -> str | None:
     return line("rev-parse", "--verify", "--quiet", of, cwd=place.path, repository={})
 
 
+def _refuse_replaced(place: Place, removal: Removal | None, top: str) -> None:
+    """Raises `Conflict` if the `.git` of a worktree is not the one that git has made there."""
+    if removal is not None or leads_to(place.path, place.git_dir):
+        return
+    dot_git = os.path.join(place.path, ".git")
+    aside = suggested("mv", dot_git, f"{place.path}.git")
+    raise Conflict(
+        f"{mentioned(dot_git)} is that of another repository; nothing was removed",
+        hint=f"{aside} && {suggested('git -C', top)} worktree repair, then the same again",
+    )
+
+
 def _refuse_locked(place: Place) -> None:
+    """Raises `ExternalFailure` if git has locked it, and `Conflict` while it is set up."""
+    end_setup(place.path, place.git_dir)
     lock = os.path.join(place.git_dir, "locked")
     if os.path.lexists(lock):
         raise ExternalFailure(

@@ -9,7 +9,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import last_said
@@ -72,6 +74,19 @@ class LandingRecord:
     def end(self, status: int, *, landed: str | None, is_told: bool) -> None:
         """Says how it ended, with which commit it landed, and whether somebody saw that."""
         self._write({**self.read(), "status": status, "landed": landed, "told": is_told})
+
+    def take_back(self) -> str | None:
+        """Has its process take it back, as Ctrl-C does, and waits until that has ended; returns the
+        commit with which it has landed all the same.
+        """
+        said = self.read()
+        if self.is_under_way:
+            with suppress(OSError, ValueError):
+                os.kill(int(str(said.get("pid"))), signal.SIGINT)
+        while self.is_under_way:
+            time.sleep(_AGAIN_S)
+        landed = self.read().get("landed")
+        return str(landed) if landed else None
 
     def answers(self, head: str | None, droid: str) -> bool:
         """Returns whether what it does, or did without anybody to see it, is what a landing of this

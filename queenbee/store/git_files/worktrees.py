@@ -115,10 +115,15 @@ def default_branch(common_dir: str) -> str | None:
     """Returns the branch of this repository that is the default one of its remote `origin`; without
     that, the one that the main worktree has, or None.
     """
-    head = _line(os.path.join(common_dir, "refs", "remotes", "origin", "HEAD")) or ""
-    name = head.removeprefix(_ORIGIN) if head.startswith(_ORIGIN) else ""
+    name = default_of_origin(common_dir)
     is_here = bool(name) and branch_head(common_dir, name) is not None
     return name if is_here else current_branch(common_dir)
+
+
+def default_of_origin(common_dir: str) -> str:
+    """Returns the default branch of the remote `origin`, as far as git knows it; else empty."""
+    head = _line(os.path.join(common_dir, "refs", "remotes", "origin", "HEAD")) or ""
+    return head.removeprefix(_ORIGIN) if head.startswith(_ORIGIN) else ""
 
 
 def target_ref(layout: Layout) -> str | None:

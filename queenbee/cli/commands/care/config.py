@@ -144,7 +144,8 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     holder = call.actor or "queen config"
     changed = changing_text.set_value(layout, name, value, holder=holder, add=add, path=own)
     if name == "land.push":  # The text of the setting does not say where to.
-        Trust(layout).note(pushing(layout, pushes=bool(value)))
+        asked = pushing(layout, pushes=bool(value))
+        Trust(layout).note([each for each in asked if each.origin == name])
     by = ""
     if not changed and value is not None:
         from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up

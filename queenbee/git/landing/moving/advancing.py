@@ -52,10 +52,10 @@ class Advance:
         self._carried = carried
         self._tell = tell
 
-    def to(self, commit: str, changed: Collection[str]) -> bool:
-        """Moves it, by these files; returns False if somebody else has moved it meanwhile. Raises
-        `NotLanded`, and `Unreachable` if nobody can say whether a remote took it: the next landing
-        looks.
+    def to(self, commit: str, changed: Collection[str]) -> str | None:
+        """Moves it, by these files; returns the commit by which the target has it, which a hook may
+        have amended, or None if somebody else has moved it meanwhile. Raises `NotLanded`, and
+        `Unreachable` if nobody can say whether a remote took it: the next landing looks.
         """
         if self._own.upstream is not None:
             return self._push(self._own.upstream, commit)
@@ -63,18 +63,18 @@ class Advance:
             return self._move(commit)
         return self._move_main(commit, changed)
 
-    def _move_main(self, commit: str, changed: Collection[str]) -> bool:
+    def _move_main(self, commit: str, changed: Collection[str]) -> str | None:
         own = self._own
         with Step.of(self._folder, own.main_tree) as step:
             if own.tip() != self._before:
-                return False
+                return None
             refusal = self._bring_main(step, self._before, commit, changed)
             if refusal is None:
                 step.end()
-                return True
+                return own.landed_as(commit, self._before)
             healing.heal(own.commands, step, own.main, lambda _: None)  # Git said what stays.
             if own.tip() != self._before:
-                return False
+                return None
         raise refusal()
 
     def _bring_main(
@@ -98,25 +98,23 @@ class Advance:
         how = ("--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore")
         moved = ("merge", *how, no_dash(after))
         done = own.commands(*moved, cwd=own.main_tree, step=step, to_the_end=True)
-        if branch_head(own.common_dir, own.target_name) == after or own.has_here(after):
+        if own.landed_as(after, before, ref):
             return None
         if full := no_room_for(own, after, done.said):
             return lambda: full
         return partial(own.cannot_move, after, done.said)
 
-    def _push(self, upstream: Upstream, commit: str) -> bool:
+    def _push(self, upstream: Upstream, commit: str) -> str | None:
         own, before = self._own, self._before
         pushed = upstream.push(own.commands, self._tree, commit, before)
         if pushed.status == 0:
             seen = (no_dash(upstream.ref), no_dash(commit), no_dash(before))
             own.commands("update-ref", "-m", ACTION, *seen, cwd=own.tree, to_the_end=True)
             self._follow(commit)
-            return True
+            return commit
         own.refresh()
-        if own.has(commit):
-            return True
         if own.tip() != before:
-            return False
+            return own.landed_as(commit, before)
         own.commands.stop_if_asked()
         raise PushRefused(upstream.name, pushed.said)
 
@@ -139,17 +137,15 @@ class Advance:
             healing.heal(own.commands, step, own.main, lambda _: None)
             self._tell(f"{own.main_tree} stays where it was: {refusal().message}")
 
-    def _move(self, commit: str) -> bool:
+    def _move(self, commit: str) -> str | None:
         """Moves a branch that no worktree has checked out."""
         own = self._own
         refuse_rebased(own.layout)
         between = (no_dash(commit), no_dash(self._before))
         how = ("update-ref", "-m", ACTION, no_dash(own.target_ref), *between)
         done = own.commands(*how, cwd=own.tree, to_the_end=True)
-        if own.has(commit):
-            return True
         if own.tip() != self._before:
-            return False
+            return own.landed_as(commit, self._before)
         raise NotLanded(
             f"{named([own.target])} cannot be moved to {commit[:10]}: "
             f"{' '.join(done.said.split())}",

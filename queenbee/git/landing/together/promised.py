@@ -37,8 +37,11 @@ class Promised:
 
     def kept(self) -> Fields | None:
         """Returns the promise that was kept, if there is one."""
-        promises = self._own.all()
-        return next((each for each in promises if self._place.has(str(each.get("commit")))), None)
+        for each in self._own.all():
+            commit, before = (str(each.get(name) or "") for name in ("commit", "before"))
+            if landed := self._place.landed_as(commit, before):
+                return {**each, "commit": landed}
+        return None
 
     def kept_at_last(self) -> Fields | None:
         """Returns it too if somebody is about to keep it, though this worktree left the line."""

@@ -110,6 +110,19 @@ class Trial:
             most = self._fewer(pace, branches, failed)
             self.batch.leave()
 
+    def divide(self, turn: LandingTurn, commit: str) -> bool:
+        """Has fewer be tried next, after a remote has refused a commit that passed; returns False
+        if there was one branch alone, which is to blame.
+        """
+        branches = [self._place.branch, *(each.offer.branch for each in self.batch.members)]
+        pace = Pace(turn.folder, self._rules.batch)
+        if len(branches) == 1:
+            pace.note([], passed=False, check_s=None)  # Those who wait are not.
+            return False
+        self._tell(f"{self._place.target} refuses {len(branches)} branches; trying fewer")
+        pace.suspect(branches, commit, "", "")
+        return True
+
     def _taken(self, turn: LandingTurn, most: int) -> str:
         return self.batch.take(self._offers(turn), most - 1, self._keeps_out)
 
