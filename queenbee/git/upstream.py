@@ -169,7 +169,7 @@ class Upstream:
             how.append("--dry-run")
         if before:
             how.append(f"--force-with-lease={to}:{before}")
-        return run(*how, "--", self.remote, f"{commit}:{to}", cwd=tree)
+        return run(*how, "--", self.remote, f"{commit}:{to}", cwd=tree, has_tokens=True)
 
     def _url(self) -> str:
         asked = ("remote", "get-url", "--push", no_dash(self.remote))

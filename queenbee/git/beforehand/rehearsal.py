@@ -100,7 +100,7 @@ class _Rehearsal:
             return
         self._tell(f"trying whether work can land on {self.place.target}")
         with self._turn() as (turn, step):
-            commands = Commands(self._interrupts, step, self.place.common_dir)
+            commands = Commands(self._interrupts, step)
             commands.token, commands.droid = turn.token, self._hive.actor
             commands.tell_waiting = self._tell if self._rules.signs else None
             self.place.commands = commands

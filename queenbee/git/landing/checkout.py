@@ -81,11 +81,10 @@ class Checkout(Place):
         self._step = step
         self._tell = tell
         self._folder, self._number = which
-        self.commands = Commands(own.commands.interrupts, step, own.common_dir)
+        self.commands = Commands(own.commands.interrupts, step)
         self.commands.token = own.commands.token
         self.commands.droid = own.commands.droid
         self.commands.tell_waiting = own.commands.tell_waiting
-        self.commands.has_tracked_hooks = own.commands.has_tracked_hooks
         self._is_new = False
         """Whether it was made anew because git failed in it."""
         self._compiled_at = ""
@@ -332,7 +331,7 @@ def _git_tree(path: str) -> GitTree | None:
 
 def _made(own: Place, step: Step, path: str) -> GitTree:
     shutil.rmtree(path, ignore_errors=True)
-    commands = Commands(own.commands.interrupts, step, own.common_dir)
+    commands = Commands(own.commands.interrupts, step)
     how = ("--quiet", "--force", "--force", "--no-checkout", "--detach")
     made = commands(
         *(*_WHOLE, "worktree", "add", *how, "--lock", f"--reason={CHECKOUT}"),
