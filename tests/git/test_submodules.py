@@ -153,14 +153,18 @@ class TestAWorktreeThatIsCleared:
         assert head(lib) == head(repo, "main:lib")
         assert git(tree, "status", "--porcelain") == ""
 
-    def test_leaves_alone_what_a_submodule_has_no_right_to(
-        self, repo: Path, tree: Path, lib: Path
+    def test_moves_no_repository_of_a_person_to_which_a_submodule_leads(
+        self, repo: Path, tree: Path, lib: Path, library: Path
     ) -> None:
-        """An agent has it lead to the repository of a person."""
-        (lib / ".git").write_text(f"gitdir: {repo / '.git'}\n")
-        before = (git(repo, "symbolic-ref", "HEAD"), git(repo, "status", "--porcelain"))
+        before = head(repo / "lib")
+        commit_file(library, "b.py", "newer\n")
+        git(repo / "lib", "pull", "-q")
+        git(repo, "commit", "-qam", "newer")
+        git(repo / "lib", "checkout", "-q", "--detach", before)
+        (lib / ".git").write_text(f"gitdir: {repo / '.git' / 'modules' / 'lib'}\n")
         assert any("lib was set aside as" in each for each in cleared(repo))
-        assert (git(repo, "symbolic-ref", "HEAD"), git(repo, "status", "--porcelain")) == before
+        assert head(repo / "lib") == before
+        assert git(repo / "lib", "status", "--porcelain") == ""
         assert (modules(repo) / "lib" / "HEAD").exists()
 
     def test_sets_new_submodules_aside_with_their_repositories(

@@ -228,11 +228,13 @@ def test_it_is_removed_with_its_branch_and_leases_when_all_has_landed(tree: Path
     assert not opened(tree).reservations.find()
 
 
-@pytest.mark.parametrize("name", ["release", "given"])
+@pytest.mark.parametrize("name", ["release", "given", "api"])
 def test_no_branch_goes_with_it_but_the_one_that_was_made_for_it(tree: Path, name: str) -> None:
-    git(tree, "branch", name)
-    git(tree, "config", f"branch.{name}.description", "a person's")
+    if name != "api":
+        git(tree, "branch", name)
     path = Path(add(opened(tree), "ui", branch="given" if name == "given" else None).path)
+    if name == "api":
+        git(tree, "worktree", "remove", add(opened(tree), "api").path)
     git(path, "switch", "-q", name)
     assert remove(opened(tree), "ui").keeps_branch
     assert {*branches(tree)} >= {"main", name}

@@ -109,9 +109,9 @@ class WorktreeMender:
         if aim is None:
             return
         ref, layout = f"refs/heads/{self._branch}", self._hive.layout
-        was = _commits_in(os.path.join(self._common_dir, "logs", ref))
+        was = commits_in(os.path.join(self._common_dir, "logs", ref))
         if git_dir is not None and Worktree("", git_dir, self._common_dir).branch == self._branch:
-            was += _commits_in(os.path.join(git_dir, "logs", "HEAD"))
+            was += commits_in(os.path.join(git_dir, "logs", "HEAD"))
         known = (*reversed(was), str(target_ref(layout)))
         last = (tip for each in known if (tip := self._tip(each)) and not self._is_of(aim, tip))
         if (tip := next(last, None)) is None:
@@ -303,7 +303,7 @@ def broken_place(layout: Layout, droid: str) -> str | None:
     return None
 
 
-def _commits_in(log: str) -> list[str]:
+def commits_in(log: str) -> list[str]:
     """Returns the commits that a reflog names, the newest last."""
     with suppress(OSError, Unreadable):
         entries = safe_open.read(log).decode(errors="replace").split("\n")
