@@ -5,7 +5,8 @@ name programs that git runs for a mere question, and whoever unpacks somebody's 
 config with it: git is called so that it runs none of them. In a hook, `GIT_DIR` and
 `GIT_INDEX_FILE` name the repository and the index, so the environment is passed on.
 
-`as_the_user` and `user_git` run git as the user would: with their hooks, filters and settings.
+`as_the_user` and `user_git` run git as the user would: with their hooks, filters and settings. What
+these run may be anybody's code, so only `network` has the tokens of code hosts.
 
 In no way does git take one object for another: what it shows here is what every clone gets.
 
@@ -19,15 +20,17 @@ import os
 import select
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import git_line
 from queenbee.core.text import shell_word
-from queenbee.errors import ExternalFailure
-from queenbee.store.git_trees import owners_environment
+from queenbee.errors import ExternalFailure, Unreadable
+from queenbee.store.git_files.host_tokens import AGENT, NAMES, without_tokens
+from queenbee.store.git_trees import git_tree, owners_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from queenbee.core.command_lines import CommandLine
@@ -68,6 +71,8 @@ _OF_A_CALLER = frozenset({
     "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
 })  # fmt: skip
 """What a hook or an alias says of its own repository."""
+_SIGNED = frozenset({"commit", "commit-tree", "merge", "rebase"})
+_SIGNS_NOTHING = frozenset({"--abort", "--ff-only", "--quit"})
 _LAST_CHARS = 1_000
 """So much of what git said is in an error."""
 _KILL, _PIPE, _TERM = 9, 13, 15
@@ -187,6 +192,7 @@ def network(
     """
     env = quiet_environment({**_NO_HOOKS, **(config or {})}, {})
     del env["GIT_NO_LAZY_FETCH"]
+    env |= {name: value for name, value in os.environ.items() if name in NAMES}
     env |= {"GIT_ALLOW_PROTOCOL": os.environ.get("GIT_ALLOW_PROTOCOL", _PROTOCOLS)}
     env |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     patience = _Patience(min(most_s, _LONGEST * timeout_s), timeout_s)
@@ -205,17 +211,14 @@ def user_git(
     repository: Mapping[str, str] | None = None,
     config: Mapping[str, str] | None = None,
     on_tick: Callable[[float], None] | None = None,
-    without: Collection[str] = (),
 ) -> tuple[int, bytes, bytes]:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns its exit status and its two outputs. Raises `ExternalFailure` if it is not installed.
 
     `repository` holds variables as those of `git`, such as another index, and `config` overrides
     their settings. `on_tick` is called about once a second, with the seconds that git has taken.
-    `without` are variables that it does not get.
     """
-    env = {**environment_of_user(), **(repository or {})}
-    env = {name: value for name, value in env.items() if name not in without}
+    env = {**environment_of_hooks(arguments, cwd), **(repository or {})}
     said = {"core.fsmonitor": "false"} | dict(config or {})
     patience = _Patience() if on_tick is None else _Watched(on_tick)
     return _run(arguments, cwd, _configured(env, said), patience)
@@ -247,6 +250,27 @@ def environment_of_user(env: Mapping[str, str] | None = None) -> dict[str, str]:
     given = os.environ if env is None else env
     env = {name: value for name, value in given.items() if name not in _OF_A_CALLER}
     return {**env, **_AS_IT_IS}
+
+
+def environment_of_hooks(arguments: Sequence[str], cwd: str) -> dict[str, str]:
+    """Returns our environment for a git that may run hooks and filters: without tokens of hosts;
+    with an ssh-agent only if it signs with a key of one; and with what `queenbee.env` names.
+    """
+    env, here = environment_of_user(), None
+    with suppress(Unreadable):  # Git says so.
+        here = git_tree(cwd)
+    given = without_tokens(env, here.common_dir if here is not None else cwd)
+    agent = {name: env[name] for name in AGENT & env.keys()}
+    if agent.keys() - given.keys() and _signs_by_ssh(arguments, cwd):
+        given |= agent
+    return given
+
+
+def _signs_by_ssh(arguments: Sequence[str], cwd: str) -> bool:
+    if _SIGNED.isdisjoint(arguments[:1]) or not _SIGNS_NOTHING.isdisjoint(arguments):
+        return False
+    ask = partial(line, "config", cwd=cwd, repository={})
+    return ask("gpg.format") == "ssh" and ask("--type=bool", "commit.gpgSign") == "true"
 
 
 _TEXT_MERGE = "git merge-file -q %A %O %B"
@@ -470,10 +494,11 @@ def _failure(command: str, cwd: str, status: int, err: bytes) -> ExternalFailure
 def quiet_environment(
     config: Mapping[str, str] | None, repository: Mapping[str, str] | None
 ) -> dict[str, str]:
-    """Returns the environment of a git that runs no programs."""
+    """Returns the environment of a git that runs no programs, and needs no tokens."""
     env = {**os.environ, **_ENVIRONMENT}
     if repository is not None:
         env = {**environment_of_user(), **_ENVIRONMENT, **repository}
+    env = {name: value for name, value in env.items() if name not in NAMES}
     return _configured(env, config or {})
 
 

@@ -34,6 +34,7 @@ from queenbee.git.trees.index_copy import index_copy
 from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.set_aside import worktrees_in
 from queenbee.git.trees.special_files import add_all, special_files
+from queenbee.git.trees.submodules import links, show_unseen
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
@@ -311,11 +312,11 @@ def keep_late(
             return copied(*words, config=config).decode().strip()
 
         run("read-tree", no_dash(base) if base is not None else "--empty")
+        show_unseen(place.path, copied)
         others = names_in(copied("ls-files", "--others", "--exclude-standard", "-z"))
         nested = [each.rstrip("/") for each in others if each.endswith("/")]
         # Git finds no files of a submodule whose worktree has moved.
-        known = (each.partition("\t") for each in names_in(copied("ls-files", "--stage", "-z")))
-        nested += [path for said, _, path in known if said.startswith("160000")]
+        nested += links(place.path, copied)
         but = (f":(top,exclude,literal){each}" for each in nested)
         add_all(run, place.path, ("--ignore-removal",), [*but])
         tree = run("write-tree")

@@ -162,7 +162,7 @@ class Upstream:
         to, how = f"refs/heads/{self.branch}", [*_PUSH]
         if has_tracked_hooks(tree):
             asked = (*HOOK[runs_hooks(tree)], "pre-push", "--", self.remote, self._url())
-            done = run(*asked, cwd=tree, has_tokens=False)
+            done = run(*asked, cwd=tree)
             if done.status != 0:
                 return done
             how = ["-c", f"core.hooksPath={os.devnull}", *_PUSH]
@@ -170,7 +170,7 @@ class Upstream:
             how.append("--dry-run")
         if before:
             how.append(f"--force-with-lease={to}:{before}")
-        return run(*how, "--", self.remote, f"{commit}:{to}", cwd=tree)
+        return run(*how, "--", self.remote, f"{commit}:{to}", cwd=tree, has_tokens=True)
 
     def _url(self) -> str:
         asked = ("remote", "get-url", "--push", no_dash(self.remote))

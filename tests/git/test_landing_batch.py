@@ -632,7 +632,14 @@ class TestHooks:
     def test_of_another_branch_get_no_tokens(
         self, team: Team, repo: Path, trees: list[Path], tmp_path: Path
     ) -> None:
-        log = tmp_path / "hooks"
+        log, signer = tmp_path / "hooks", tmp_path / "signer"
+        text = 'for each; do :; done\necho "-----BEGIN SIGNATURE-----" > "$each.sig"'
+        signer.write_text(f"#!/bin/sh\n{text}\n")
+        signer.chmod(0o755)
+        for name, value in (("format", "ssh"), ("ssh.program", str(signer))):
+            git(repo, "config", f"gpg.{name}", value)
+        git(repo, "config", "user.signingKey", "/key")
+        git(repo, "config", "commit.gpgSign", "true")
         commit_file(trees[2], "on-merge", self.says(log))
         done = team.finish(team.start(trees[:3]))
         assert [code for code, _ in done] == [0, 0, 0], done

@@ -228,6 +228,18 @@ def test_it_is_removed_with_its_branch_and_leases_when_all_has_landed(tree: Path
     assert not opened(tree).reservations.find()
 
 
+@pytest.mark.parametrize("name", ["release", "given", "api"])
+def test_no_branch_goes_with_it_but_the_one_that_was_made_for_it(tree: Path, name: str) -> None:
+    if name != "api":
+        git(tree, "branch", name)
+    path = Path(add(opened(tree), "ui", branch="given" if name == "given" else None).path)
+    if name == "api":
+        git(tree, "worktree", "remove", add(opened(tree), "api").path)
+    git(path, "switch", "-q", name)
+    assert remove(opened(tree), "ui").keeps_branch
+    assert {*branches(tree)} >= {"main", name}
+
+
 def test_what_its_droid_reserved_by_hand_ends_with_it(tree: Path) -> None:
     add(opened(tree), "ui")
     Hive.open(tree.parent / "repo-ui", env={}).reservations.reserve(["src/**"])
@@ -414,10 +426,9 @@ def test_a_branch_that_leads_elsewhere_is_neither_used_nor_removed(tree: Path) -
 
 
 def test_the_branch_on_which_work_lands_stays_with_its_worktree_gone(tree: Path) -> None:
-    git(tree, "branch", "trunk")
+    add(opened(tree), "trunk")
     (tree / ".beads" / "queen.toml").write_text('[land]\ntarget = "trunk"\n')
-    git(tree, "worktree", "add", "-q", "../repo-trunk", "trunk")
-    removed = remove(opened(tree), "repo-trunk")
+    removed = remove(opened(tree), "trunk")
     assert removed.keeps_branch
     assert "trunk" in branches(tree)
 

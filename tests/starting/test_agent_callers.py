@@ -108,7 +108,7 @@ class TestAnAgentInASandbox:
         said = tried(
             team, f'cd {team.repo}; {SANDBOX} queen complete "$QUEEN_ISSUE" --force --reason done\n'
         )
-        assert "it does not complete x-1 without its checks" in said
+        assert "it does not end x-1 without its checks" in said
         assert team.done() == {}
 
     def test_in_another_repository_lands_nothing(self, team: Team, other: Path) -> None:

@@ -53,7 +53,7 @@ class TestTheCheckOfALanding:
         got = names(tmp_path / "out")
         assert got == ["ANTHROPIC_API_KEY", "GH_TOKEN", "JAVA_HOME", "SSH_AUTH_SOCK"]
 
-    def test_leaves_them_to_git_and_its_hooks(
+    def test_leaves_other_variables_to_the_hooks_of_git(
         self, quick: QuickQueen, tree: Path, repo: Path, tmp_path: Path, environment: None
     ) -> None:
         hook = repo / ".git" / "hooks" / "pre-commit"
@@ -62,7 +62,7 @@ class TestTheCheckOfALanding:
         hook.chmod(0o755)
         (tree / "more.txt").write_text("more\n")
         assert quick("land", "-m", "more", "--check", "true", as_="ui", cwd=tree).code == 0
-        assert set(SECRETS) <= set(names(tmp_path / "out"))
+        assert names(tmp_path / "out") == sorted(OTHERS)
 
     def test_is_not_changed_by_what_runners_read_of_it(
         self, quick: QuickQueen, tree: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
@@ -145,7 +145,7 @@ class TestAnAgent:
         assert names(team.bin / "out") == ["ANTHROPIC_API_KEY", "GH_TOKEN", "JAVA_HOME"]
         assert "agents do not get CI_JOB_TOKEN, GITLAB_TOKEN, SSH_AUTH_SOCK" in ran.out
 
-    def test_does_its_landing_with_all_that_the_person_has(self, team: Team) -> None:
+    def test_does_its_landing_without_them(self, team: Team) -> None:
         hook = team.repo / ".git" / "hooks" / "post-commit"
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(f"#!/bin/sh\n{SHOWN} > {team.bin / 'hook'}\n")
@@ -154,8 +154,7 @@ class TestAnAgent:
         team.issues(1)
         team.queen.env |= {**SECRETS, **OTHERS}
         assert team.start("ui", "--agent", team.agent(WORKS)).code == 0
-        assert set(SECRETS) <= set(names(team.bin / "hook"))
-        assert names(team.bin / "check") == ["ANTHROPIC_API_KEY", "JAVA_HOME"]
+        assert names(team.bin / "hook") == names(team.bin / "check") == sorted(OTHERS)
 
 
 class TestTheConfig:

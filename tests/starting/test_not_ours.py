@@ -79,6 +79,24 @@ def test_a_worktree_with_the_name_of_an_agent_is_left_alone(team: Team, precious
     assert git(precious, "branch", "--show-current") == "precious\n"
 
 
+def test_an_agent_lands_no_branch_of_a_person_from_its_worktree(team: Team) -> None:
+    team.issues(1)
+    git(team.repo, "switch", "-qc", "feature")
+    commit_file(team.repo, "draft.txt", "not ready, do not land\n")
+    before = git(team.repo, "rev-parse", "feature")
+    git(team.repo, "switch", "-q", "main")
+    lands = f"queen land -m work 2> {team.bin}/said"
+    text = f"git switch -q feature && echo x > $FILE && {lands}; git switch -q amber\n"
+    ran = team.start("amber", "--agent", team.agent(text))
+    assert ran.code == 0, ran
+    assert "has the branch feature checked out, which QueenBee did not make" in (
+        (team.bin / "said").read_text()
+    )
+    assert git(team.repo, "rev-parse", "feature") == before
+    assert not (team.repo / "draft.txt").exists()
+    assert (team.content("x-1"), team.done()) == ("x\n", {"x-1": ["amber"]})
+
+
 @pytest.mark.parametrize("name", ["human", "queen"])
 def test_no_agent_gets_the_name_of_a_person(team: Team, name: str) -> None:
     team.issues(1)

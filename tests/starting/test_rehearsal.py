@@ -166,6 +166,22 @@ def test_it_works_in_a_bare_repository(team: Team, tmp_path: Path) -> None:
     assert git(tmp_path / "bare.git", "show", "main:x-1.txt") == "x-1 by api\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pre-commit", "echo x >> made; git add made"),
+        ("post-commit", '[ "$AGAIN" ] || AGAIN=1 git commit -q --amend --allow-empty -m other'),
+        ("post-commit", '[ "$AGAIN" ] || AGAIN=1 git commit -q --allow-empty -m more'),
+    ],
+)
+def test_whatever_hooks_commit_nothing_is_left_of_it(team: Team, name: str, text: str) -> None:
+    team.issues(1)
+    hook(team, name, f'case "$PWD" in *-landing-main) ;; *) exit 0 ;; esac\n{text}')
+    ran = starts(team)
+    assert (ran.code, runs(team)) == (0, 1), ran
+    assert branches(team) == ["main", "ui"]
+
+
 @pytest.mark.parametrize("more", [[], ["--no-trial"]])
 @pytest.mark.parametrize("name", ["pre-commit", "post-commit"])
 def test_what_a_killed_one_left_is_removed(team: Team, name: str, more: list[str]) -> None:

@@ -63,6 +63,7 @@ ELSEWHERE = {
     ("git/worktrees/worktree_removal.py", "os.rename"): "of a worktree, to a name beside it",
     ("git/worktrees/worktree_removal.py", "os.rmdir"): "removes folders that are empty",
     ("git/trees/set_aside.py", "os.rename"): "of a worktree or a repository, to a name beside it",
+    ("git/trees/submodules.py", "shutil.move"): "of a repository, into the folder it belongs to",
     ("git/run.py", "os.open"): "/dev/null",
     ("git/hooks.py", "os.chmod"): "of a hook that was just written",
     ("git/hooks.py", "os.link"): "by the handle of the folder",

@@ -187,7 +187,7 @@ def list_(hive: Hive) -> Sequence[worktree_care.Place]:
 def _show_removed(removed: worktree_care.Removed) -> None:
     say(f"removed {printable(removed.place.path)}")
     if removed.keeps_branch:
-        say(f"its branch {printable(str(removed.place.branch))} has more and was kept")
+        say(f"the branch {printable(str(removed.place.branch))} was kept")
     if removed.kept is not None:
         say(f"what was on no branch is kept: {suggested('git show', removed.kept)}")
     if removed.ignored:

@@ -30,8 +30,10 @@ from queenbee.git.landing.together.checked import check_of
 from queenbee.git.landing.together.target_verdict import TargetJudge, known_verdict
 from queenbee.git.landing.work import Rules
 from queenbee.git.run import line
+from queenbee.git.trees.submodules import repository_of
 from queenbee.git.worktrees.branch_names import new_branch
 from queenbee.git.worktrees.preparing import SetupFailed, setup_key
+from queenbee.git.worktrees.worktree_mending import commits_in
 from queenbee.services.waiting.landing_steps import Step
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 from queenbee.store import safe_open
@@ -127,7 +129,7 @@ class _Rehearsal:
     def _begun(self) -> Iterator[tuple[Checkout, Step]]:
         """Waits until nobody lands, and puts right what a kill has left."""
         with self._turn() as (turn, step):
-            commands = Commands(self._interrupts, step, self.place.common_dir)
+            commands = Commands(self._interrupts, step)
             commands.token, commands.droid = turn.token, self._hive.actor
             commands.tell_waiting = self._tell if self._rules.signs else None
             self.place.commands = commands
@@ -291,7 +293,10 @@ class _Rehearsal:
                 back = ("--no-deref", "HEAD", no_dash(before))
                 move(*back, cwd=checkout.tree, to_the_end=True)
             tip = self._commit(ref)
-            is_ours = tip == before or (
+            own = repository_of(checkout_path(self.place, self._folder)) or ""
+            # What hooks commit and amend there, too: nobody else works in it.
+            made = commits_in(os.path.join(own, "logs", "HEAD"))
+            is_ours = tip in (before, *made) or (
                 self._commit(f"{ref}^1") == before
                 and self._commit(f"{ref}^{{tree}}") == self._commit(f"{before}^{{tree}}")
             )

@@ -26,7 +26,6 @@ from queenbee.documents.folders import bead_notes
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.contents.running_hooks import HOOK, runs_hooks
 from queenbee.git.contents.signing import signs
-from queenbee.git.contents.tracked_hooks import kept_from_hooks
 from queenbee.git.index_lock import IndexLock
 from queenbee.git.run import git, line, user_git
 from queenbee.git.unfinished import OPEN, open_operations
@@ -167,9 +166,8 @@ class _Commit:
         return self._does("update-ref", *how, no_dash(commit), no_dash(before))
 
     def _does(self, *arguments: str) -> bool:
-        root, kept = self._root, kept_from_hooks(self._root)
         asked = {**self._asked, "GIT_EDITOR": ":"}
-        status, out, err = user_git(*arguments, cwd=root, repository=asked, without=kept)
+        status, out, err = user_git(*arguments, cwd=self._root, repository=asked)
         self._answer = os.fsdecode(out).strip()
         if status != 0:
             said = " ".join(without_escapes(os.fsdecode(out + err)).split())

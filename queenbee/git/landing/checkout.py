@@ -81,11 +81,10 @@ class Checkout(Place):
         self._step = step
         self._tell = tell
         self._folder, self._number = which
-        self.commands = Commands(own.commands.interrupts, step, own.common_dir)
+        self.commands = Commands(own.commands.interrupts, step)
         self.commands.token = own.commands.token
         self.commands.droid = own.commands.droid
         self.commands.tell_waiting = own.commands.tell_waiting
-        self.commands.has_tracked_hooks = own.commands.has_tracked_hooks
         self._is_new = False
         """Whether it was made anew because git failed in it."""
         self._compiled_at = ""
@@ -174,7 +173,9 @@ class Checkout(Place):
         for way in (each[3:].rstrip("/") for each in left if each.startswith("??")):
             if has_repository(path := os.path.join(self.tree, way)):
                 keep_inside(self.layout, path, _LEFT)
-                set_aside(self.layout, path, self.tree, "it is a repository of its own")
+                set_aside(
+                    self.layout, path, self.tree, "it is a repository of its own", self.git_dir
+                )
         if any(each.startswith("??") for each in left):
             self._run("clean", "-ffdq")
         self._forget_compiled(each[3:] for each in left)
@@ -216,7 +217,8 @@ class Checkout(Place):
         if os.path.exists(os.path.join(self.tree, ".gitmodules")):
             # What checks left in them, and hid there: no other check may read it.
             self._run("submodule", "--quiet", "foreach", "--recursive", _CLEAN)
-            self._run("submodule", "--quiet", "update", "--init", "--recursive", "--force")
+            how = ("submodule", "--quiet", "update", "--init", "--recursive", "--force")
+            self._run(*how, has_tokens=True)
 
     def _set_up(self) -> None:
         if not is_prepared(self.layout, self.tree):
@@ -293,8 +295,8 @@ class Checkout(Place):
                     with suppress(OSError, Unreadable):
                         safe_open.unlink(os.path.join(cache, each))
 
-    def _run(self, *arguments: str) -> None:
-        done = self.commands(*_WHOLE, *arguments, cwd=self.tree)
+    def _run(self, *arguments: str, has_tokens: bool = False) -> None:
+        done = self.commands(*_WHOLE, *arguments, cwd=self.tree, has_tokens=has_tokens)
         if done.status != 0:
             self.commands.stop_if_asked()
             raise NotLanded(
@@ -332,7 +334,7 @@ def _git_tree(path: str) -> GitTree | None:
 
 def _made(own: Place, step: Step, path: str) -> GitTree:
     shutil.rmtree(path, ignore_errors=True)
-    commands = Commands(own.commands.interrupts, step, own.common_dir)
+    commands = Commands(own.commands.interrupts, step)
     how = ("--quiet", "--force", "--force", "--no-checkout", "--detach")
     made = commands(
         *(*_WHOLE, "worktree", "add", *how, "--lock", f"--reason={CHECKOUT}"),

@@ -19,8 +19,7 @@ from queenbee.core.text import without_escapes
 from queenbee.git import run
 from queenbee.git.contents.signing import SigningWait
 from queenbee.git.index_lock import remove_left_lock
-from queenbee.git.run import environment_of_user
-from queenbee.store.git_files.host_tokens import without_tokens
+from queenbee.git.run import environment_of_hooks, environment_of_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,7 +108,7 @@ class Done:
 class Commands:
     """Runs git for one landing."""
 
-    def __init__(self, interrupts: Interrupts, step: Step, common_dir: str) -> None:
+    def __init__(self, interrupts: Interrupts, step: Step) -> None:
         self.interrupts = interrupts
         self.step = step
         """What is under way in the worktree of the actor."""
@@ -117,17 +116,8 @@ class Commands:
         """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
         self.droid = ""
         """Who lands: the hooks that run in the hive's own checkout cannot tell."""
-        self.has_tracked_hooks = False
-        """Whether hooks are files of the branch: then commits are made without tokens, unless they
-        are signed.
-        """
         self.tell_waiting: Callable[[str], None] | None = None
         """Told what git may wait for, where commits are signed."""
-        self.env = environment_of_user()
-        self._with_others = without_tokens(self.env, common_dir)
-        """Without tokens: while the branches of others are merged, the hooks that git tracks,
-        and what hooks run, are code that nobody has checked yet.
-        """
 
     def stop_if_asked(self) -> None:
         """Raises `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
@@ -152,24 +142,24 @@ class Commands:
         step: Step | None = None,
         to_the_end: bool = False,
         env: Mapping[str, str] | None = None,
-        has_tokens: bool = True,
+        has_tokens: bool = False,
         stdin: str = "",
     ) -> Done:
-        """Runs git; where another process of git has a lock, again, for some seconds. Among the
-        branches of others, and without `has_tokens`, it has none, but to sign. With `stdin`, it
-        reads that.
+        """Runs git; where another process of git has a lock, again, for some seconds. Unless it
+        `has_tokens`, as a push does, it gets an ssh-agent at most, to sign with; what hooks run
+        among the branches of others gets none. With `stdin`, it reads that.
 
         A request to end stops it, unless it has to come `to_the_end`.
         """
         step = step or self.step
         is_among_others = step.name == AMONG_OTHERS and arguments[0] not in _WITHOUT_HOOKS
-        is_tracked = self.has_tracked_hooks and arguments[0] in _COMMITS and not self.tell_waiting
-        is_among_others = is_among_others or is_tracked or not has_tokens
+        signed = () if is_among_others else arguments
+        own = environment_of_user() if has_tokens else environment_of_hooks(signed, cwd)
         run = ("git", *((stdin,) if stdin else ()), *git_line(cwd, (*_SETTINGS, *arguments)))
         program = Program(
             shell_line(_READING if stdin else _PLAIN, *run),
             cwd,
-            {**self._environment(is_among_others=is_among_others), **(env or {})},
+            {**own, **self._said(), **(env or {})},
             _LONGEST_S,
             pass_fds=(step.fd,),
         )
@@ -188,9 +178,8 @@ class Commands:
                 return done
             time.sleep(_AGAIN_S)
 
-    def _environment(self, *, is_among_others: bool) -> dict[str, str]:
+    def _said(self) -> dict[str, str]:
         return {
-            **(self._with_others if is_among_others else self.env),
             # English, whatever the user reads: `is_locked` reads it. It changes no encoding.
             "LANGUAGE": "en",
             "GIT_EDITOR": "true",

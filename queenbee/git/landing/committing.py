@@ -13,7 +13,6 @@ from queenbee.core.text import named, one_line, suggested, without_escapes
 from queenbee.errors import QueenError
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.signing import SigningWait, signs
-from queenbee.git.contents.tracked_hooks import kept_from_hooks
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
 from queenbee.git.landing.commands import ACTION, differing, git, line
 from queenbee.git.landing.judged.nested import lost, unregistered
@@ -186,7 +185,7 @@ class _Commit:
         # A user's `commit.cleanup` is for what an editor shows: `#124` is no comment here.
         how = ("commit", "--quiet", "--cleanup=whitespace", f"--message={self._message}")
         on_tick = SigningWait(tree, tell).look if signs(tree) else None
-        status, out, err = user_git(*how, cwd=tree, on_tick=on_tick, without=kept_from_hooks(tree))
+        status, out, err = user_git(*how, cwd=tree, on_tick=on_tick)
         if status != 0:
             staged.put_back()
             why = " ".join(without_escapes(os.fsdecode(out + err)).split())[-_MOST_SAID_CHARS:]

@@ -151,10 +151,9 @@ class _One:
             target=self.place.target,
             since=format_ms(store.now_ms()),
         )
-        self.commands = Commands(interrupts, self.step, self.place.common_dir)
+        self.commands = Commands(interrupts, self.step)
         self.commands.droid = store.actor
         self.commands.tell_waiting = tell if rules.signs else None
-        self.commands.has_tracked_hooks = bool(rules.hooks)
         self.place.commands = self.commands
         joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(self.place, rules, joins, work.subject())

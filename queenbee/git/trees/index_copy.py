@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.git.run import git, without_programs
 from queenbee.git.trees.hidden import looking, show_hidden
+from queenbee.git.trees.submodules import show_unseen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,4 +56,5 @@ def index_copy(place: Worktree, *, exactly: bool, limit_s: float) -> Iterator[Ca
             )
 
         show_hidden(place.path, repository)
+        show_unseen(place.path, run)
         yield run

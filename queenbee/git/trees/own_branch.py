@@ -46,7 +46,7 @@ def is_own(layout: Layout, tree: str) -> bool:
 
 def refuse_not_own(layout: Layout, place: Worktree, branch: str) -> None:
     """Raises `Conflict` unless a branch is a worktree's own: a real one, on which no work lands,
-    that no other worktree has; and for an agent of a team, that was not made for somebody else.
+    that no other worktree has; and for an agent of a team, that was made for this worktree.
     """
     refuse_symbolic(layout, branch)
     target, common_dir = target_ref(layout), str(layout.common_dir)
@@ -62,7 +62,7 @@ def refuse_not_own(layout: Layout, place: Worktree, branch: str) -> None:
             f"{mentioned(branch)} is checked out in {mentioned(other.path)}",
             hint=f"{suggested('git -C', other.path)} switch --detach",
         )
-    _refuse_made_for_another(layout, place, branch)
+    _refuse_not_made_for(layout, place, branch)
 
 
 def refuse_symbolic(layout: Layout, branch: str) -> None:
@@ -78,14 +78,17 @@ def refuse_symbolic(layout: Layout, branch: str) -> None:
         )
 
 
-def _refuse_made_for_another(layout: Layout, place: Worktree, branch: str) -> None:
-    if calling_agent(layout) is None:
+def _refuse_not_made_for(layout: Layout, place: Worktree, branch: str) -> None:
+    own = worktree_note(place)
+    if own is None or calling_agent(layout) is None:
         return
-    note, own = branch_note(layout, branch), worktree_note(place)
-    if note is None or own is None or note.adopted or note.is_for(own.droid, own.bead):
+    note = branch_note(layout, branch)
+    if note is not None and (note.adopted or note.is_for(own.droid, own.bead)):
         return
+    if note is None and branch == own.branch:  # A person had it be on that.
+        return
+    whose = "QueenBee did not make" if note is None else f"was made for {note.bead or note.droid}"
     raise Conflict(
-        f"the branch {mentioned(branch)}, which is checked out in {mentioned(place.path)}, was "
-        f"made for {note.bead or note.droid}",
+        f"{mentioned(place.path)} has the branch {mentioned(branch)} checked out, which {whose}",
         hint=suggested("git -C", place.path, "switch", own.branch),
     )

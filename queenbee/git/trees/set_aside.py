@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned
 from queenbee.errors import Conflict, QueenError
 from queenbee.git.run import as_the_user
+from queenbee.git.trees.submodules import carried, carry
 from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.git_trees import git_tree
 
@@ -19,17 +20,19 @@ if TYPE_CHECKING:
 _TRIES = 1_000
 
 
-def set_aside(layout: Layout, path: str, beside: str, why: str) -> str:
+def set_aside(layout: Layout, path: str, beside: str, why: str, git_dir: str = "") -> str:
     """Gives a folder a name beside another one, or itself; returns a sentence about it. Worktrees
-    of this repository in it stay such. Raises `Conflict` if that cannot be, `ExternalFailure`, and
-    `OSError`.
+    of this repository in it stay such, and submodules of the worktree with this git directory take
+    their repositories along. Raises `Conflict` if that cannot be, `ExternalFailure`, and `OSError`.
     """
     names = (f"{beside}.set-aside-{number}" for number in range(1, _TRIES))
     aside = next((each for each in names if not os.path.lexists(each)), None)
     if aside is None or os.path.islink(beside):
         raise Conflict(f"{mentioned(path)} cannot be set aside: {why}")
     inside = [os.path.relpath(each.path, path) for each in worktrees_in(layout, path)]
+    own = carried(git_dir, path) if git_dir else {}
     os.rename(path, aside)
+    carry(own, aside)
     if inside:  # Git would take those for gone, and forget them.
         moved = (os.path.normpath(os.path.join(aside, each)) for each in inside)
         as_the_user("worktree", "repair", "--", *moved, cwd=str(layout.common_dir))

@@ -166,6 +166,12 @@ def is_prepared(layout: Layout, tree: str) -> bool:
     return _Place(layout, tree).is_prepared
 
 
+def prepare_again(git_dir: str) -> None:
+    """Has the next set-up of a worktree run, whatever it rests on."""
+    with suppress(FileNotFoundError):
+        safe_open.unlink(os.path.join(git_dir, _STAMP))
+
+
 def setup_key(layout: Layout) -> str:
     """Returns a text that is another one when the settings of the set-up are."""
     said = layout.settings

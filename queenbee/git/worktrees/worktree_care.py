@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound, QueenError
-from queenbee.git.ownership import refuse_other_hive, refuse_removing, worktree_note
-from queenbee.git.run import as_the_user, git, line, without_programs
+from queenbee.git.ownership import (
+    branch_note,
+    refuse_other_hive,
+    refuse_removing,
+    worktree_note,
+)
+from queenbee.git.run import as_the_user, line
 from queenbee.git.touched import Owner
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_files, way_to_show
-from queenbee.git.trees.in_the_way import ignored_in, repositories
 from queenbee.git.trees.own_branch import is_own, refuse_symbolic
 from queenbee.git.unfinished import (
     OPEN,
@@ -26,6 +30,7 @@ from queenbee.git.unfinished import (
     open_operations,
 )
 from queenbee.git.unmerged import Neighbours
+from queenbee.git.worktrees.inner_repositories import ignored_with_nested, refuse_nested
 from queenbee.git.worktrees.preparing import end_setup
 from queenbee.git.worktrees.worktree_removal import begin, begun, refuse_mounts
 from queenbee.services.leases.edits import is_exempt
@@ -45,7 +50,6 @@ if TYPE_CHECKING:
 _PATIENCE_S = 600.0
 """Whoever removes a worktree, or wants to see them all, waits until git has looked at each."""
 _NAMED = 5
-_STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
 
 
 class Place:
@@ -93,7 +97,7 @@ class Removed:
 
     place: Place
     keeps_branch: bool
-    """Whether its branch is still there, because it has commits that are not landed."""
+    """Whether the branch there is kept: it has commits that are not landed, or is not its own."""
     released: list[str]
     """The patterns of the leases that ended with it."""
     kept: str | None = None
@@ -158,7 +162,7 @@ def abandon(hive: Services, path: str) -> Removed:
                 hint=f"if nothing in it is needed: {suggested('git worktree remove', path)}",
             )
         if removal is None:
-            _refuse_nested(place)
+            refuse_nested(place.path, place.git_dir)
         removed = _removed(hive, place, removal, force=True)
         for each in _claimed(hive, place):
             of_droid = type(hive)(hive.layout, actor=each.droid)
@@ -219,7 +223,7 @@ def _removed(
     _refuse_replaced(place, removal, top)
     _refuse_locked(place)
     refuse_mounts(place.path)
-    ignored = _ignored(place.path)
+    ignored = ignored_with_nested(place.path)
     leases = _leases(hive, place)
     drops = place.branch is not None and is_own(hive.layout, place.path)
     if removal is None:
@@ -232,9 +236,10 @@ def _removed(
         removal = begin(place.found, kept, _commit_of_all(place, kept))
     elif commits_alone(place.found):  # Made where it was moved to.
         keep_worktree(place.found, with_files=False, name=branch_part(place.name))
+    is_own_branch = _is_made_for(hive, place)
     kept = removal.run(branch_part(place.name), top).kept
     place.path = removal.path
-    keeps = place.branch is not None and not (drops and _is_dropped(place, top))
+    keeps = place.branch is not None and not (drops and is_own_branch and _is_dropped(place, top))
     released = _end(hive, leases)
     return Removed(place, keeps_branch=keeps, released=released, kept=kept, ignored=ignored)
 
@@ -348,58 +353,7 @@ def _refuse_lonely(place: Place) -> None:
             f"{alone} commit{'s' * (alone > 1)} of {place.path} on no branch",
             hint=suggested("git -C", place.path, "branch", "NAME"),
         )
-    _refuse_nested(place)
-
-
-def _refuse_nested(place: Place) -> None:
-    nested = [*repositories(place.path)]
-    own = [each for each in nested if _has_own_commits(each)]
-    if own:
-        raise Conflict(
-            f"a repository in {place.path} has commits that no remote has: {some(own, _NAMED)}",
-            hint=f"{suggested('git -C', own[0])} log --all --not --remotes",
-            files=own,
-        )
-    open_ = [each for each in nested if _has_changes(each)]
-    if open_:
-        raise Conflict(
-            f"a repository in {place.path} has what is not committed: {some(open_, _NAMED)}",
-            hint=suggested("git -C", open_[0], "status"),
-            files=open_,
-        )
-
-
-def _has_own_commits(repository: str) -> bool:
-    """Returns whether a repository has commits that no remote has, or if git does not say so."""
-    # Branches, the stash and a detached HEAD.
-    how = ("rev-list", "--max-count=1", "--all", "HEAD", "--not", "--remotes", "--")
-    try:
-        return bool(git(*how, cwd=repository, repository={}))
-    except ExternalFailure:
-        # Without a commit, HEAD is nothing.
-        return line("rev-parse", "--verify", "HEAD", cwd=repository, repository={}) is not None
-
-
-def _ignored(tree: str) -> list[str]:
-    """Returns what git ignores in a worktree, files first; nothing if git does not say so."""
-    with suppress(ExternalFailure):
-        return sorted(ignored_in(tree), key=lambda each: (each.endswith("/"), each))
-    return []
-
-
-def _has_changes(repository: str) -> bool:
-    """Returns whether a repository has something that is not committed, also where git was told not
-    to look, or if git does not say.
-    """
-    try:
-        here = git_tree(repository)
-        if here is not None and here.tree == repository:
-            return bool(all_changed(Worktree(here.tree, here.git_dir, here.common_dir)))
-        config = without_programs(repository, {})
-        return bool(git(*_STATUS, cwd=repository, config=config, repository={}))
-    except (OSError, ExternalFailure):
-        # One without a worktree has nothing else.
-        return os.path.lexists(os.path.join(repository, ".git"))
+    refuse_nested(place.path, place.git_dir)
 
 
 def _unlanded(found: Worktree, work: Snapshot | None) -> int | None:
@@ -413,6 +367,14 @@ def _unlanded(found: Worktree, work: Snapshot | None) -> int | None:
         repository={},
     )
     return int(said) if said is not None else None
+
+
+def _is_made_for(hive: Services, place: Place) -> bool:
+    """Returns whether QueenBee made a branch, or was given it, for the worktree that it is in."""
+    note, branch = worktree_note(place.found), str(place.branch)
+    return (
+        note is not None and note.branch == branch and branch_note(hive.layout, branch) is not None
+    )
 
 
 def _is_dropped(place: Place, top: str) -> bool:

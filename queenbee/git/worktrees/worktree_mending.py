@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
-from queenbee.errors import Conflict, Unreadable
+from queenbee.errors import Conflict, ExternalFailure, Unreadable
 from queenbee.git.ownership import note_branch, note_emptied, note_worktree, worktree_note
 from queenbee.git.run import as_the_user, line
 from queenbee.git.trees.elsewhere import bring_home
@@ -23,16 +23,20 @@ from queenbee.git.trees.hidden import show_hidden
 from queenbee.git.trees.in_the_way import between, has_repository
 from queenbee.git.trees.own_branch import leads_elsewhere, refuse_symbolic
 from queenbee.git.trees.set_aside import set_aside
+from queenbee.git.trees.submodules import come_to, in_modules, links, repository_of, unseen
 from queenbee.git.unfinished import (
     WorktreeKeeper,
     branch_part,
+    commits_alone,
     keep_commits,
     keep_inside,
     nested_in,
     open_operations,
     status_of,
 )
+from queenbee.git.worktrees.inner_repositories import has_changes, has_own_commits
 from queenbee.git.worktrees.left_locks import Where, remove_locks
+from queenbee.git.worktrees.preparing import prepare_again
 from queenbee.store import safe_open
 from queenbee.store.git_files.worktrees import Worktree, target_ref
 from queenbee.store.git_trees import whole
@@ -78,7 +82,7 @@ class WorktreeMender:
         if git_dir is None or not os.path.lexists(self._path):
             if os.path.lexists(self._path):
                 yield self._set_aside(name, "its git directory is gone")
-            yield self._made_again(git_dir, name)
+            yield from self._made_again(git_dir, name)
             return
         dot_git = os.path.join(self._path, ".git")
         if os.path.islink(self._path) or not os.path.isdir(self._path):
@@ -88,7 +92,7 @@ class WorktreeMender:
             )
         if os.path.isdir(dot_git) and not os.path.islink(dot_git):
             yield self._set_aside(name, "it has another repository in it")
-            yield self._made_again(git_dir, name)
+            yield from self._made_again(git_dir, name)
             return
         yield from self._led_here(dot_git, git_dir)
         self._remove_locks(git_dir)
@@ -105,9 +109,9 @@ class WorktreeMender:
         if aim is None:
             return
         ref, layout = f"refs/heads/{self._branch}", self._hive.layout
-        was = _commits_in(os.path.join(self._common_dir, "logs", ref))
+        was = commits_in(os.path.join(self._common_dir, "logs", ref))
         if git_dir is not None and Worktree("", git_dir, self._common_dir).branch == self._branch:
-            was += _commits_in(os.path.join(git_dir, "logs", "HEAD"))
+            was += commits_in(os.path.join(git_dir, "logs", "HEAD"))
         known = (*reversed(was), str(target_ref(layout)))
         last = (tip for each in known if (tip := self._tip(each)) and not self._is_of(aim, tip))
         if (tip := next(last, None)) is None:
@@ -158,9 +162,12 @@ class WorktreeMender:
         to, name = str(target_ref(self._hive.layout)), branch_part(name)
         nested = (*nested_in(status_of(place)), *self._nested_in_the_way(place, to))
         yield from self._nested_aside(name, nested)
+        for each in unseen(self._path):
+            yield self._emptied(name, os.path.join(self._path, each), git_dir)
         kept = WorktreeKeeper(self._hive).put_back(place, branch=self._branch, name=name, to=to)
         # Those that were committed stay, in place of nothing.
         yield from self._nested_aside(name, nested_in(status_of(place)))
+        yield from self._submodules(name, self._path, git_dir)
         note_emptied(git_dir, self._hive.now_ms())
         if kept.branch is not None:
             yield kept.sentence()
@@ -169,6 +176,36 @@ class WorktreeMender:
         why = "no commit can have a repository of its own"
         for each in dict.fromkeys(each.rstrip("/") for each in nested):
             yield self._set_aside(name, why, os.path.join(self._path, each))
+
+    def _submodules(self, name: str, tree: str, git_dir: str) -> Iterator[str]:
+        """Yields what it has set aside of submodules: they are at the commits that a tree has."""
+        for path, commit in links(tree).items():
+            folder = os.path.join(tree, path)
+            if not os.path.lexists(os.path.join(folder, ".git")):
+                continue
+            if self._is_at(folder, git_dir, commit):
+                yield from self._submodules(name, folder, git_dir)
+            else:
+                yield self._emptied(name, folder, git_dir)
+
+    def _is_at(self, folder: str, git_dir: str, commit: str) -> bool:
+        """Returns whether a submodule is at a commit, or comes to it, as far as nothing is lost by
+        that.
+        """
+        own = repository_of(folder)
+        if own is None or not own.startswith(os.path.join(git_dir, "modules", "")):
+            return False
+        place = Worktree(folder, own, own)
+        if has_changes(folder) or open_operations(own):
+            return False
+        return place.head == commit or (not commits_alone(place) and come_to(folder, commit))
+
+    def _emptied(self, name: str, folder: str, git_dir: str) -> str:
+        """Sets aside what is in the folder of a submodule, for the set-up to get that anew."""
+        said = self._set_aside(name, "the main branch has another commit of it", folder)
+        safe_open.make_folder(folder)
+        prepare_again(git_dir)
+        return said
 
     def _nested_in_the_way(self, place: Worktree, to: str) -> list[str]:
         """Returns the ignored repositories where the files of a commit are to be."""
@@ -196,8 +233,15 @@ class WorktreeMender:
         said = f"{mentioned(self._path)} {how}, and is back on {mentioned(self._branch)}"
         return f"{said}; what it had is kept: {suggested('git log', kept)}" if kept else said
 
-    def _made_again(self, git_dir: str | None, name: str) -> str:
+    def _made_again(self, git_dir: str | None, name: str) -> Iterator[str]:
         """Makes it again, on its branch, with the commits that this has."""
+        if git_dir is not None and any(map(has_own_commits, in_modules(git_dir))):
+            modules = os.path.join(git_dir, "modules")
+            for each in in_modules(git_dir):  # Their folders are gone.
+                unset = ("config", f"--file={os.path.join(each, 'config')}", "--unset-all")
+                with suppress(ExternalFailure):
+                    as_the_user(*unset, "core.worktree", cwd=self._common_dir)
+            yield self._set_aside(name, "submodules have commits that no remote has", modules)
         kept = None
         if git_dir is not None:
             head = self._tip("HEAD", git_dir)
@@ -206,13 +250,13 @@ class WorktreeMender:
             as_the_user("worktree", "remove", "-f", "-f", "--", self._path, cwd=self._common_dir)
         self._make()
         said = f"{mentioned(self._path)} was gone, and was made again"
-        return f"{said}; its last commits are kept: {suggested('git log', kept)}" if kept else said
+        yield f"{said}; its last commits are kept: {suggested('git log', kept)}" if kept else said
 
     def _set_aside(self, name: str, why: str, path: str = "") -> str:
         """Gives the folder, or one in it, another name beside it."""
         layout, path = self._hive.layout, path or self._path
         kept = keep_inside(layout, path, name)
-        said = set_aside(layout, path, self._path, why)
+        said = set_aside(layout, path, self._path, why, self._git_dir() or "")
         return f"{said}; its last commits are kept: {suggested('git log', *kept)}" if kept else said
 
     def _remove_locks(self, git_dir: str) -> None:
@@ -259,7 +303,7 @@ def broken_place(layout: Layout, droid: str) -> str | None:
     return None
 
 
-def _commits_in(log: str) -> list[str]:
+def commits_in(log: str) -> list[str]:
     """Returns the commits that a reflog names, the newest last."""
     with suppress(OSError, Unreadable):
         entries = safe_open.read(log).decode(errors="replace").split("\n")

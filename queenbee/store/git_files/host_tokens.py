@@ -1,5 +1,5 @@
-"""What checks and agents do not get of the environment: tokens of code hosts, and the ssh-agent;
-and the check of a landing nothing that changes what it runs.
+"""What checks, agents and hooks do not get of the environment: tokens of code hosts, and the
+ssh-agent; and the check of a landing nothing that changes what it runs.
 
 Their commands may come from a clone, and what a clone says cannot give them a token: only the git
 config of this machine can, with `git config queenbee.env 'GH_TOKEN SSH_AUTH_SOCK'`.
@@ -14,7 +14,8 @@ from queenbee.store.git_trees import config_files, config_value, owners_environm
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NAMES = frozenset({
+AGENT = frozenset({"SSH_AUTH_SOCK", "SSH_AGENT_PID"})
+NAMES = AGENT | frozenset({
     "GH_TOKEN", "GITHUB_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN",
     "GITHUB_API_TOKEN", "GITHUB_PAT", "HOMEBREW_GITHUB_API_TOKEN",
     "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
@@ -22,7 +23,6 @@ NAMES = frozenset({
     "GITEA_TOKEN", "GITEA_SERVER_TOKEN", "TEA_TOKEN", "FORGEJO_TOKEN", "CODEBERG_TOKEN",
     "BITBUCKET_TOKEN", "BITBUCKET_ACCESS_TOKEN", "BITBUCKET_APP_PASSWORD", "BITBUCKET_API_TOKEN",
     "AZURE_DEVOPS_EXT_PAT", "SYSTEM_ACCESSTOKEN",
-    "SSH_AUTH_SOCK", "SSH_AGENT_PID",
 })  # fmt: skip
 
 

@@ -1,0 +1,81 @@
+"""The repositories in a worktree, submodules or not: what only they have would go with it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from queenbee.core.text import some, suggested
+from queenbee.errors import Conflict, ExternalFailure
+from queenbee.git.run import git, line, without_programs
+from queenbee.git.trees.in_the_way import ignored_in, repositories
+from queenbee.git.trees.submodules import in_modules, repository_of
+from queenbee.git.unfinished import all_changed
+from queenbee.store.git_files.worktrees import Worktree
+from queenbee.store.git_trees import git_tree
+
+_NAMED = 5
+_STATUS = ("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--ignore-submodules=none")
+
+
+def refuse_nested(path: str, git_dir: str) -> None:
+    """Raises `Conflict` for what would be lost with the repositories in a worktree, and with those
+    of its submodules, whether these are there or not.
+    """
+    nested = [*repositories(path)]
+    there = {repository_of(each) for each in nested}
+    gone = [each for each in in_modules(git_dir) if each not in there]
+    own = [each for each in (*nested, *gone) if has_own_commits(each)]
+    if own:
+        raise Conflict(
+            f"a repository in {path} has commits that no remote has: {some(own, _NAMED)}",
+            hint=f"{suggested('git -C', own[0])} log --all --not --remotes",
+            files=own,
+        )
+    open_ = [each for each in nested if has_changes(each)]
+    if open_:
+        raise Conflict(
+            f"a repository in {path} has what is not committed: {some(open_, _NAMED)}",
+            hint=suggested("git -C", open_[0], "status"),
+            files=open_,
+        )
+
+
+def has_own_commits(repository: str) -> bool:
+    """Returns whether a repository has commits that no remote has, or if git does not say so."""
+    # Branches, the stash and a detached HEAD: without a commit, that is nothing.
+    head = ["HEAD"] if line("rev-parse", "--verify", "HEAD", cwd=repository, repository={}) else []
+    how = ("rev-list", "--max-count=1", "--all", *head, "--not", "--remotes", "--")
+    try:
+        return bool(git(*how, cwd=repository, repository={}))
+    except ExternalFailure:
+        return True
+
+
+def ignored_with_nested(tree: str) -> list[str]:
+    """Returns what git ignores in a worktree and in the repositories there, files first; nothing if
+    git does not say so.
+    """
+    with suppress(ExternalFailure):
+        found = ignored_in(tree)
+        for each in repositories(tree):
+            path = f"{os.path.relpath(each, tree)}/"
+            if not path.startswith(tuple(way for way in found if way.endswith("/"))):
+                found += [f"{path}{way}" for way in ignored_in(each)]
+        return sorted(found, key=lambda each: (each.endswith("/"), each))
+    return []
+
+
+def has_changes(repository: str) -> bool:
+    """Returns whether a repository has something that is not committed, also where git was told not
+    to look, or if git does not say.
+    """
+    try:
+        here = git_tree(repository)
+        if here is not None and here.tree == repository:
+            return bool(all_changed(Worktree(here.tree, here.git_dir, here.common_dir)))
+        config = without_programs(repository, {})
+        return bool(git(*_STATUS, cwd=repository, config=config, repository={}))
+    except (OSError, ExternalFailure):
+        # One without a worktree has nothing else.
+        return os.path.lexists(os.path.join(repository, ".git"))

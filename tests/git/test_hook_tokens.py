@@ -1,0 +1,137 @@
+"""Hooks and what they run may be anybody's code: git that QueenBee runs gives them no tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, commit_file, git, write_lines
+
+from queenbee.git.run import network
+
+HOOKS = (
+    "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change",
+    "post-checkout", "pre-merge-commit", "post-merge", "pre-push",
+)  # fmt: skip
+SIGNERS = {
+    "ssh": 'for each; do :; done; exec > "$each.sig"',
+    "openpgp": "cat > /dev/null; echo '[GNUPG:] SIG_CREATED ' >&2",
+}
+
+
+@pytest.fixture
+def hub(repo: Path, tmp_path: Path) -> Path:
+    """The remote on which work lands."""
+    git(repo, "clone", "-q", "--bare", str(repo), str(tmp_path / "hub"))
+    git(repo, "remote", "add", "origin", str(tmp_path / "hub"))
+    git(repo, "fetch", "-q", "origin")
+    return tmp_path / "hub"
+
+
+@pytest.fixture
+def queen(quick: QuickQueen, hub: Path) -> QuickQueen:
+    """`queen`, where somebody has tokens."""
+    assert quick("config", "set", "land.target", "origin/main").code == 0
+    quick.env |= {"GH_TOKEN": "ghp", "SSH_AUTH_SOCK": "/socket"}
+    return quick
+
+
+def add_hooks(folder: Path, log: Path) -> None:
+    """Has each hook say which tokens it got."""
+    folder.mkdir(exist_ok=True)
+    for name in HOOKS:
+        (folder / name).write_text(f'#!/bin/sh\necho "{name} $GH_TOKEN$SSH_AUTH_SOCK" >> {log}\n')
+        (folder / name).chmod(0o755)
+
+
+def got(log: Path) -> dict[str, set[str]]:
+    """Returns what each hook got."""
+    lines = [each.split(" ") for each in log.read_text().splitlines()]
+    return {name: {tokens for each, tokens in lines if each == name} for name, _ in lines}
+
+
+def land_all(queen: QuickQueen, repo: Path, hub: Path) -> None:
+    """Has a worktree be made, its work committed, merged, pushed, and the worktree removed."""
+    tree = repo.with_name("repo-ui")
+    if not tree.exists():
+        assert queen("worktree", "add", "ui").code == 0
+    other = hub.with_name("other")
+    git(hub, "clone", "-q", str(hub), str(other))
+    commit_file(other, "b", "theirs\n")
+    git(other, "push", "-q", "origin", "main")
+    (tree / "a").write_text("x\n")
+    landed = queen("land", "-m", "a", "--check", "test -e a", as_="ui", cwd=tree)
+    assert landed.code == 0, landed
+    removed = queen("worktree", "remove", "ui", "--force")
+    assert removed.code == 0, removed
+
+
+def test_a_persons_own_hooks_get_none_but_for_that_of_a_push(
+    queen: QuickQueen, repo: Path, hub: Path, tmp_path: Path
+) -> None:
+    add_hooks(repo / ".git" / "hooks", tmp_path / "log")
+    land_all(queen, repo, hub)
+    assert got(tmp_path / "log") == {
+        name: {"ghp/socket" if name == "pre-push" else ""} for name in HOOKS
+    }
+
+
+def test_hooks_that_an_agent_leaves_in_its_worktree_get_none(
+    queen: QuickQueen, repo: Path, hub: Path, tmp_path: Path
+) -> None:
+    git(repo, "config", "core.hooksPath", ".githooks")
+    write_lines(repo / ".git" / "info" / "exclude", ".githooks/")
+    assert queen("worktree", "add", "ui").code == 0
+    add_hooks(repo.with_name("repo-ui") / ".githooks", tmp_path / "log")
+    land_all(queen, repo, hub)
+    left = got(tmp_path / "log")
+    assert {"post-index-change", "pre-commit", "post-merge"} <= left.keys()
+    assert set[str]().union(*left.values()) == {""}
+
+
+def test_hooks_get_those_that_the_git_config_names(
+    queen: QuickQueen, repo: Path, hub: Path, tmp_path: Path
+) -> None:
+    git(repo, "config", "queenbee.env", "GH_TOKEN")
+    add_hooks(repo / ".git" / "hooks", tmp_path / "log")
+    land_all(queen, repo, hub)
+    said = got(tmp_path / "log")
+    assert said.pop("pre-push") == {"ghp/socket"}
+    # What only asks, such as `git write-tree`, gets none.
+    assert said.pop("post-index-change") == {"", "ghp"}
+    assert set[str]().union(*said.values()) == {"ghp"}
+
+
+@pytest.mark.parametrize("kind", SIGNERS)
+def test_a_key_of_the_ssh_agent_signs_by_that_agent(
+    queen: QuickQueen, repo: Path, hub: Path, tmp_path: Path, kind: str
+) -> None:
+    log, program = tmp_path / "log", tmp_path / "signer"
+    program.write_text(
+        f'#!/bin/sh\necho "signer $GH_TOKEN$SSH_AUTH_SOCK" >> {log}\n{SIGNERS[kind]}\n'
+        "printf -- '-----BEGIN SIGNATURE-----\\n\\nx\\n-----END SIGNATURE-----\\n'\n"
+    )
+    program.chmod(0o755)
+    git(repo, "config", "gpg.format", kind)
+    git(repo, "config", f"gpg.{kind}.program", str(program))
+    git(repo, "config", "user.signingKey", "/key")
+    git(repo, "config", "commit.gpgSign", "true")
+    add_hooks(repo / ".git" / "hooks", log)
+    land_all(queen, repo, hub)
+    said = got(log)
+    assert said["signer"] == {"/socket" if kind == "ssh" else ""}
+    assert said["post-checkout"] == {""}
+    assert "" in said["post-merge"]  # Where nothing is signed.
+
+
+def test_git_that_talks_to_a_remote_has_them(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "ssh"
+    program.write_text(f'#!/bin/sh\necho "$GH_TOKEN$SSH_AUTH_SOCK" > {tmp_path}/log; exit 1\n')
+    program.chmod(0o755)
+    git(repo, "config", "core.sshCommand", str(program))
+    monkeypatch.setenv("GH_TOKEN", "ghp")
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/socket")
+    network("ls-remote", "ssh://nowhere/x", cwd=str(repo), timeout_s=5)
+    assert (tmp_path / "log").read_text() == "ghp/socket\n"
