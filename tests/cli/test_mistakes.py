@@ -38,7 +38,7 @@ MISTAKES = {
         "queen land",
         "shop-ui has a detached HEAD",
     ),
-    "setting up no agent": (SHOP, "queen setup", "no agent was found here"),
+    "setting up no agent": (SHOP, "queen setup --user", "no agent was found here"),
     "another's issue": (
         f"{SHOP} && queen worktree add ui && queen --as bo claim t-1 && cd ../shop-ui",
         "queen claim t-1",

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, git, records
+from hives import QuickQueen, Ran, git, records
 from sync_worlds import BRANCH, World
 
 from queenbee.errors import Unreachable
@@ -64,15 +64,84 @@ def test_the_ledgers_leave_the_index_and_stay_where_they_are(world: World) -> No
     assert {line["issue_id"] for line in world.lines()} == {"shop-1"}
 
 
+def follow(said: Ran, at: Path) -> None:
+    """Runs the git command that was printed, as it was printed."""
+    assert said.code == 0, said
+    (command,) = [each for each in said.out.splitlines() if each.startswith("next: ")]
+    git(at, *shlex.split(command.removeprefix("next: git ")))
+
+
 def test_the_commit_that_it_suggests_is_complete(world: World) -> None:
-    """`git commit -- .beads` leaves out a new `.gitignore`, and another clone would add ledgers."""
+    """`git commit -- .beads` leaves out a new `.gitignore`, and adds the ledgers again."""
     ada, queen = world.folder / "ada", QuickQueen(world.folder / "ada")
     for setup in [("sync", "setup"), ("sync", "setup", "--undo")]:
-        said = queen(*setup).out.splitlines()[-1]
-        assert said.startswith("next: git ")
-        git(ada, *shlex.split(said.removeprefix("next: git ")))
+        follow(queen(*setup), ada)
         assert git(ada, "status", "--porcelain") == ""
         assert (".beads/.gitignore" in tracked(world, "ada")) == (len(setup) == 2)
+        ledger = ".beads/queen_assignments.jsonl"
+        assert (ledger in tracked(world, "ada")) == (len(setup) == 3)
+
+
+def test_what_it_prints_lets_two_clones_pull_from_then_on(world: World) -> None:
+    ada, bob = (world.folder / name for name in ("ada", "bob"))
+    follow(QuickQueen(ada)("sync", "setup"), ada)
+    git(ada, "push", "-q", "origin", "HEAD:main")
+    git(bob, "commit", "-qam", "records, as git pull asks for it")
+    assert git_exit(bob, "pull", "--no-rebase", "--no-edit", "origin", "main") != 0
+    told = QuickQueen(bob)("doctor", "--json")
+    (found,) = [each for each in told.json if each["code"] == "tracked"]
+    assert (told.code, found["hint"].partition(",")[0]) == (1, "queen sync setup")
+    follow(QuickQueen(bob)("sync", "setup"), bob)
+    assert [each for each in tracked(world, "bob") if each.endswith("jsonl")] == []
+    for one, other in ((bob, ada), (ada, bob), (bob, ada)):
+        for each in (one, other):
+            assert QuickQueen(each)("msg", "send", "human", "Hi", as_=each.name).code == 0
+        (one / f"of-{one.name}").write_text(git(one, "rev-parse", "HEAD"))
+        git(one, "add", "-A")
+        git(one, "commit", "-qam", "work")
+        git(one, "push", "-q", "origin", "HEAD:main")
+        git(other, "pull", "-q", "--no-rebase", "origin", "main")
+    sync(world.hive("bob"))
+    sync(world.hive("ada"))
+    assert issues(world, "ada") == issues(world, "bob") == {"shop-1", "shop-2"}
+    for name in ("ada", "bob"):
+        found = QuickQueen(world.folder / name)("doctor", "--json").json
+        assert [each for each in found if each["code"] == "tracked"] == []
+
+
+def git_exit(at: Path, *words: str) -> int:
+    return subprocess.run(["git", *words], cwd=at, capture_output=True, check=False).returncode
+
+
+@pytest.mark.parametrize("setup", [("sync", "setup"), ("sync", "setup", "--undo")])
+def test_what_else_is_staged_is_not_committed_with_it(world: World, setup: list[str]) -> None:
+    ada, queen = world.folder / "ada", QuickQueen(world.folder / "ada")
+    if "--undo" in setup:
+        follow(queen("sync", "setup"), ada)
+    (ada / "mine.py").write_text("mine\n")
+    git(ada, "add", "mine.py")
+    before = git(ada, "status", "--porcelain")
+    said = queen(*setup)
+    assert said.code == 5, said
+    assert "mine.py" in said.err
+    assert "git reset" in said.err
+    assert git(ada, "status", "--porcelain") == before
+
+
+def test_it_prints_the_commit_again_until_it_is_made(world: World) -> None:
+    ada, queen = world.folder / "ada", QuickQueen(world.folder / "ada")
+    assert "next: git commit" in queen("sync", "setup").out
+    follow(queen("sync", "setup"), ada)
+    assert queen("sync", "setup").out == "nothing was changed\n"
+
+
+def test_from_a_linked_worktree_it_prints_the_commit_of_the_main_one(world: World) -> None:
+    ada, linked = world.folder / "ada", world.folder / "ada-ui"
+    git(ada, "worktree", "add", "-q", str(linked))
+    said = QuickQueen(linked)("sync", "setup")
+    assert f"git -C {ada} commit" in said.out
+    follow(said, linked)
+    assert git(ada, "status", "--porcelain") == ""
 
 
 def test_undone_before_the_commit_it_leaves_nothing_to_commit(world: World) -> None:
@@ -86,6 +155,7 @@ def test_an_ignored_folder_stays_out_of_the_index(world: World) -> None:
     """A hive that is kept out of the code's branches altogether, as by `.git/info/exclude`."""
     ada = world.folder / "ada"
     git(ada, "rm", "-rq", "--cached", ".beads")
+    git(ada, "commit", "-qm", "no hive")
     (ada / ".git/info/exclude").write_text("/.beads/\n")
     set_up(world.hive("ada"))
     assert tracked(world, "ada") == []

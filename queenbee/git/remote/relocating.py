@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.errors import NotFound
+from queenbee.core.text import named, shell_quoted, suggested
+from queenbee.errors import Conflict, ExternalFailure, NotFound
 from queenbee.git.remote.syncing import Synced, sync
-from queenbee.git.run import git, without_programs
+from queenbee.git.run import git, line, without_programs
+from queenbee.git.unfinished import open_operations
+from queenbee.services.diagnosis import Diagnosis
 from queenbee.store import safe_open
 from queenbee.store.settings import FILE_NAME
 from queenbee.store.settings_file.changing_text import with_values
@@ -31,6 +35,7 @@ _RULES = b"""\
 """
 _TRACKER = b"/issues.jsonl\n"
 """The ledger of issues has its rows: the file is made of that, where no other program owns it."""
+_CHANGED = (".gitignore", FILE_NAME)
 _OURS = re.compile(r"(?:archive/)?queen_[^/]+\.jsonl")
 
 
@@ -44,6 +49,8 @@ class Moved:
     """Ledgers and segments that are no longer in the index."""
     tracked: list[str] = field(default_factory=list)
     """Those that are in it again."""
+    commit: str = ""
+    """The command that commits it; empty if there is nothing to commit."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the fields for `--json`."""
@@ -51,11 +58,12 @@ class Moved:
 
 
 def set_up(hive: Services) -> Moved:
-    """Moves the ledgers to the branch of the remote alone. Raises `Unreachable`; nothing is changed
-    then.
+    """Moves the ledgers to the branch of the remote alone. Raises `Unreachable`, and `Conflict` if
+    something else is staged; nothing is changed then.
     """
     # 1. The remote has everything before anything else changes.
     moved = Moved(sync(hive))
+    is_begun = _staged(hive)
     _heal(hive)
     # 2. Ignored before they leave the index, so that no `git add` in between brings them back.
     _replace(hive, moved, ".gitignore", lambda text: _with_rules(text, is_owned=_is_owned(hive)))
@@ -64,25 +72,43 @@ def set_up(hive: Services) -> Moved:
     if moved.untracked:
         names = "".join(f"{each}\0" for each in moved.untracked).encode(errors="surrogateescape")
         _git(hive, "update-index", "--force-remove", "-z", "--stdin", stdin=names)
-    # 3. A new file would be missing in `git commit -- .beads`.
-    _stage_new(hive, moved.files)
+    # 3. A commit of `.beads` by its name would add the files again that left the index.
+    if moved.files or moved.untracked or is_begun:
+        _stage(hive, [os.path.join(hive.layout.beads_dir, name) for name in _CHANGED])
+        moved.commit = _commit(hive, "Move the ledgers")
     return moved
 
 
 def undo(hive: Services) -> Moved:
-    """Moves them back: to the index of the main worktree, for the user to commit."""
+    """Moves them back: to the index of the main worktree, for the user to commit. Raises `Conflict`
+    if something else is staged.
+    """
     moved = Moved(None)
+    _staged(hive)
     _heal(hive)
     _set(hive, moved, None)
     _replace(hive, moved, ".gitignore", _without_rules)
     if moved.files:
         beads = hive.layout.beads_dir
         names = [name for name in _files(beads) if _is_moved(hive, name)]
-        moved.tracked = _stage_new(hive, [os.path.join(beads, name) for name in sorted(names)])
-        for path in moved.files:
-            if not os.path.lexists(path):
-                _git(hive, "update-index", "--force-remove", "--", _in_tree(hive, path))
+        moved.tracked = _stage(hive, [os.path.join(beads, name) for name in sorted(names)])
+        _stage(hive, moved.files)
+        moved.commit = _commit(hive, "Move the ledgers back")
     return moved
+
+
+def tracked_still(hive: Services) -> list[Diagnosis]:
+    """Returns the ledgers in git's index that only the branch of the remote is to have."""
+    found = list[str]()
+    if hive.layout.settings.sync_ledgers == "branch":
+        with suppress(ExternalFailure):  # Outside git.
+            found = _tracked(hive)
+    text = "git tracks this ledger with the code, too: git pull is refused while it changes"
+    hint = "queen sync setup, and the commit that it prints"
+    return [
+        Diagnosis("tracked", os.path.join(hive.layout.root, name), text, hint=hint)
+        for name in found
+    ]
 
 
 def _heal(hive: Services) -> None:
@@ -103,8 +129,45 @@ def _files(beads: str) -> list[str]:
 def _tracked(hive: Services) -> list[str]:
     beads = os.path.basename(hive.layout.beads_dir)
     said = _git(hive, "ls-files", "-z", "--", beads).decode(errors="surrogateescape")
-    names = [name for name in said.split("\0") if name]
+    names = dict.fromkeys(name for name in said.split("\0") if name)  # Unmerged: once each.
     return [name for name in names if _is_moved(hive, name.removeprefix(f"{beads}/"))]
+
+
+def _staged(hive: Services) -> bool:
+    """Returns whether something of this is staged. Raises `Conflict` if anything else is, which the
+    commit would take, too; not within a merge, whose commit has all of it.
+    """
+    root, beads = hive.layout.root, os.path.basename(hive.layout.beads_dir)
+    said = _git(hive, "diff", "--cached", "--name-only", "--no-renames", "-z")
+    prefix = f"{line('rev-parse', '--show-prefix', cwd=root) or ''}{beads}/"
+    names = [name for name in said.decode(errors="surrogateescape").split("\0") if name]
+    others = [name for name in names if not _is_ours(hive, name, prefix)]
+    git_dir = line("rev-parse", "--absolute-git-dir", cwd=root)
+    if others and not (git_dir and open_operations(git_dir)):
+        raise Conflict(
+            f"something else is staged, which the commit would take, too: {named(others)}",
+            hint=f"{_in_root(hive, 'git commit')}, or unstage it: {_in_root(hive, 'git reset')}",
+            files=others,
+        )
+    return bool(names)
+
+
+def _is_ours(hive: Services, name: str, prefix: str) -> bool:
+    inner = name.removeprefix(prefix)
+    return name.startswith(prefix) and (inner in _CHANGED or _is_moved(hive, inner))
+
+
+def _commit(hive: Services, message: str) -> str:
+    """Returns the command that commits what is staged; empty if nothing is."""
+    is_staged = _git(hive, "diff", "--cached", "--name-only")
+    return f"{_in_root(hive, 'git commit')} -m {shell_quoted(message)}" if is_staged else ""
+
+
+def _in_root(hive: Services, command: str) -> str:
+    """Returns a command of git as one types it where the actor is."""
+    if hive.layout.tree == hive.layout.root:
+        return command
+    return suggested("git -C", hive.layout.root) + command.removeprefix("git")
 
 
 def _is_owned(hive: Services) -> bool:
@@ -132,14 +195,17 @@ def _in_tree(hive: Services, path: str) -> str:
     return os.path.relpath(path, hive.layout.root)
 
 
-def _stage_new(hive: Services, files: list[str]) -> list[str]:
-    """Adds those files to the index that git neither tracks nor ignores; returns their names."""
+def _stage(hive: Services, files: list[str]) -> list[str]:
+    """Brings the index up to date with those files that git does not ignore; returns the names of
+    those that it did not have.
+    """
     if not files:
         return []
     names = [_in_tree(hive, path) for path in files]
     others = _git(hive, "ls-files", "-z", "--others", "--exclude-standard", "--", *names)
-    if others:
-        _git(hive, "update-index", "--add", "-z", "--stdin", stdin=others)
+    known = _git(hive, "ls-files", "-z", "--", *names)
+    if others or known:
+        _git(hive, "update-index", "--add", "--remove", "-z", "--stdin", stdin=others + known)
     return [name for name in others.decode(errors="surrogateescape").split("\0") if name]
 
 

@@ -75,17 +75,19 @@ def _watched(hive: Hive) -> State:
 
 
 def _show_moved(moved: Moved) -> None:
-    if not (moved.files or moved.untracked or moved.tracked):
+    if not (moved.files or moved.untracked or moved.tracked or moved.commit):
         say("nothing was changed")
         return
     for path in moved.files:
         say(f"changed {printable(path)}")
     if moved.untracked:
-        say(f"git no longer tracks {len(moved.untracked)} ledgers; their files are still there")
+        several, files = ("s", "files are") if len(moved.untracked) > 1 else ("", "file is")
+        count = f"{len(moved.untracked)} ledger{several}; the {files} still there"
+        say(f"git no longer tracks {count}")
     if moved.tracked:
-        say(f"git tracks {len(moved.tracked)} ledgers again")
-    message = "Move the ledgers back" if moved.synced is None else "Move the ledgers"
-    say(f"next: git commit -m '{message}' -- .beads")
+        say(f"git tracks {len(moved.tracked)} ledger{'s' * (len(moved.tracked) > 1)} again")
+    if moved.commit:
+        say(f"next: {printable(moved.commit)}")
 
 
 @command(
@@ -106,7 +108,7 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
     If the records are in a database, the branch gets a copy of them, and nothing is taken in.
 
     queen sync setup takes the ledgers out of the code's branch, so that only that branch has them:
-    it changes .beads/.gitignore and queen.toml, and the index. You commit that.
+    it changes .beads/.gitignore and queen.toml, and stages that. You commit it.
 
     With --watch, it sends what is written here at once, and looks for what others push every few
     seconds, until it gets Ctrl-C or SIGTERM. It shows its state in one line.
