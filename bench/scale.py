@@ -177,8 +177,9 @@ def swarm(folder: str, count: int, seconds_: float) -> tuple[float, int, int, in
     the least and the most of a droid, and the commands that failed.
     """
     place = repository(folder)
-    for number in range(400):
-        place.queen("issue", "new", f"Issue {number}")
+    with open(os.path.join(place.repo, ".beads", "issues.jsonl"), "w", encoding="utf-8") as file:
+        for number in range(2_500):
+            file.write(f'{{"id": "qb-{number}", "title": "Issue {number}", "status": "open"}}\n')
     names = [f"d{number}" for number in range(count)]
     for name in names:
         place.queen("worktree", "add", name)

@@ -389,11 +389,12 @@ class Assignments:
         actor = self._store.actor
         checked_issue_id(issue_id)
         self._look(issue_id, reason, *([status.capitalize()] if reason else []))
-        with self._store.transaction() as tx:
+        reservations = self._reservations()
+        with reservations.transaction() as tx:
             lost = self._lost(issue_id, actor) if status == "released" else None
             current = lost or self.check_ending(issue_id)
             # The leases first: after a crash in between, the assignment can still be ended.
-            self._reservations().stage_release(
+            reservations.stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
             )
             end_ms = tx.now_ms

@@ -25,6 +25,9 @@ from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.verifications import last_verification
 
+# Loaded before others have to wait for it in a turn at writing.
+import queenbee.services.writing.issue_changes  # noqa: F401 # isort: skip
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
