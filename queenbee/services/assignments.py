@@ -228,6 +228,11 @@ class Assignments:
             if not each.deleted and not (status == "active" and each.superseded_by)
         ]
 
+    def last_completed(self, limit: int) -> list[Assignment]:
+        """Returns the completions that came last, the newest first."""
+        rows = self._store.state(KIND).last("updated_at", {"status": "completed"}, limit)
+        return self._judged([Assignment(fields) for fields in rows])
+
     def conflicts(self) -> list[tuple[Assignment, Assignment]]:
         """Returns (the older grant, the superseded one) for each pair that a merge brought
         together and whose superseded one is still active.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.queue import PlaceInLine
     from queenbee.services.work.relief import Keeper, Relief
     from queenbee.services.work.waiting import OnProgress
+    from queenbee.services.writing.transaction import Transaction
 
 _ENDS = ("done", "ending")
 """The states in which an agent has no more to do."""
@@ -39,6 +40,8 @@ _MOST_TOGETHER = 3
 _LOOKED_AT = 200
 _FURTHER = 24
 """So many issues are found at once: who waits for a turn at writing loses some to others."""
+_ROUNDS = 8
+"""So many times it looks anew if it loses all of them, the last time in its turn at writing."""
 _MAIL = 5
 """The unread messages that are given whole, oldest first; the others stay unread."""
 
@@ -308,6 +311,18 @@ def _timed_out(last: Begin | Nothing, wait_s: float) -> Busy:
 
 
 def _take(hive: Services, patterns: Sequence[str], place: PlaceInLine) -> Begin | Nothing:
+    answers = (
+        _taken(hive, patterns, place, is_last=each == _ROUNDS) for each in range(1, _ROUNDS + 1)
+    )
+    return next((each for each in answers if each is not None), None) or Nothing(hive)
+
+
+def _taken(
+    hive: Services, patterns: Sequence[str], place: PlaceInLine, *, is_last: bool
+) -> Begin | Nothing | None:
+    """Takes an issue; returns None if others have taken all that were found meanwhile. The last
+    time, it looks in its turn at writing, and finds what there is.
+    """
     assignment, line = _mine(hive), _line(hive)
     candidates: list[Issue] = []
     # Neither needs the lock: nothing is written.
@@ -321,27 +336,26 @@ def _take(hive: Services, patterns: Sequence[str], place: PlaceInLine) -> Begin 
         assignment = _mine(hive)
         again = assignment is not None
         if assignment is None:
-            issue = _still_free(hive, candidates) if line == _line(hive) else None
-            if issue is None:
-                candidates, ahead = _first(hive, place)
-                if not candidates:
-                    return Nothing(hive, ahead)
-            assignment = hive.assignments.stage_claim(tx, (issue or candidates[0]).id)
-        if patterns:
+            if is_last or line != _line(hive):
+                candidates = _first(hive, place)[0] if is_last else []
+            assignment = _claimed(hive, tx, candidates)
+        if assignment is not None and patterns:
             hive.reservations.stage_reserve(tx, patterns, issue_id=assignment.issue_id)
-    return _begin(hive, assignment, again=again)
+    return _begin(hive, assignment, again=again) if assignment is not None else None
 
 
 def _line(hive: Services) -> list[str]:
     return waiting_line.names(hive.layout.queue_dir)
 
 
-def _still_free(hive: Services, candidates: Sequence[Issue]) -> Issue | None:
-    """Returns the first of these issues that nobody has taken or changed since."""
+def _claimed(hive: Services, tx: Transaction, candidates: Sequence[Issue]) -> Assignment | None:
+    """Claims the first of these issues that nobody has taken or changed since, if there is one."""
+    active = hive.state("assignments").project(("issue_id",), {"status": "active"})
+    gone = {issue_id for (issue_id,) in active}  # Where each stands takes ten times as long.
     for each in candidates:
-        now = hive.issues.standing(each.id)
+        now = hive.issues.standing(each.id) if each.id not in gone else None
         if now is not None and now.takeable(hive.actor):
-            return each
+            return hive.assignments.stage_claim(tx, each.id)
     return None
 
 
