@@ -42,6 +42,7 @@ SIZES = {
     "agents": ((4, 16), (4, 64)),
 }
 """The two sizes of each dimension, and those of `--full`."""
+_COUNTED = {"years": "issues done"}
 _SWARM_S = 20.0
 
 
@@ -259,7 +260,12 @@ def grown(name: str, sizes: tuple[int, int], runs: int) -> Iterator[Row]:
             pairs = sorted(b / a for a, b in zip(*took, strict=True))
             note = f"{other * 1000:.0f} ms of {one * 1000:.0f}"
             yield Row(
-                f"{what}, {sizes[1]:,} {name}", other / one, TIMES, pairs[0], pairs[-1], note=note
+                f"{what}, {sizes[1]:,} {_COUNTED.get(name, name)}",
+                other / one,
+                TIMES,
+                pairs[0],
+                pairs[-1],
+                note=note,
             )
 
 
