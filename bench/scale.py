@@ -1,6 +1,6 @@
 """How what a user does grows: each dimension at two sizes, in turn, as a ratio.
 
-    python -m bench.scale [worktrees] [files] [issues] [agents] [--runs 5] [--full]
+    python -m bench.scale [worktrees] [files] [issues] [years] [agents] [--runs 5] [--full]
 
 A ratio of 1 means that it costs the same in a large team, tree or tracker. `--full` takes the
 sizes for which docs/performance.md has figures; else they are such that a minute is enough.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -17,9 +18,11 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from bench.many_issues import FLOOR
 from bench.many_issues import make as make_tracker
 from bench.processes import git, installed, seconds
 from bench.results import TIMES, Row
+from bench.stores import make_years
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,9 +38,11 @@ SIZES = {
     "worktrees": ((1, 16), (1, 128)),
     "files": ((1_000, 10_000), (1_000, 200_000)),
     "issues": ((100, 10_000), (100, 50_000)),
+    "years": ((200, 2_000), (200, 20_000)),
     "agents": ((4, 16), (4, 64)),
 }
 """The two sizes of each dimension, and those of `--full`."""
+_COUNTED = {"years": "issues done"}
 _SWARM_S = 20.0
 
 
@@ -177,8 +182,9 @@ def swarm(folder: str, count: int, seconds_: float) -> tuple[float, int, int, in
     the least and the most of a droid, and the commands that failed.
     """
     place = repository(folder)
-    for number in range(400):
-        place.queen("issue", "new", f"Issue {number}")
+    with open(os.path.join(place.repo, ".beads", "issues.jsonl"), "w", encoding="utf-8") as file:
+        for number in range(2_500):
+            file.write(f'{{"id": "qb-{number}", "title": "Issue {number}", "status": "open"}}\n')
     names = [f"d{number}" for number in range(count)]
     for name in names:
         place.queen("worktree", "add", name)
@@ -207,7 +213,34 @@ def swarm(folder: str, count: int, seconds_: float) -> tuple[float, int, int, in
     return rate, min(landed.values()), max(landed.values()), failed[0]
 
 
-MADE = {"worktrees": worktrees, "files": files, "issues": issues}
+def years(folder: str, count: int) -> dict[str, Callable[[], float]]:
+    """Commands in a hive in which so many issues were done, with what a year leaves of each."""
+    place = repository(folder, 20)
+    make_years(os.path.join(place.repo, ".beads"), count)
+    place.queen("hive", "rotate")
+    git(place.repo, "add", "-A")
+    git(place.repo, "commit", "-qm", "a year")
+
+    def in_clone() -> float:
+        clone = f"{place.repo}-{place.fresh()}"
+        git(folder, "clone", "-q", place.repo, clone)
+        took = place.queen("status", cwd=clone)
+        shutil.rmtree(clone)
+        return took
+
+    return {
+        "import click": lambda: seconds(FLOOR, place.repo),
+        "status": lambda: place.queen("status"),
+        "next": lambda: place.queen("next"),
+        "claim": lambda: place.queen("claim", f"qb-{count + place.fresh()}"),
+        "msg inbox": lambda: place.queen("msg", "inbox"),
+        "doctor": lambda: place.queen("doctor"),
+        "report": lambda: place.queen("report", "--output", os.path.join(folder, "page.html")),
+        "first command in a clone": in_clone,
+    }
+
+
+MADE = {"worktrees": worktrees, "files": files, "issues": issues, "years": years}
 
 
 def grown(name: str, sizes: tuple[int, int], runs: int) -> Iterator[Row]:
@@ -227,7 +260,12 @@ def grown(name: str, sizes: tuple[int, int], runs: int) -> Iterator[Row]:
             pairs = sorted(b / a for a, b in zip(*took, strict=True))
             note = f"{other * 1000:.0f} ms of {one * 1000:.0f}"
             yield Row(
-                f"{what}, {sizes[1]:,} {name}", other / one, TIMES, pairs[0], pairs[-1], note=note
+                f"{what}, {sizes[1]:,} {_COUNTED.get(name, name)}",
+                other / one,
+                TIMES,
+                pairs[0],
+                pairs[-1],
+                note=note,
             )
 
 

@@ -10,9 +10,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES, ulid
 from queenbee.core.timestamps import format_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DROIDS = [f"droid-{number}" for number in range(20)]
 _BORN_MS = 1_700_000_000_000
@@ -88,6 +92,57 @@ def lease_line(number: int, rng: random.Random) -> bytes:
             "rev": 1,
         }
     )
+
+
+def make_years(beads: str, issues: int) -> None:
+    """Adds to a hive so many issues that were done, and a hundred that were not; 2.5 times as many
+    assignments and leases, which have ended, and ten times as many messages, which were read.
+    """
+    rng = random.Random(7)
+    with open(os.path.join(beads, "issues.jsonl"), "w", encoding="utf-8") as file:
+        for number in range(issues + 100):
+            status = "closed" if number < issues else "open"
+            row = {"id": f"qb-{number}", "title": f"issue {number}", "status": status}
+            file.write(f"{json.dumps(row)}\n")
+    endings = {
+        "assignments": ("qa", {"assigned_by": "lead"}, {"status": "completed", "reason": "done"}),
+        "reservations": ("qr", {"exclusive": True}, {"status": "released"}),
+    }
+    for kind, (prefix, given, ended) in endings.items():
+        with open(os.path.join(beads, f"queen_{kind}.jsonl"), "ab") as file:
+            for number in range(issues * 5 // 2):
+                file.writelines(_ended_lines(number, issues, prefix, given, ended, rng))
+    with open(os.path.join(beads, "queen_messages.jsonl"), "ab") as file:
+        for number in range(issues * 10):
+            sent = json.loads(message_line(number, rng))
+            file.write(_line(sent))
+            file.write(_line({**sent, "read": True, "rev": 2}))
+
+
+def _ended_lines(
+    number: int,
+    issues: int,
+    prefix: str,
+    given: dict[str, object],
+    ended: dict[str, object],
+    rng: random.Random,
+) -> Iterator[bytes]:
+    begun_ms = _BORN_MS + number * 1000
+    fields = {
+        "id": f"{prefix}-{ulid(begun_ms, rng.randbytes(RANDOM_BYTES))}",
+        "created_at": format_ms(begun_ms),
+        "issue_id": f"qb-{number % issues}",
+        "droid": DROIDS[number % len(DROIDS)],
+        "status": "active",
+        **given,
+        "rev": 1,
+    }
+    end = format_ms(begun_ms + 500)
+    if prefix == "qr":
+        fields |= {"pattern": lease_pattern(number), "expires_at": format_ms(begun_ms + 3_600_000)}
+        ended = {**ended, "released_at": end}
+    yield _line(fields)
+    yield _line({**fields, **ended, "updated_at": end, "rev": 2})
 
 
 def lease_pattern(number: int) -> str:

@@ -116,9 +116,14 @@ class _Assignments(Kind):
     everywhere = True
     listed_by = "queen issue assignments"
     aliases = _WRITTEN_BY_GO
-    columns = ("issue_id", "droid", "status")
+    columns = ("issue_id", "droid", "status", "updated_at")
     holds = "issue_id"
-    indexes = (("issue_id", "created_ms"), ("droid", "created_ms"), ("status", "created_ms"))
+    indexes = (
+        ("issue_id", "created_ms"),
+        ("droid", "created_ms"),
+        ("status", "created_ms"),
+        ("status", "updated_at"),
+    )
     exported = _BY_DROID
     droids = ("droid",)
     signs = (("droid", "created_at"), ("droid", "updated_at"))

@@ -228,6 +228,11 @@ class Assignments:
             if not each.deleted and not (status == "active" and each.superseded_by)
         ]
 
+    def last_completed(self, limit: int) -> list[Assignment]:
+        """Returns the completions that came last, the newest first."""
+        rows = self._store.state(KIND).last("updated_at", {"status": "completed"}, limit)
+        return self._judged([Assignment(fields) for fields in rows])
+
     def conflicts(self) -> list[tuple[Assignment, Assignment]]:
         """Returns (the older grant, the superseded one) for each pair that a merge brought
         together and whose superseded one is still active.
@@ -389,11 +394,12 @@ class Assignments:
         actor = self._store.actor
         checked_issue_id(issue_id)
         self._look(issue_id, reason, *([status.capitalize()] if reason else []))
-        with self._store.transaction() as tx:
+        reservations = self._reservations()
+        with reservations.transaction() as tx:
             lost = self._lost(issue_id, actor) if status == "released" else None
             current = lost or self.check_ending(issue_id)
             # The leases first: after a crash in between, the assignment can still be ended.
-            self._reservations().stage_release(
+            reservations.stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
             )
             end_ms = tx.now_ms

@@ -498,8 +498,12 @@ class Issues:
 
     def _circumstances(self, issues: Mapping[str, Issue]) -> Circumstances:
         """Returns what decides where issues stand, besides their rows."""
+        few = len(issues) < _MANY
+        active = (self._assignments().active(each) for each in issues) if few else ()
         return {
-            "holders": self._holders(),
+            "holders": {each.issue_id: each.droid for each in active if each is not None}
+            if few
+            else self._holders(),
             "now_ms": self._store.now_ms(),
             "held_back": self._held_back(issues),
         }

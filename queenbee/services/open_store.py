@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
@@ -20,7 +21,7 @@ from queenbee.store.layout import discover, working_directory
 from queenbee.store.memory.recorded import Recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Self
 
     from queenbee.core.row_edits import Edit
@@ -245,6 +246,19 @@ class Store:
         self._reopen_after_fork()
         self.layout.settings.refuse_guesses()
         return Transaction(self, self._writing)
+
+    @contextmanager
+    def patient(self, wait_s: float) -> Iterator[None]:
+        """Waits for each turn at writing as long as a command says that it waits, if that is longer
+        than usual.
+        """
+        settings = self.layout.settings
+        usual_s = settings.lock_timeout_s
+        settings.lock_timeout_s = max(usual_s, wait_s)
+        try:
+            yield
+        finally:
+            settings.lock_timeout_s = usual_s
 
     def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:
         """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
     from queenbee.workflows.complete_hive import Hive
 
-_NAMES = ("amber", "birch", "cedar", "dahlia", "elm", "fern", "ginger", "hazel")
+_FIRST_NAMES = ("amber", "birch", "cedar", "dahlia", "elm", "fern", "ginger", "hazel")
+_NAMES = (*_FIRST_NAMES, *(f"{each}-{n}" for n in range(2, 20) for each in _FIRST_NAMES))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,14 +142,19 @@ class Crew:
         left = [each.name for each in roster.everybody(layout)]
         notes = [note for each in worktrees(layout) if (note := worktree_note(each))]
         adopted = [each.droid for each in notes if each.adopted and each.droid in _NAMES]
-        free = [
-            each
-            for each in _NAMES
-            if each in left or not is_foreign(layout, each, agent_branch(layout, each))
-        ]
         own = {each.droid for each in notes}
-        names = dict.fromkeys([*adopted, *left, *(each for each in free if each in own), *free])
-        return [*names][: self._wanted.size or len(left) or settings.team_size]
+        # Those that it made before, then new ones, of which only as many as needed are asked about.
+        ordered = sorted(_NAMES, key=lambda each: each not in own)
+        free = (
+            each
+            for each in ordered
+            if each in left or not is_foreign(layout, each, agent_branch(layout, each))
+        )
+        most = self._wanted.size or len(left) or settings.team_size
+        names = dict.fromkeys([*adopted, *left][:most])
+        while len(names) < most and (name := next(free, None)) is not None:
+            names[name] = None
+        return [*names]
 
     def _made(self, name: str, client: Client) -> Made:
         """Returns an agent's worktree, put right and set up. Raises `InvalidInput`, and makes none,

@@ -1,6 +1,6 @@
 """Locks between processes: a short one for writing, and one for work that takes longer.
 
-`KernelLock` guards the ledgers. It is held for a millisecond or less, to read, check and append.
+`KernelLock` guards the ledgers. It is held for a millisecond or two, to read, check and append.
 `LongLock` is held while documents are rewritten, or while checks run. The kernel releases either
 when its holder dies, so a lock is never stale. ADR 0004 and ADR 0010.
 """
@@ -12,6 +12,7 @@ import json
 import os
 import stat
 import time
+from _thread import allocate_lock, start_new_thread
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
@@ -29,19 +30,16 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_S = 10.0
 _NOTE_BYTES = 160
 """More than any note needs: a name has at most 64 characters."""
-_FIRST_PAUSE_S = 0.000_2
-_LONGEST_PAUSE_S = 0.004
-"""Between two tries. The lock is held for about 0.1 ms: a longer pause only wastes time."""
-_EAGER_S = 0.008
-"""So long, a waiter tries again after the first pause. Eight writers then leave no core idle; if
-dozens wait, each of them takes longer, and eager tries would cost the holder its core.
-"""
+_LOOK_S = 1.0
+"""Between two looks whether the file that is waited for is still the lock's."""
 _POLL_S = 0.01
 """Between two tries for a long lock, whose holder waits for a disk or for programs."""
 
 
 _open: set[KernelLock] = set()
 """The locks of this process that have a file open."""
+_waiting: set[int] = set()
+"""The descriptors with which threads of this process wait."""
 
 
 def _let_go_in_child() -> None:
@@ -53,6 +51,9 @@ def _let_go_in_child() -> None:
         fd, lock._fd = lock._fd, -1
         os.close(fd)
     _open.clear()
+    for fd in _waiting:
+        os.close(fd)
+    _waiting.clear()
 
 
 os.register_at_fork(after_in_child=_let_go_in_child)
@@ -83,8 +84,15 @@ class KernelLock:
         self._inode = (-1, -1)
 
     def __enter__(self) -> KernelLock:
-        if not self._try():
-            self._wait()
+        try:
+            if not self._try():
+                self._wait()
+        except OSError as error:
+            self.close()
+            raise _unusable(self.path, "locked", error) from error
+        except BaseException:
+            self.close()  # Interrupted: neither this nor a thread that waits may keep the lock.
+            raise
         # All notes have one length: truncating the file would cost ten times a write.
         note = _note(self.holder).ljust(_NOTE_BYTES)
         with suppress(OSError):  # On a full disk, the lock is held anyway.
@@ -92,19 +100,20 @@ class KernelLock:
         return self
 
     def _wait(self) -> None:
-        begun = time.monotonic()
-        pause_s = _FIRST_PAUSE_S
-        while True:
-            waited_s = time.monotonic() - begun
-            if waited_s >= self.timeout_s:
-                self.close()
-                raise _busy(self.path, self.path, self.timeout_s)
-            # Spreads the waiters; importing `random` would take longer than most of them wait.
-            time.sleep(pause_s * (0.5 + os.urandom(1)[0] / 255))
-            if self._try():
+        deadline_s = time.monotonic() + self.timeout_s
+        place = None
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            if self._fd < 0:  # The file was removed: the place on it is worth nothing.
+                place = None
+                if self._try():
+                    return
+            elif place is None:
+                place = _Place(self._fd)
+            elif place.is_served(min(left_s, _LOOK_S)) and self._is_ours():
                 return
-            if waited_s > _EAGER_S:
-                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            elif not self._is_ours():
+                self.close()
+        raise _busy(self.path, self.path, self.timeout_s)
 
     def __exit__(
         self,
@@ -147,25 +156,23 @@ class KernelLock:
         if self._fd < 0:
             self._open()
         try:
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                locked = True
-            except BlockingIOError:
-                locked = False
-            # Somebody may have removed the file since we opened it: then two processes would each
-            # hold a lock, on two files.
-            if _inode(os.stat(self.path)) == self._inode:
-                return locked
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            self.close()
-            raise _unusable(self.path, "locked", error) from error
-        except BaseException:
-            self.close()  # Interrupted: a caller that catches this must not keep the lock.
-            raise
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = True
+        except BlockingIOError:
+            locked = False
+        if self._is_ours():
+            return locked
         self.close()
         return False
+
+    def _is_ours(self) -> bool:
+        """Returns whether the open file is the lock's. If somebody removed it since, two processes
+        could each hold a lock, on two files.
+        """
+        try:
+            return _inode(os.stat(self.path)) == self._inode
+        except FileNotFoundError:
+            return False
 
     def _open(self) -> None:
         if self._prepare is not None:
@@ -183,6 +190,38 @@ class KernelLock:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+class _Place:
+    """A place among those who wait for a lock, in the order in which the kernel serves them.
+
+    A thread waits there, since such a wait has no deadline. Whoever gives up closes the file, and
+    the lock that the thread then gets ends with its own descriptor.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._served = allocate_lock()
+        self._served.acquire()
+        self._error: OSError | None = None
+        own = os.dup(fd)
+        _waiting.add(own)  # Before the thread begins, for a fork.
+        start_new_thread(self._wait, (own,))
+
+    def _wait(self, fd: int) -> None:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        except OSError as error:
+            self._error = error
+        _waiting.discard(fd)
+        os.close(fd)
+        self._served.release()
+
+    def is_served(self, timeout_s: float) -> bool:
+        """Returns whether the lock is had within so many seconds. Raises `OSError`."""
+        served = self._served.acquire(timeout=timeout_s)
+        if self._error is not None:
+            raise self._error
+        return served
 
 
 def _inode(status: os.stat_result) -> tuple[int, int]:

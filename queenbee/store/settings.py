@@ -215,7 +215,7 @@ SETTINGS = (
             "how long a nudged droid has to answer before others may take over"),
     Setting("durability", _choice("synced", "buffered"), "synced",
             "buffered: do not wait for the disk before a write is acknowledged"),
-    Setting("lock_timeout", _duration("0s", "1h"), "10s", "how long a writer waits for the lock"),
+    Setting("lock_timeout", _duration("0s", "1h"), "30s", "how long a writer waits for the lock"),
     Setting("gate_results", _number(10_000), 10,
             "how many results a phase gate keeps for each rule; 0: all"),
     Setting("rotate_at", _size("64MiB"), "4MiB",

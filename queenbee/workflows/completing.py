@@ -25,6 +25,9 @@ from queenbee.workflows.ending_unchecked import refuse_agent
 from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.verifications import last_verification
 
+# Loaded before others have to wait for it in a turn at writing.
+import queenbee.services.writing.issue_changes  # noqa: F401 # isort: skip
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bead_files import put_bead, ralph_bead
@@ -16,6 +19,7 @@ from queenbee.git.landing.arrivals import Arrival
 from queenbee.services.leases import edits
 from queenbee.services.telling.briefing import section
 from queenbee.store.git_files import tree_id
+from queenbee.store.lock import KernelLock
 
 
 @pytest.fixture
@@ -32,6 +36,32 @@ def head(tree: Path, name: str = "HEAD") -> str:
 
 def author(tree: Path) -> str:
     return git(tree, "log", "-1", "--format=%an").strip()
+
+
+def test_what_has_landed_is_completed_however_long_others_write(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "gt-1", "title": "x", "status": "open"})
+    quick("claim", "gt-1", as_="ui", cwd=tree)
+    (beads / "queen.toml").write_text('lock_timeout = "0s"\n')
+    complete, held, writers = landed_issue.complete, threading.Event(), []
+
+    def write() -> None:
+        with KernelLock(str(repo / ".git" / "queenbee" / "lock"), holder="another", timeout_s=30):
+            held.set()
+            time.sleep(0.3)
+
+    def completed(*args: Any, **more: Any) -> Any:
+        writers.append(threading.Thread(target=write))
+        writers[0].start()
+        held.wait(30)
+        return complete(*args, **more)
+
+    monkeypatch.setattr(landed_issue, "complete", completed)
+    done = quick("land", "--unchecked", "--wait=0s", as_="ui", cwd=tree)
+    writers[0].join()
+    assert done.code == 0
+    assert quick("issue", "assignments", "--status=all", "--json").json[0]["status"] == "completed"
 
 
 class TestTheChecksOfABead:

@@ -17,6 +17,7 @@ from queenbee.errors import (
     Taken,
     UnknownDroid,
 )
+from queenbee.store.memory.recorded import Recorded
 
 pytestmark = pytest.mark.both_engines
 
@@ -281,3 +282,35 @@ def test_giving_away_ones_own_work_sends_no_message_to_oneself(hive: Hive) -> No
 def test_moving_work_that_nobody_has_simply_gives_it(hive: Hive) -> None:
     given = hive.assignments.assign("qb-42", "tester", reassign=True)
     assert (given.status, given.previous_droid) == ("active", None)
+
+
+def test_the_last_completions_come_by_their_end(hive: Hive, beads: Path, clock: Clock) -> None:
+    issues(beads, *(f"qb-{number}" for number in range(4)))
+    for number in range(4):
+        hive.assignments.claim(f"qb-{number}")
+        clock.advance(1)
+    for number in (2, 0, 3, 1):
+        hive.assignments.complete(f"qb-{number}")
+        clock.advance(1)
+    last = [each.issue_id for each in hive.assignments.last_completed(3)]
+    assert last == ["qb-1", "qb-3", "qb-0"]
+
+
+@pytest.mark.parametrize("status", ["completed", "released"])
+def test_what_became_of_one_issue_is_found_by_that_issue(
+    hive: Hive, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a year, nearly all assignments have such a status, and few are of one issue."""
+    plans = []
+
+    def explained(self: Recorded, query: str, *values: object, **more: object) -> list[object]:
+        plans.append(hive.engine.memory.database.ask(f"EXPLAIN QUERY PLAN {query}", *values))
+        return []
+
+    state = hive.state("assignments")
+    monkeypatch.setattr(Recorded, "_fields", explained)
+    state.select({"status": status, "issue_id": "qb-1"})
+    state.last("updated_at", {"status": status}, 5)
+    by_issue, by_end = (str(plan) for plan in plans)
+    assert "(issue_id=?)" in by_issue
+    assert "USE TEMP B-TREE FOR ORDER BY" not in by_end

@@ -17,7 +17,9 @@ import pytest
 from hives import COMMAND, Ran, git
 from teams import LIMIT_S, WORKS, Team
 
+from queenbee import Hive
 from queenbee.starting.clients import CLIENTS
+from queenbee.starting.crew import Crew, Wanted
 from queenbee.store.droids import roster
 
 
@@ -603,3 +605,10 @@ class TestAClient:
         assert "--resume" not in first
         assert second[second.index("--resume") + 1] == "s-1"
         assert "x-1 in hand" in second[1]
+
+
+@pytest.mark.parametrize("size", [1, 8, 32, 64])
+def test_a_team_of_any_size_has_names(repo: Path, beads: Path, size: int) -> None:
+    with Hive.open(repo, droid="person") as hive:
+        crew = Crew(hive, Wanted(agent="true", size=size), env={}, tell=print)
+        assert len(set(crew.names())) == size

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -134,6 +135,84 @@ def test_threads_take_turns(path):
     for thread in threads:
         thread.join()
     assert most == [1] * 80
+
+
+def until_waiting(path, count):
+    """Returns once so many wait in the kernel for a lock on a file."""
+    inode = f":{os.stat(path).st_ino} "
+    while True:
+        with open("/proc/locks", encoding="utf-8") as file:
+            if sum("->" in line and inode in line for line in file) >= count:
+                return
+        time.sleep(0.001)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/locks"), reason="nothing tells who waits")
+class TestWaiters:
+    def begin(self, path, served, name):
+        def wait():
+            with KernelLock(path, holder=name, timeout_s=30):
+                served.append(name)
+
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        return waiter
+
+    def test_are_served_in_the_order_in_which_they_came(self, path, held):
+        served, waiters = [], []
+        for number in range(12):
+            waiters.append(self.begin(path, served, f"{number}"))
+            until_waiting(path, number + 1)
+        held.kill()
+        for each in waiters:
+            each.join()
+        assert served == [f"{number}" for number in range(12)]
+
+    def test_that_are_killed_hold_up_nobody(self, path, held):
+        killed = subprocess.Popen([sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE)
+        until_waiting(path, 1)
+        served = []
+        waiter = self.begin(path, served, "behind")
+        until_waiting(path, 2)
+        killed.kill()
+        killed.communicate()
+        held.kill()
+        waiter.join()
+        assert served == ["behind"]
+
+    def test_that_gave_up_hold_up_nobody(self, path, held):
+        with pytest.raises(Busy):
+            taken(path, timeout_s=0.05)
+        until_waiting(path, 1)  # The thread cannot be called back.
+        held.kill()
+        assert taken(path, timeout_s=30)
+        assert taken(path, timeout_s=30)
+
+    def test_that_gave_up_leave_nothing_to_a_forked_child(self, path, held):
+        with pytest.raises(Busy):
+            taken(path, timeout_s=0.05)
+        until_waiting(path, 1)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(writer)
+            os.read(reader, 1)
+            os._exit(0)
+        try:
+            held.kill()
+            assert taken(path, timeout_s=10)
+        finally:
+            os.close(writer)
+            os.waitpid(child, 0)
+            os.close(reader)
+
+    def test_find_out_that_the_file_was_removed(self, path, held):
+        served = []
+        waiter = self.begin(path, served, "waiter")
+        until_waiting(path, 1)
+        os.unlink(path)
+        waiter.join()
+        assert served == ["waiter"]
 
 
 def test_a_note_that_cannot_be_written_does_not_hinder(path, monkeypatch):
@@ -320,6 +399,24 @@ class TestTheThreadsOfOneHive:
         os.unlink(state)
         os.rename(state + ".away", state)
         assert hive.messages.sent() == []
+
+    def test_wait_as_long_as_their_command_says(self, hive):
+        hive.layout.settings.lock_timeout_s = 0
+        held = threading.Event()
+
+        def write():
+            with KernelLock(hive.layout.lock_path, holder="another", timeout_s=30):
+                held.set()
+                time.sleep(0.2)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        held.wait(30)
+        with pytest.raises(Busy, match="locked by another"):
+            hive.reservations.reserve(["a.txt"])
+        assert hive.reservations.reserve(["a.txt"], wait_s=30)
+        writer.join()
+        assert hive.layout.settings.lock_timeout_s == 0
 
     def test_are_told_that_another_one_is_writing(self, hive):
         hive.layout.settings.lock_timeout_s = 0

@@ -27,7 +27,7 @@ def test_without_a_file_the_defaults_hold(tmp_path):
         "auto",
         "synced",
     )
-    assert (found.ttl_s, found.lock_timeout_s, found.unknown) == (7_200, 10.0, ())
+    assert (found.ttl_s, found.lock_timeout_s, found.unknown) == (7_200, 30.0, ())
 
 
 def test_the_template_says_what_the_defaults_are(tmp_path):

@@ -58,6 +58,7 @@ _SHORT = 10
 _OLD_REASON = re.compile(r"(?:^landed as |\()([0-9a-f]{10})\)?$")
 """How the reason of a completion ends that does not name its commit in a field."""
 _MAIL_CHARS = 1_000
+_PATIENCE_S = 24 * 3600.0
 _LOOK_S = 1.0
 """What looking for others' unmerged work may take, while those who wait to land wait for it."""
 
@@ -126,7 +127,8 @@ def land_issue(
     work.commit()
     leave()
     how: Any = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
-    landing = land(hive, check=None, wait_s=asked.wait_s, **how)
+    with hive.patient(asked.wait_s):
+        landing = land(hive, check=None, wait_s=asked.wait_s, **how)
     if landing.landed:
         forget(hive.layout)
         _send(terms)
@@ -438,7 +440,13 @@ class _IssueWork(Work):
         return found
 
     def landed(self, landing: Landing, issue_id: str | None) -> None:
-        """Completes the issue, and tells those who work on files that changed."""
+        """Completes the issue, and tells those who work on files that changed. It has landed, so
+        nothing else is to be waited for, however long the turn at writing takes.
+        """
+        with self.hive.patient(_PATIENCE_S):
+            self._complete(landing, issue_id)
+
+    def _complete(self, landing: Landing, issue_id: str | None) -> None:
         assert landing.commit is not None
         short = landing.commit[:_SHORT]
         active = self.hive.assignments.active(issue_id) if issue_id is not None else None

@@ -129,7 +129,7 @@ class Reservations:
         Raises `NotFound` if nobody holds one, and `NotYours` if another droid does.
         """
         droid = self.store.actor
-        with self.store.transaction() as tx:
+        with self.transaction() as tx:
             # Those that lost to older ones have no effect, but can be ended too.
             lost = [loser for _, loser in self.conflicts() if loser.droid == droid]
             live = [*self._live.everything(self.store.state(KIND), tx.now_ms), *lost]
@@ -146,7 +146,7 @@ class Reservations:
     ) -> list[Reservation]:
         """Extends leases of the actor to `ttl_s` from now; never shortens one. All or none."""
         ttl_s = self._ttl_s(ttl_s)
-        with self.store.transaction() as tx:
+        with self.transaction() as tx:
             live = self._live.everything(self.store.state(KIND), tx.now_ms)
             mine = self._chosen(live, patterns, ids, everything=everything)
             writer = self._writer(tx)
@@ -409,7 +409,7 @@ class Reservations:
             raise
 
     def _grant(self, request: Request, place: PlaceInLine | None = None) -> list[Reservation]:
-        with self.store.transaction() as tx:
+        with self.transaction() as tx:
             return self._stage(tx, request, place)
 
     def _stage(
@@ -417,6 +417,14 @@ class Reservations:
     ) -> list[Reservation]:
         queue = self._queue() if self.store.layout.may_have_waiters() else None
         return self._writer(tx).grant(request, queue, place)
+
+    def transaction(self) -> Transaction:
+        """Returns a transaction of the store in which leases are written: what writes them is
+        loaded before others have to wait for it.
+        """
+        from queenbee.services.leases import granting  # noqa: F401, PLC0415 - start-up
+
+        return self.store.transaction()
 
     def _writer(self, tx: Transaction) -> LeaseWriter:
         from queenbee.services.leases.granting import LeaseWriter  # noqa: PLC0415 - start-up

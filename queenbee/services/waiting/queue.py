@@ -33,6 +33,7 @@ class PlaceInLine:
         """Those whom the last refusal named as ahead of us."""
         self.queue = queue
         self.wait_s = wait_s
+        self._patience = queue.store.patient(wait_s)
         self._entry: waiting_line.Entry | None = None
 
     @property
@@ -51,9 +52,11 @@ class PlaceInLine:
             self._entry = self.queue.enter(self.want, self.wait_s)
 
     def __enter__(self) -> PlaceInLine:
+        self._patience.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._patience.__exit__(None, None, None)
         if self._entry is not None:
             self._entry.leave()
 

@@ -116,14 +116,15 @@ class Status:
         return to_take(self._hive, self.actor or "", free_only=True)
 
     def _last_done(self) -> list[Assignment]:
-        completed = self._hive.assignments.find(status="completed")
-        newest = iter(sorted(completed, key=lambda each: each.updated_at, reverse=True))
-        found: list[Assignment] = []
-        while len(found) < _RECENT and (some := list(islice(newest, _RECENT))):
+        most = _RECENT
+        while True:
+            some = self._hive.assignments.last_completed(most)
             issues = self._hive.issues.some(each.issue_id for each in some)
             open_ = {key for key, one in issues.items() if not one.done and is_work(one)}
-            found += [each for each in some if each.issue_id not in open_]
-        return found[:_RECENT]
+            found = [each for each in some if each.issue_id not in open_]
+            if len(found) >= _RECENT or len(some) < most:
+                return found[:_RECENT]
+            most *= 4  # Some were opened again.
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""

@@ -18,6 +18,7 @@ from queenbee.services.work.members import Member, live_leases, silence, team
 from queenbee.services.work.relief import relieve
 from queenbee.services.work.shared_files import files_of, to_take
 from queenbee.services.work.waiting import LOOK_AGAIN_S
+from queenbee.store import waiting_line
 from queenbee.store.droids import roster
 
 if TYPE_CHECKING:
@@ -30,12 +31,17 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.queue import PlaceInLine
     from queenbee.services.work.relief import Keeper, Relief
     from queenbee.services.work.waiting import OnProgress
+    from queenbee.services.writing.transaction import Transaction
 
 _ENDS = ("done", "ending")
 """The states in which an agent has no more to do."""
 _MOST_TOGETHER = 3
 """So many further issues are offered with one: they are done at once, or not by this droid."""
 _LOOKED_AT = 200
+_FURTHER = 24
+"""So many issues are found at once: who waits for a turn at writing loses some to others."""
+_ROUNDS = 8
+"""So many times it looks anew if it loses all of them, the last time in its turn at writing."""
 _MAIL = 5
 """The unread messages that are given whole, oldest first; the others stay unread."""
 
@@ -305,25 +311,52 @@ def _timed_out(last: Begin | Nothing, wait_s: float) -> Busy:
 
 
 def _take(hive: Services, patterns: Sequence[str], place: PlaceInLine) -> Begin | Nothing:
-    assignment = _mine(hive)
+    answers = (
+        _taken(hive, patterns, place, is_last=each == _ROUNDS) for each in range(1, _ROUNDS + 1)
+    )
+    return next((each for each in answers if each is not None), None) or Nothing(hive)
+
+
+def _taken(
+    hive: Services, patterns: Sequence[str], place: PlaceInLine, *, is_last: bool
+) -> Begin | Nothing | None:
+    """Takes an issue; returns None if others have taken all that were found meanwhile. The last
+    time, it looks in its turn at writing, and finds what there is.
+    """
+    assignment, line = _mine(hive), _line(hive)
+    candidates: list[Issue] = []
     # Neither needs the lock: nothing is written.
     if assignment is not None and not patterns:
         return _begin(hive, assignment, again=True)
     if assignment is None:
-        issue, ahead = _first(hive, place)
-        if issue is None:
+        candidates, ahead = _first(hive, place)
+        if not candidates:
             return Nothing(hive, ahead)
     with hive.transaction() as tx:
         assignment = _mine(hive)
         again = assignment is not None
         if assignment is None:
-            issue, ahead = _first(hive, place)
-            if issue is None:
-                return Nothing(hive, ahead)
-            assignment = hive.assignments.stage_claim(tx, issue.id)
-        if patterns:
+            if is_last or line != _line(hive):
+                candidates = _first(hive, place)[0] if is_last else []
+            assignment = _claimed(hive, tx, candidates)
+        if assignment is not None and patterns:
             hive.reservations.stage_reserve(tx, patterns, issue_id=assignment.issue_id)
-    return _begin(hive, assignment, again=again)
+    return _begin(hive, assignment, again=again) if assignment is not None else None
+
+
+def _line(hive: Services) -> list[str]:
+    return waiting_line.names(hive.layout.queue_dir)
+
+
+def _claimed(hive: Services, tx: Transaction, candidates: Sequence[Issue]) -> Assignment | None:
+    """Claims the first of these issues that nobody has taken or changed since, if there is one."""
+    active = hive.state("assignments").project(("issue_id",), {"status": "active"})
+    gone = {issue_id for (issue_id,) in active}  # Where each stands takes ten times as long.
+    for each in candidates:
+        now = hive.issues.standing(each.id) if each.id not in gone else None
+        if now is not None and now.takeable(hive.actor):
+            return hive.assignments.stage_claim(tx, each.id)
+    return None
 
 
 def _begin(hive: Services, assignment: Assignment, *, again: bool) -> Begin:
@@ -332,18 +365,18 @@ def _begin(hive: Services, assignment: Assignment, *, again: bool) -> Begin:
     return Begin(hive, assignment, [one for one in held if one.issue_id == issue_id], again=again)
 
 
-def _first(hive: Services, place: PlaceInLine) -> tuple[Issue | None, list[str]]:
-    """Returns the first issue that is left when each of those who wait longer has taken one, and
-    the names of these.
+def _first(hive: Services, place: PlaceInLine) -> tuple[list[Issue], list[str]]:
+    """Returns the first issues that are left when each of those who wait longer has taken one, and
+    the names of these; further ones, since others may take the first meanwhile.
     """
     line = [each for each in hive.queue.everything() if each.droid != hive.actor]
     wanted = {each.want.issue_id for each in line if each.want.issue_id is not None}
     before = hive.queue.ahead_of(place.want, before=place.name) if line else []
-    candidates = _candidates(hive, len(before) + 1, without=wanted)
+    candidates = _candidates(hive, len(before) + _FURTHER, without=wanted)
     names = {each.name for each in before}
     first = [each for each in line if each.name in names or each.want.issue_id is not None]
     ahead = list(dict.fromkeys(each.droid for each in first))
-    return candidates[len(before)] if len(before) < len(candidates) else None, ahead
+    return candidates[len(before) :], ahead
 
 
 def _mine(hive: Services) -> Assignment | None:

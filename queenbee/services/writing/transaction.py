@@ -125,6 +125,7 @@ class Transaction:
         return self.append(kind, {**fields, **changes, "rev": following(rev)})
 
     def __enter__(self) -> Transaction:
+        self._store.look({})  # What looks for secrets is loaded before others have to wait for it.
         timeout_s = self._store.layout.settings.lock_timeout_s
         if not self._mutex.acquire(timeout=timeout_s):
             raise Busy(

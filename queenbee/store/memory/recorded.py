@@ -208,6 +208,14 @@ class Recorded:
             grants=None if limit or since_ms or differs or lacks else lambda: self._granted(equals),
         )
 
+    def last(self, column: str, equals: Mapping[str, object], limit: int) -> list[Fields]:
+        """Returns the records that are not deleted, have these values, and are the last by a
+        column; the last one first.
+        """
+        where, values = self._where({**equals, "deleted": False})
+        query = f'SELECT {self._row} FROM {self._table} WHERE {where} ORDER BY "{column}" DESC'  # noqa: S608
+        return self._fields(f"{query}, r.id DESC LIMIT {int(limit)}", *values)
+
     def everything(self) -> list[Fields]:
         """Returns all records, deleted ones included, in no particular order."""
         return self._fields(f"SELECT {self._row} FROM {self._table}")  # noqa: S608
@@ -334,9 +342,12 @@ class Recorded:
 
     def _where(self, equals: Mapping[str, object]) -> tuple[str, list[object]]:
         terms, values = ["1"], list[object]()
+        found_by = {index[0] for index in self._kind.indexes} & equals.keys()
         for name, value in equals.items():
             assert name in _FLAGS or name in self._kind.columns, name
-            terms.append(f'r."{name}" = ?')
+            # Only `active` is rare, and SQLite does not know that: it would read all that ended.
+            is_common = name == "status" and value != "active" and len(found_by) > 1
+            terms.append(f'{"+" * is_common}r."{name}" = ?')
             values.append(int(bool(value)) if name in _FLAGS else value)
         return " AND ".join(terms), values
 

@@ -21,7 +21,7 @@ APPLICATION_ID = 0x51426565
 """In the header of the file: "QBee". A file with another one is not ours."""
 LINES_VERSION = 2
 """Of the tables that cannot be made anew. A newer one is refused."""
-FOLD_VERSION = 3
+FOLD_VERSION = 4
 """Of the tables that follow from the lines: made anew in another version's file."""
 MOST = 2**53
 """No number that is counted here gets this large; one that is was written by somebody else."""

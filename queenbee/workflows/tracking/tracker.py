@@ -24,6 +24,9 @@ from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
 from queenbee.workflows.locks import refuse_in_hand
 from queenbee.workflows.tracking.owner import Owner
 
+# Loaded before others have to wait for it in a turn at writing.
+import queenbee.services.writing.issue_changes  # noqa: F401 # isort: skip
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -81,9 +84,10 @@ class Tracker:
             self._hive.issues.get(each)
         if self.owner:
             return self._new_by_owner(title, asked)
-        actor = self._hive.author
+        actor, identifier = self._hive.author, self._fresh_id(title, asked)
         with self._hive.transaction() as tx:
-            identifier = self._fresh_id(title, asked)
+            while self._hive.tracker().has(identifier):  # Somebody made it meanwhile.
+                identifier = self._fresh_id(title, asked)
             row = new_row(identifier, actor, tx.now, issue_type=asked.issue_type)
             row.update(title=title, description=asked.description, priority=asked.priority)
             row.update(labels=list(asked.labels))

@@ -13,7 +13,10 @@ from acting import answer
 from hives import Clock, Queen, environment, snapshot, write_lines
 
 from queenbee import Hive
+from queenbee.core.queue import Want
 from queenbee.errors import Busy, Held
+from queenbee.services.work import taking
+from queenbee.services.work.taking import Begin, Nothing
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 
@@ -65,6 +68,61 @@ def test_of_two_alike_the_one_that_the_droid_knows_comes_first(
     assert begun(hive)["issue_id"] == "qb-1"
     hive.assignments.complete("qb-1")
     assert begun(hive)["issue_id"] == "qb-3"
+
+
+class TestAnIssueThatGoesBetweenTheLookAndTheTurn:
+    """What is taken is looked for before the turn at writing, and looked at again in it."""
+
+    @pytest.fixture
+    def meanwhile(
+        self, hive: Hive, tracker: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> Callable[[Callable[[], object]], None]:
+        def before_the_turn(happens: Callable[[], object]) -> None:
+            def transaction() -> object:
+                monkeypatch.undo()
+                happens()
+                return hive.transaction()
+
+            monkeypatch.setattr(hive, "transaction", transaction)
+
+        return before_the_turn
+
+    def test_is_left_to_whoever_claimed_it(
+        self, hive: Hive, reviewer: Hive, tracker: Path, meanwhile: Any
+    ) -> None:
+        write_lines(tracker, row("qb-1"), row("qb-2"), row("qb-3"))
+        meanwhile(lambda: [reviewer.assignments.claim(each) for each in ("qb-1", "qb-2")])
+        taken = taking.take_next(hive)
+        assert isinstance(taken, Begin)
+        assert taken.assignment.issue_id == "qb-3"
+
+    def test_is_not_given_once_it_waits_for_another(
+        self, hive: Hive, tracker: Path, meanwhile: Any
+    ) -> None:
+        write_lines(tracker, row("qb-1"), row("qb-2"))
+        changed = (row("qb-1", "qb-3"), row("qb-2"), row("qb-3", issue_type="epic"))
+        meanwhile(lambda: write_lines(tracker, *changed))
+        taken = taking.take_next(hive)
+        assert isinstance(taken, Begin)
+        assert taken.assignment.issue_id == "qb-2"
+
+    def test_leaves_nothing_if_it_was_the_last(
+        self, hive: Hive, reviewer: Hive, tracker: Path, meanwhile: Any
+    ) -> None:
+        write_lines(tracker, row("qb-1"))
+        meanwhile(lambda: reviewer.assignments.claim("qb-1"))
+        assert isinstance(taking.take_next(hive), Nothing)
+
+    def test_is_left_to_whoever_began_to_wait(
+        self, hive: Hive, reviewer: Hive, tracker: Path, meanwhile: Any
+    ) -> None:
+        write_lines(tracker, row("qb-1"), row("qb-2"))
+        place = reviewer.queue.place(Want(any_issue=True), 60)
+        with place:
+            meanwhile(place.take)
+            taken = taking.take_next(hive)
+        assert isinstance(taken, Begin)
+        assert taken.assignment.issue_id == "qb-2"
 
 
 def test_an_issue_that_one_has_already_comes_again(hive: Hive, tracker: Path) -> None:
