@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from queenbee.agents import section
+from queenbee.agents.files.allow_rules import AllowRules
+from queenbee.agents.files.file_edits import Part
 from queenbee.agents.files.marked_blocks import Marked, OwnFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from queenbee.agents.files.allow_rules import AllowRules
-    from queenbee.agents.files.file_edits import Part
 
 
 @dataclass(frozen=True)

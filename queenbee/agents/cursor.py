@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
-from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.file_edits import Part
+from queenbee.agents.files.hook_entries import Group, HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
-
-if TYPE_CHECKING:
-    from queenbee.agents.files.file_edits import Part
-    from queenbee.agents.files.hook_entries import Group
 
 EDITS = "Write|Delete"
 NEWS = f"{EDITS}|Shell|Task"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command, group
+from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import lines_counted, printable
 from queenbee.store import layout
 from queenbee.store.carriers import switching
-
-if TYPE_CHECKING:
-    from queenbee.cli.app import Invocation
-    from queenbee.store.layout import Layout
+from queenbee.store.layout import Layout
 
 
 def _layout(call: Invocation) -> Layout:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,10 +18,6 @@ from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
 from queenbee.services.leases.paths import path_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _SHOWN = 20
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +13,7 @@ from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, QueenError
 from queenbee.store import creating, layout
 from queenbee.store.droids import identity, session_names
-
-if TYPE_CHECKING:
-    from queenbee.store.layout import Layout
+from queenbee.store.layout import Layout
 
 
 def _layout(call: Invocation, *, must_exist: bool) -> Layout:
