@@ -53,7 +53,6 @@ def _show_verdict(verdict: rules.Verdict) -> None:
 
 
 @command(
-    "check",
     show=_show_verdict,
     example="queen guard check --staged\nqueen guard check --range main..HEAD",
     opens_hive=False,
@@ -143,7 +142,7 @@ def _hooks_answer(
     return Answer(value, yes=installed if wanted else absent)
 
 
-@command("install", show=_show_hooks, example="queen guard install", opens_hive=False)
+@command(show=_show_hooks, example="queen guard install", opens_hive=False)
 def install(call: Invocation) -> Answer:
     """Put the guard into git's hooks for commits and pushes
 
@@ -158,7 +157,7 @@ def install(call: Invocation) -> Answer:
     return _hooks_answer(folder, states, wanted=True)
 
 
-@command("uninstall", show=_show_hooks, example="queen guard uninstall", opens_hive=False)
+@command(show=_show_hooks, example="queen guard uninstall", opens_hive=False)
 def uninstall(call: Invocation) -> Answer:
     """Remove the guard from git's hooks
 
@@ -168,7 +167,7 @@ def uninstall(call: Invocation) -> Answer:
     return _hooks_answer(folder, hooks.uninstall(folder), wanted=False)
 
 
-@command("status", show=_show_hooks, example="queen guard status", opens_hive=False)
+@command(show=_show_hooks, example="queen guard status", opens_hive=False)
 def status(call: Invocation) -> Answer:
     """Show whether git's hooks run the guard
 

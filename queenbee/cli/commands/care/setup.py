@@ -45,7 +45,6 @@ def _show(value: dict[str, list[dict[str, str]]]) -> None:
 
 
 @command(
-    "setup",
     show=_show,
     example="queen setup\nqueen setup codex claude --dry-run\nqueen setup --check",
     opens_hive=False,
