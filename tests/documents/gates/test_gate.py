@@ -70,23 +70,6 @@ def found(document, severity):
     return [finding.path for finding in validate_gate(document) if finding.severity == severity]
 
 
-RULE_EXAMPLES = {
-    "file_exists": "file-exists",
-    "content_match": "content-match",
-    "test_pass": "test-pass",
-    "custom": "custom",
-}
-
-
-@pytest.mark.parametrize(("rule_type", "name"), RULE_EXAMPLES.items())
-def test_the_examples_of_each_rule_type_are_valid(rule_type, name):
-    document = gate(
-        [rule(rule_type=rule_type, rule_config=example(f"{name}-config"))],
-        [result(details=example(f"{name}-details"))],
-    )
-    assert found(document, "error") == []
-
-
 VALID = {
     "no rules": gate(),
     "an unknown key anywhere": put(gate([rule(x=1)], x=1), ("metadata", "x"), None),

@@ -194,37 +194,6 @@ def test_content_is_matched_in_both_spellings(config, status, tmp_path):
     assert set(example("content-match-details")) <= set(found["details"])
 
 
-def test_a_test_command_is_kept_with_its_summary(tmp_path):
-    command = "echo collecting; echo '===== 7 passed, 1 failed, 2 skipped in 1.45s ====='"
-    found = run(rule("test_pass", {"test_command": command}), tmp_path)
-    assert set(found["details"]) == set(example("test-pass-details"))
-    assert found["details"]["test_summary"] == {
-        "passed": 7,
-        "failed": 1,
-        "skipped": 2,
-        "total": 10,
-    }
-    assert found["message"] == "Tests passed: 7 passed, 1 failed, 2 skipped in 1.45s"
-
-
-@pytest.mark.parametrize(
-    ("config", "status"),
-    [
-        pytest.param({"test_command": "exit 5", "expected_exit_code": 5}, "passed", id="expected"),
-        pytest.param({"test_command": "exit 1"}, "failed", id="unexpected"),
-        pytest.param(
-            {"command": "test -e here", "working_directory": "sub"}, "passed", id="folder"
-        ),
-        pytest.param({"test_command": "sleep 60", "timeout_seconds": 0.3}, "failed", id="timeout"),
-        pytest.param({"test_command": 'test "$CI" = 1', "env": {"CI": "1"}}, "passed", id="env"),
-    ],
-)
-def test_a_test_command_passes_or_fails(config, status, tmp_path):
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "here").touch()
-    assert run(rule("test_pass", config), tmp_path)["status"] == status
-
-
 @pytest.mark.parametrize(
     ("text", "status", "message"),
     [

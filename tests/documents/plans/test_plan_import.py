@@ -86,23 +86,6 @@ class TestFirstImport:
         assert sorted(rows, key=lambda row: str(row["created_at"])) == rows
         assert len({row["created_at"] for row in rows}) == len(rows)
 
-    def test_metadata_comes_from_the_plan(self) -> None:
-        metadata = by_sprint(imported(APP, [MAILER]))["1.1"]["metadata"]
-
-        assert metadata["worktree_path"] == (
-            "/Users/dev/projects/my-app-worktrees/main/1-1-project-setup"
-        )
-        assert metadata["branch"] == "main/1-1-project-setup"
-        assert metadata["phase"] == "1"
-        assert metadata["sprint"] == metadata["plan_sprint_id"] == "1.1"
-        assert metadata["plan_file"] == "plans/feature-auth.md"
-        assert metadata["plan_section"] == "## Phase 1 > ### Sprint 1.1: Project Setup"
-        assert metadata["dev_agent_path"] == ".claude/agents/backend-dev"
-        assert metadata["rig"] == "my-app"
-        assert [agent["agent_type"] for agent in metadata["qa_agents"]] == ["qa", "security-scan"]
-        assert metadata["qa_agents"][0]["prompt"] == "Run pytest, with coverage"
-        assert metadata["max_retry_attempts"] == 3
-
     def test_ticked_tasks_are_no_prompts(self) -> None:
         row = by_sprint(imported("### Sprint 1.1: A\n- [x] one\n- [ ] two\n"))["1.1"]
 
@@ -113,16 +96,6 @@ class TestFirstImport:
         found = imported("### Sprint 1.1: A\n- a\n- **Sprint 1.2: B**\n")
 
         assert [each.line for each in found.findings if "names a" in each.message] == [3]
-
-    def test_what_the_plan_leaves_out_is_named_by_rule(self) -> None:
-        metadata = by_sprint(imported(APP, [MAILER]))["3a.1"]["metadata"]
-
-        assert metadata["branch"] == "sprint/3a-1-export"
-        assert metadata["worktree_path"] == (
-            "/Users/dev/projects/my-app-worktrees/sprint/3a-1-export"
-        )
-        assert metadata["team_name"] == "sprint-3a.1-export"
-        assert metadata["dev_model"] == "sonnet"
 
     def test_a_sprint_may_depend_on_a_bead_of_another_plan(self) -> None:
         found = imported(APP, [MAILER])

@@ -17,7 +17,6 @@ from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import MAX_FINDINGS
 from queenbee.documents.json_documents import format_json, parse_json
 from queenbee.documents.ralph.ralph_bead import (
-    Limits,
     backoff_s,
     bead_dependencies,
     bead_limits,
@@ -297,18 +296,6 @@ def test_only_the_first_faults_of_a_bead_are_reported(members, path):
     paths = [place for place, _ in found(bead(**members), "error")]
     assert len(paths) <= MAX_FINDINGS + 2
     assert path in paths
-
-
-def test_limits_are_those_of_the_document():
-    document = bead(
-        constraints={
-            "max_iterations": 5,
-            "time_budget_minutes": 60,
-            "deadline": "1970-01-01T00:01:00Z",
-        },
-        ralph_meta={"retry_backoff_seconds": 7},
-    )
-    assert bead_limits(document) == Limits(5, 3600, 60_000, 7)
 
 
 @pytest.mark.parametrize(

@@ -88,15 +88,6 @@ class TestBranches:
 
 
 class TestPlaces:
-    @pytest.mark.parametrize(
-        "branch",
-        ["main/1-1-project-setup", "main/3a-2b-api-validation", "develop/2-1a-auth-service"],
-    )
-    def test_the_worktree_is_beside_the_repository(self, branch: str) -> None:
-        path = numbers.worktree_path("/Users/dev/projects/my-app", branch)
-
-        assert path == f"/Users/dev/projects/my-app-worktrees/{branch}"
-
     @pytest.mark.parametrize("path", ["/a", "C:\\a", "d:/a", "\\\\host\\share"])
     def test_is_absolute(self, path: str) -> None:
         assert numbers.is_absolute(path)
