@@ -28,6 +28,12 @@ class Surroundings:
     """The folders of the hive's records, for an agent in a sandbox."""
     home: str = field(default_factory=lambda: os.path.expanduser("~"))
 
+    @property
+    def server(self) -> dict[str, object]:
+        """The MCP server, as most agents' settings have it."""
+        program, *arguments = self.mcp
+        return {"command": program, "args": arguments}
+
     def at(self, in_tree: str, in_home: str, variable: str | None = None) -> str:
         """Returns a file of the tree, or of the user's home.
 

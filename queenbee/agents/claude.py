@@ -47,9 +47,8 @@ def parts(place: Surroundings) -> list[Part]:
     found: list[Part] = [HookEntries(settings, groups(place.hook))]
     if place.tree is not None:
         # The user's servers are in ~/.claude.json, which Claude Code itself rewrites all the time.
-        program, *arguments = place.mcp
-        server: dict[str, object] = {"command": program, "args": arguments}
-        found.append(JsonMember(os.path.join(place.tree, ".mcp.json"), "mcpServers", server))
+        path = os.path.join(place.tree, ".mcp.json")
+        found.append(JsonMember(path, "mcpServers", place.server))
     name = "AGENTS.md" if _reads_agents(place) else "CLAUDE.md"
     return [*found, *instructions(place, name), *skill(place, ".claude/skills")]
 

@@ -26,12 +26,9 @@ def parts(place: Surroundings) -> list[Part]:
     """Returns what Copilot CLI's files get."""
     hooks = place.at(".github/hooks/queenbee.json", ".copilot/hooks/queenbee.json", _HOME)
     found: list[Part] = [HookEntries(hooks, groups(place.hook), versioned=True)]
-    program, *arguments = place.mcp
-    server: dict[str, object] = {"command": program, "args": arguments}
-    if place.tree is None:
-        server = {"type": "local", "tools": ["*"], **server}
+    of_user = {"type": "local", "tools": ["*"]} if place.tree is None else {}
     path = place.at(".mcp.json", ".copilot/mcp-config.json", _HOME)
-    found.append(JsonMember(path, "mcpServers", server))
+    found.append(JsonMember(path, "mcpServers", {**of_user, **place.server}))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
 
 

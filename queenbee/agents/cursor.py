@@ -36,10 +36,8 @@ def parts(place: Surroundings) -> list[Part]:
     found: list[Part] = [
         HookEntries(hooks, groups(place.hook), comments=True, versioned=True),
     ]
-    program, *arguments = place.mcp
-    server: dict[str, object] = {"command": program, "args": arguments}
     path = place.at(".cursor/mcp.json", ".cursor/mcp.json")
-    found.append(JsonMember(path, "mcpServers", server, comments=True))
+    found.append(JsonMember(path, "mcpServers", place.server, comments=True))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
 
 

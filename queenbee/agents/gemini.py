@@ -23,11 +23,9 @@ def handled(run: str) -> Group:
 
 def hooks_and_server(place: Surroundings, settings: str, hooks: dict[str, Group]) -> list[Part]:
     """Returns what the settings get, in both."""
-    program, *arguments = place.mcp
-    server: dict[str, object] = {"command": program, "args": arguments}
     return [
         HookEntries(settings, hooks, comments=True),
-        JsonMember(settings, "mcpServers", server, comments=True),
+        JsonMember(settings, "mcpServers", place.server, comments=True),
     ]
 
 
