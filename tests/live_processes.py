@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 def is_alive(pid: int) -> bool:
@@ -48,3 +49,15 @@ def child(act: Callable[[], object]) -> Iterator[int]:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         os.close(done)
+
+
+def pids(folder: Path) -> list[int]:
+    """The processes that have written their id into a file of a folder."""
+    return [int(path.read_text()) for path in sorted(folder.glob("*.pid"))]
+
+
+def assert_gone(folder: Path, count: int) -> None:
+    """So many processes have written their ids, and none of them is left."""
+    started = pids(folder)
+    assert len(started) == count, "the command did not get far enough to prove anything"
+    assert [pid for pid in started if is_alive(pid)] == []

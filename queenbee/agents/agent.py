@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from queenbee.agents import section
+from queenbee.agents.files.allow_rules import AllowRules
+from queenbee.agents.files.file_edits import Part
 from queenbee.agents.files.marked_blocks import Marked, OwnFile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from queenbee.agents.files.allow_rules import AllowRules
-    from queenbee.agents.files.file_edits import Part
 
 
 @dataclass(frozen=True)
@@ -31,6 +27,12 @@ class Surroundings:
     roots: Sequence[str]
     """The folders of the hive's records, for an agent in a sandbox."""
     home: str = field(default_factory=lambda: os.path.expanduser("~"))
+
+    @property
+    def server(self) -> dict[str, object]:
+        """The MCP server, as most agents' settings have it."""
+        program, *arguments = self.mcp
+        return {"command": program, "args": arguments}
 
     def at(self, in_tree: str, in_home: str, variable: str | None = None) -> str:
         """Returns a file of the tree, or of the user's home.

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
-from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.file_edits import Part
+from queenbee.agents.files.hook_entries import Group, HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
 from queenbee.errors import QueenError
 from queenbee.store.whole_files import read_document
-
-if TYPE_CHECKING:
-    from queenbee.agents.files.file_edits import Part
-    from queenbee.agents.files.hook_entries import Group
 
 SETTINGS = os.path.join(".claude", "settings.json")
 EDITS = "Edit|Write|MultiEdit|NotebookEdit"
@@ -51,9 +47,8 @@ def parts(place: Surroundings) -> list[Part]:
     found: list[Part] = [HookEntries(settings, groups(place.hook))]
     if place.tree is not None:
         # The user's servers are in ~/.claude.json, which Claude Code itself rewrites all the time.
-        program, *arguments = place.mcp
-        server: dict[str, object] = {"command": program, "args": arguments}
-        found.append(JsonMember(os.path.join(place.tree, ".mcp.json"), "mcpServers", server))
+        path = os.path.join(place.tree, ".mcp.json")
+        found.append(JsonMember(path, "mcpServers", place.server))
     name = "AGENTS.md" if _reads_agents(place) else "CLAUDE.md"
     return [*found, *instructions(place, name), *skill(place, ".claude/skills")]
 

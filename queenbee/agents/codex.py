@@ -5,17 +5,13 @@ that its sandbox may write to, which only the user's own `config.toml` can say.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
-from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.file_edits import Part
+from queenbee.agents.files.hook_entries import Group, HookEntries
 from queenbee.agents.files.marked_blocks import MarkedToml
 from queenbee.agents.files.writable_roots import WritableRoots
 from queenbee.agents.launch import guarded
-
-if TYPE_CHECKING:
-    from queenbee.agents.files.file_edits import Part
-    from queenbee.agents.files.hook_entries import Group
 
 _HOME = "CODEX_HOME"
 EDITS = "apply_patch"

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
-from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.file_edits import Part
+from queenbee.agents.files.hook_entries import Group, HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
-
-if TYPE_CHECKING:
-    from queenbee.agents.files.file_edits import Part
-    from queenbee.agents.files.hook_entries import Group
 
 _HOME = "COPILOT_HOME"
 _TIMEOUT_S = 10
@@ -31,12 +26,9 @@ def parts(place: Surroundings) -> list[Part]:
     """Returns what Copilot CLI's files get."""
     hooks = place.at(".github/hooks/queenbee.json", ".copilot/hooks/queenbee.json", _HOME)
     found: list[Part] = [HookEntries(hooks, groups(place.hook), versioned=True)]
-    program, *arguments = place.mcp
-    server: dict[str, object] = {"command": program, "args": arguments}
-    if place.tree is None:
-        server = {"type": "local", "tools": ["*"], **server}
+    of_user = {"type": "local", "tools": ["*"]} if place.tree is None else {}
     path = place.at(".mcp.json", ".copilot/mcp-config.json", _HOME)
-    found.append(JsonMember(path, "mcpServers", server))
+    found.append(JsonMember(path, "mcpServers", {**of_user, **place.server}))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
 
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
-from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.file_edits import Part
+from queenbee.agents.files.hook_entries import Group, HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
-
-if TYPE_CHECKING:
-    from queenbee.agents.files.file_edits import Part
-    from queenbee.agents.files.hook_entries import Group
 
 EDITS = "Write|Delete"
 NEWS = f"{EDITS}|Shell|Task"
@@ -41,10 +36,8 @@ def parts(place: Surroundings) -> list[Part]:
     found: list[Part] = [
         HookEntries(hooks, groups(place.hook), comments=True, versioned=True),
     ]
-    program, *arguments = place.mcp
-    server: dict[str, object] = {"command": program, "args": arguments}
     path = place.at(".cursor/mcp.json", ".cursor/mcp.json")
-    found.append(JsonMember(path, "mcpServers", server, comments=True))
+    found.append(JsonMember(path, "mcpServers", place.server, comments=True))
     return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
-from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.file_edits import Part
+from queenbee.agents.files.hook_entries import Group, HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
-
-if TYPE_CHECKING:
-    from queenbee.agents.files.file_edits import Part
-    from queenbee.agents.files.hook_entries import Group
 
 EDITS = "write_file|replace"
 NEWS = f"{EDITS}|run_shell_command"
@@ -28,11 +23,9 @@ def handled(run: str) -> Group:
 
 def hooks_and_server(place: Surroundings, settings: str, hooks: dict[str, Group]) -> list[Part]:
     """Returns what the settings get, in both."""
-    program, *arguments = place.mcp
-    server: dict[str, object] = {"command": program, "args": arguments}
     return [
         HookEntries(settings, hooks, comments=True),
-        JsonMember(settings, "mcpServers", server, comments=True),
+        JsonMember(settings, "mcpServers", place.server, comments=True),
     ]
 
 

@@ -10,22 +10,18 @@ import os
 import re
 import shutil
 import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from queenbee.agents.agent import Agent, Surroundings
+from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.json_text import loads
 from queenbee.errors import QueenError
 from queenbee.store.whole_files import read_document
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from queenbee.agents.agent import Agent, Surroundings
-    from queenbee.agents.files.allow_rules import AllowRules
-
-    Finding = tuple[str, str, str, str]
-    """What is ignored, why, the cure, and what is at stake."""
+Finding = tuple[str, str, str, str]
+"""What is ignored, why, the cure, and what is at stake."""
 
 _UNASKED = "queen and its tools, unless you say yes"
 _ALL = "hooks and the MCP server"

@@ -8,15 +8,12 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
+from queenbee.agents.files.file_edits import Part
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.files.marked_blocks import OwnFile
-
-if TYPE_CHECKING:
-    from queenbee.agents.files.file_edits import Part
 
 _MARK = "// queenbee: made by `queen setup`, which replaces this file"
 _KILOS = {

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from queenbee.agents.agent import Surroundings
+from queenbee.agents.agent import Agent, Surroundings
 from queenbee.agents.files import file_edits
 from queenbee.agents.setup import AGENTS, GUARD, Setup, is_set_up, place_of
 from queenbee.errors import QueenError
 from queenbee.git import hooks
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.git_files.worktrees import worktrees
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from queenbee.agents.agent import Agent
-    from queenbee.store.layout import Layout
+from queenbee.store.layout import Layout
 
 
 def unprotected(layout: Layout, env: Mapping[str, str]) -> Iterator[Diagnosis]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.agents.agent import Agent, Surroundings, instructions, skill
 from queenbee.agents.files.allow_rules import AllowRules
+from queenbee.agents.files.file_edits import Part
+from queenbee.agents.files.hook_entries import Group
 from queenbee.agents.gemini import handled, hooks_and_server
-
-if TYPE_CHECKING:
-    from queenbee.agents.files.file_edits import Part
-    from queenbee.agents.files.hook_entries import Group
 
 EDITS = "edit|write_file|notebook_edit"
 NEWS = f"{EDITS}|run_shell_command|agent"

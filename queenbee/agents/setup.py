@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.agents import claude, codex, copilot, cursor, gemini, opencode, qwen
-from queenbee.agents.agent import Surroundings
+from queenbee.agents.agent import Agent, Surroundings
 from queenbee.agents.files import file_edits
+from queenbee.agents.files.file_edits import Part
 from queenbee.agents.ignored import Ignored, ignored
 from queenbee.agents.launch import hook_command, mcp_command
 from queenbee.errors import InvalidInput, NoHive, NotFound, QueenError
@@ -17,12 +18,6 @@ from queenbee.store import safe_open
 from queenbee.store.creating import folders_to_grant
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import discover
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from queenbee.agents.agent import Agent
-    from queenbee.agents.files.file_edits import Part
 
 GUARD = "git guard"
 AGENTS: dict[str, Agent] = {

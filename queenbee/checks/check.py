@@ -5,15 +5,12 @@ Commands are passed to `sh -c` on purpose: those of the documents contain `&`, `
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from queenbee.core.command_lines import CommandLine, shell_line
 from queenbee.core.text import escaped
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Literal
 
 DEFAULT_TIMEOUT_S = 300
 """The timeout of a check whose document names none."""

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NewType
+from typing import NewType, Self
 
 from queenbee.checks.check import Check, Command, Script
 from queenbee.core.text import mentioned, quotation, some
 from queenbee.errors import Untrusted
+from queenbee.services.open_store import Store
 from queenbee.store.layout import discover
 from queenbee.store.trust import GATE, VERIFIER, Proposal, Trust
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Self
-
-    from queenbee.services.open_store import Store
 
 __all__ = ["GATE", "VERIFIER", "Consent", "SeenCheck", "SeenCommand"]
 

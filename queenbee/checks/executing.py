@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from queenbee.checks.check import (
+    Check,
     CheckResult,
     Command,
     ContentMatch,
@@ -19,14 +21,7 @@ from queenbee.checks.check import (
 )
 from queenbee.checks.file_checks import look_for_file, search_file
 from queenbee.checks.processes import Interrupts, ProcessResult, Program, run_process
-from queenbee.core.command_lines import typed_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Literal
-
-    from queenbee.checks.check import Check
-    from queenbee.core.command_lines import CommandLine
+from queenbee.core.command_lines import CommandLine, typed_line
 
 _ENVIRONMENT = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "VIRTUAL_ENV"})
 _UNKNOWN = 127

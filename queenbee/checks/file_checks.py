@@ -6,20 +6,14 @@ import json
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from queenbee.checks import content
-from queenbee.checks.check import CheckResult
-from queenbee.checks.processes import Program
+from queenbee.checks.check import Check, CheckResult, Pattern
+from queenbee.checks.processes import ProcessResult, Program
 from queenbee.core.command_lines import command_line
 from queenbee.core.timestamps import format_ms
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from queenbee.checks.check import Check, Pattern
-    from queenbee.checks.processes import ProcessResult
 
 MAX_PATTERNS = 500
 """With 200 characters per line, the answer fits within the kept part of an output."""

@@ -6,14 +6,11 @@ import json
 import os
 import re
 import tomllib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from queenbee.core.text import suggested
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _MOST_BYTES = 2**20
 _NPM_STUB = "no test specified"

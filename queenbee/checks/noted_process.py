@@ -9,15 +9,11 @@ import signal
 import time
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
-from queenbee.core.command_lines import shell_line
+from queenbee.core.command_lines import CommandLine, shell_line
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import described, is_running, space_and_id
-
-if TYPE_CHECKING:
-    from queenbee.core.command_lines import CommandLine
 
 _NOTES_ITSELF = (
     'echo "${2%% *} $$ $(cut -d" " -f22 "/proc/$$/stat" 2>/dev/null)" >"$1"; shift 2; exec 2>&1'

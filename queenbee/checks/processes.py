@@ -11,17 +11,13 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from queenbee.checks.check import LONGEST_S, NOTHING, Output
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Literal
-
-    from queenbee.core.command_lines import CommandLine
+from queenbee.core.command_lines import CommandLine
 
 CAP_BYTES = 1024 * 1024
 """How much of each stream is kept: half from its beginning, half from its end."""

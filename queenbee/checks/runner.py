@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from queenbee.checks.check import CheckResult, verdict
-from queenbee.checks.executing import run_checks
+from queenbee.checks.consent import Consent, SeenCheck
+from queenbee.checks.executing import Progress, run_checks
 from queenbee.checks.processes import Interrupts
 from queenbee.checks.verification import (
     EvidenceOfRun,
+    Subject,
+    VerificationRecord,
     missing_evidence,
     verification_record,
     write_failures,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from queenbee.checks.consent import Consent, SeenCheck
-    from queenbee.checks.executing import Progress
-    from queenbee.checks.verification import Subject, VerificationRecord
 
 
 class ChecksInterrupted(KeyboardInterrupt):

@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from queenbee.checks.finding import TreeReader
 from queenbee.core.text import shell_word, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 CURSOR, CONDUCTOR = ".cursor/worktrees.json", "conductor.json"
 CODEX = ".codex/environments/environment.toml"

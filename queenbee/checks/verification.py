@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
-from queenbee.checks.check import described
+from queenbee.checks.check import CheckResult, described
 from queenbee.core.text import shortened
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import write_document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from queenbee.checks.check import CheckResult
 
 _CHARS = ((200, 2_000), (80, 200), (80, 20))
 """Limits of a check's name and reason in the record: less room, fewer characters."""

@@ -400,14 +400,14 @@ def _no_command(ctx: click.Context, typed: str, similar: Sequence[str]) -> click
 
 
 def command(
-    name: str,
     *,
     show: Callable[..., None],
     example: str,
     opens_hive: bool = True,
     at_once: bool = False,
 ) -> Callable[[Callable[..., object]], QueenCommand]:
-    """Turns a function into a command; its docstring is the help, and `example` ends the help.
+    """Turns a function into the command of its name; its docstring is the help, and `example` the
+    end of that.
 
     The function gets the hive, or the `Invocation` if `opens_hive` is false. With `at_once`,
     all that it reads may be of one moment, unless it writes or waits in between: it starts no
@@ -416,8 +416,8 @@ def command(
 
     def wrap(function: Callable[..., object]) -> QueenCommand:
         settings = {"example": example, "opens_hive": opens_hive, "at_once": at_once}
-        made = click.command(name, cls=QueenCommand, show=show, **settings)
-        return made(function)
+        name = function.__name__.rstrip("_").replace("_", "-")
+        return click.command(name, cls=QueenCommand, show=show, **settings)(function)
 
     return wrap
 

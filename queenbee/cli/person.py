@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
 from queenbee.cli.terminal import aside
 from queenbee.core.names import is_of_agent
 from queenbee.core.text import escaped, quotation
-from queenbee.store.trust import Trust
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from queenbee.store.layout import Layout
-    from queenbee.store.trust import Proposal
+from queenbee.store.layout import Layout
+from queenbee.store.trust import Proposal, Trust
 
 _CHARS = 500
 

@@ -4,19 +4,15 @@ worktree: asks a person, tells everybody else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from queenbee.checks.finding import check_setting, found_checks
 from queenbee.checks.setup_finding import found_setup
+from queenbee.cli.app import Invocation
 from queenbee.cli.person import sits_here
 from queenbee.core.text import suggested
+from queenbee.store.layout import Layout
 from queenbee.store.settings_file.changing_text import set_value
-
-if TYPE_CHECKING:
-    from queenbee.cli.app import Invocation
-    from queenbee.store.layout import Layout
 
 _NONE = "-"
 

@@ -7,14 +7,11 @@ import sys
 import time
 import unicodedata
 from _thread import allocate_lock, start_new_thread
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import click
 
 from queenbee.core.text import JOINERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 BAR_AFTER_S = 1.0
 """A shorter build shows no bar."""

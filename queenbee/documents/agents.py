@@ -6,13 +6,10 @@ After the document on sprint beads, "Agent Path Validation".
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from queenbee.core.names import nearest
 from queenbee.documents.findings import Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 AGENTS_DIR = ".claude/agents/"
 DEFAULT_AGENT = "claude"

@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.core.text import visible
 from queenbee.documents.findings import Finding
-
-if TYPE_CHECKING:
-    from typing import Any
 
 _ID_MAX_BYTES = 200
 """Leaves room for `.json` and for the suffix of a file that is being written."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Literal
+from typing import Literal
 
 MAX_FINDINGS = 1_000
 """Findings per list: ten megabytes of nonsense must not become gigabytes of messages."""

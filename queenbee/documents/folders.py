@@ -6,12 +6,10 @@ They belong to the hive, not to one worktree: two worktrees must not see differe
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from queenbee.store.layout import Layout
+from queenbee.store.layout import Layout
 
-    Stamp = tuple[tuple[str, int, int, int], ...]
+Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 def bead_dirs(layout: Layout) -> tuple[str, str, str]:

@@ -6,15 +6,12 @@ ignored here; the code that built the graph reports them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from queenbee.core.text import one_line
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    Graph = Mapping[str, Sequence[str]]
+Graph = Mapping[str, Sequence[str]]
 
 MAX_CYCLES = 20
 """Cycles reported at once: if there are more, fix one and check again."""

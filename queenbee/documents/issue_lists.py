@@ -12,21 +12,16 @@ import io
 import json
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.core.beads import DONE
 from queenbee.core.timestamps import format_ms, instant_ms
-from queenbee.documents.issue_rows import RowChange, RowImport, close_row, metadata_of, new_row
+from queenbee.documents.issue_rows import Row, RowChange, RowImport, close_row, metadata_of, new_row
 from queenbee.documents.reconcile import LONGEST_ID, change_of, fresh_id, hashed_id
 from queenbee.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from queenbee.documents.issue_rows import Row
 
 SEEN = "source_updated_at"
 """In the metadata of an issue: when it had changed elsewhere, as of its last import."""

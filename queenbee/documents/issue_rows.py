@@ -7,20 +7,16 @@ changed one, nothing for the rest. `docs/format.md`, section "Issues".
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
 from queenbee.core.row_edits import later_than
 from queenbee.core.text import one_line, shortened
+from queenbee.documents.findings import Finding
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any, Literal
-
-    from queenbee.documents.findings import Finding
-
-    Row = dict[str, Any]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

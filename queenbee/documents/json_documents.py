@@ -10,18 +10,15 @@ from __future__ import annotations
 import codecs
 import json
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
 
 from queenbee.errors import NotFound, QueenError, Unreadable
 from queenbee.store.whole_files import read_document, write_document
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from typing import Any
-
-    Lock = Callable[[], AbstractContextManager[object]]
-    """Keeps other processes out while a document is rewritten; no program runs under it."""
+Lock = Callable[[], AbstractContextManager[object]]
+"""Keeps other processes out while a document is rewritten; no program runs under it."""
 
 MAX_DEPTH = 100
 """Levels of nesting: far more than a document needs, far fewer than Python's stack allows."""

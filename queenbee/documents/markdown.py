@@ -7,19 +7,15 @@ heading. Only blocks are parsed: the text inside a line stays as written.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import dedent
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Literal, NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Literal
-
-    from markdown_it.token import Token
-
-    Kind = Literal["heading", "paragraph", "list", "html", "fence", "code", "rule", "other"]
+Kind = Literal["heading", "paragraph", "list", "html", "fence", "code", "rule", "other"]
 
 MAX_BYTES = 1024 * 1024
 """The size of one document."""

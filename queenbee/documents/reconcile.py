@@ -8,29 +8,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.core.beads import DONE
 from queenbee.core.row_edits import later_than
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.issue_rows import (
     Difference,
+    Row,
     RowChange,
     RowImport,
     blocker,
 )
 from queenbee.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Any
-
-    from queenbee.documents.issue_rows import Row
-
-    IdSource = Callable[[str, int], str]
-    """Returns the part of an id after its prefix, for a seed and the number of the attempt."""
+IdSource = Callable[[str, int], str]
+"""Returns the part of an id after its prefix, for a seed and the number of the attempt."""
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 DEFAULT_PREFIX = "bd"

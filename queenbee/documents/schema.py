@@ -7,18 +7,15 @@ It supports the keywords that our own schemas use, and refuses a schema with any
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.findings import Finding, first_findings
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Any, Literal
-
-    Formats = Mapping[str, Callable[[str], str | None]]
-    """Returns what is wrong with a text, or None, for each name of a `format`."""
+Formats = Mapping[str, Callable[[str], str | None]]
+"""Returns what is wrong with a text, or None, for each name of a `format`."""
 
 _ANNOTATIONS = {"$schema", "$id", "title", "description", "definitions", "$defs"} | {
     "$comment",

@@ -5,16 +5,14 @@ A client sends whatever its model wrote. Everything is checked before the hive h
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from queenbee.core.names import nearest
 from queenbee.core.text import quotation, shortened
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 MOST_CHARS = 1024 * 1024
 """What all texts of one call may have together: no record may be larger."""

@@ -7,26 +7,21 @@ a call that may take long has a hive and a thread of its own.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from queenbee.core.json_form import error_document
 from queenbee.core.text import printable, shortened
 from queenbee.errors import Bug, Busy, InvalidInput, NotFound, QueenError
 from queenbee.mcp import arguments, resources
-from queenbee.mcp.results import answered, document_of, refused
-from queenbee.mcp.tools import TOOLS, Call
+from queenbee.mcp.request import Request, Result, Run
+from queenbee.mcp.results import Answer, answered, document_of, refused
+from queenbee.mcp.tools import TOOLS, Call, Tool
 from queenbee.mcp.wire import INVALID_PARAMS, Refusal
+from queenbee.mcp.workspace import Workspace
 from queenbee.store.droids.presence import Beat
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from queenbee.mcp.request import Request, Result, Run
-    from queenbee.mcp.results import Answer
-    from queenbee.mcp.tools import Tool
-    from queenbee.mcp.workspace import Workspace
 
 MOST_LONG_CALLS = 16
 """How many calls of one client may wait, or run checks, at the same time."""

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from queenbee.mcp.wire import Id
 from queenbee.version import __version__
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from queenbee.mcp.wire import Id
-
-    Result = dict[str, object]
-    Run = Callable[["Request"], "Result | Run"]
+Result = dict[str, object]
+Run = Callable[["Request"], "Result | Run"]
 
 SERVER: Result = {"name": "queenbee", "version": __version__}
 _META = "io.modelcontextprotocol/"

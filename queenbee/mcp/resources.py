@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from queenbee.errors import NotFound
 from queenbee.services.work.overview import overview
-
-if TYPE_CHECKING:
-    from queenbee.workflows.complete_hive import Hive
+from queenbee.workflows.complete_hive import Hive
 
 INBOX = "queen://inbox"
 ISSUE = "queen://issues/{id}"

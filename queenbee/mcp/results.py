@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from queenbee.core.json_form import error_document, to_plain
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from queenbee.errors import QueenError
+from queenbee.errors import QueenError
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ The words here are read by every agent at every start, so that each one has to e
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from queenbee.core.records import IMPORTANCES, Reservation
+from queenbee.checks.executing import Progress as Checking
+from queenbee.core.records import IMPORTANCES, Assignment, Reservation
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
@@ -23,15 +25,9 @@ from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text
 from queenbee.services import governing, unasked, work
 from queenbee.services.leases.edits import notes_on_checked
 from queenbee.services.telling import sending
+from queenbee.services.waiting.attempts import Progress as Waiting
 from queenbee.store.droids import agent_processes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from queenbee.checks.executing import Progress as Checking
-    from queenbee.core.records import Assignment
-    from queenbee.services.waiting.attempts import Progress as Waiting
-    from queenbee.workflows.complete_hive import Hive
+from queenbee.workflows.complete_hive import Hive
 
 WAIT_S = 50
 """How long `wait` waits by default. Several clients give a tool a minute."""

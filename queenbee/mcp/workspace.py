@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -18,9 +18,6 @@ from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover
 from queenbee.store.settings import FILE_NAME
 from queenbee.workflows.complete_hive import Hive
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True)

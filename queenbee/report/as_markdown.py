@@ -7,11 +7,13 @@ issue number or emoji. So a title, a name or a reason always is a code span.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from queenbee.core.text import some
 from queenbee.core.timestamps import format_duration
+from queenbee.report.values import Phase, Report
 from queenbee.report.words import (
     GENERATOR,
     NOT_RECORDED,
@@ -26,15 +28,9 @@ from queenbee.report.words import (
     worked,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import TypeVar
-
-    from queenbee.report.values import Phase, Report
-
-    T = TypeVar("T")
-    _Column = tuple[str, Callable[[T], str]]
-    """A heading, and the cell of a value below it."""
+T = TypeVar("T")
+_Column = tuple[str, Callable[[T], str]]
+"""A heading, and the cell of a value below it."""
 
 MARK = f"<!-- {GENERATOR} -->"
 _MOST_CHARS = 60_000

@@ -7,22 +7,19 @@ cross: by the mean place of the neighbours, a few times in both directions (Sugi
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.graphs import sort_by_need
 from queenbee.report import caps
 from queenbee.report.markup import Markup, element, joined
+from queenbee.report.values import Bar, Graph, IssueLine
 from queenbee.report.words import STATES, clock, short
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from queenbee.report.values import Bar, Graph, IssueLine
-
-    _Point = tuple[int, int]
-    Needs = Mapping[str, Sequence[str]]
+_Point = tuple[int, int]
+Needs = Mapping[str, Sequence[str]]
 
 _BOX_WIDTH, _BOX_HEIGHT = 184, 40
 _BEND_HEIGHT = 10

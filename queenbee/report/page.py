@@ -5,14 +5,30 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from queenbee.core.text import some
 from queenbee.core.timestamps import format_duration
 from queenbee.report import caps
 from queenbee.report.drawing import graph_drawing, timeline_drawing
 from queenbee.report.markup import Markup, document, element, joined, style
+from queenbee.report.values import (
+    Bar,
+    Checked,
+    Conflict,
+    Foreseen,
+    GateLine,
+    Handover,
+    IssueLine,
+    Phase,
+    Report,
+    Run,
+    Thread,
+    Wait,
+    Waiting,
+)
 from queenbee.report.words import (
     GENERATOR,
     NOT_RECORDED,
@@ -28,29 +44,9 @@ from queenbee.report.words import (
 )
 from queenbee.version import __version__
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import TypeVar
-
-    from queenbee.report.values import (
-        Bar,
-        Checked,
-        Conflict,
-        Foreseen,
-        GateLine,
-        Handover,
-        IssueLine,
-        Phase,
-        Report,
-        Run,
-        Thread,
-        Wait,
-        Waiting,
-    )
-
-    T = TypeVar("T")
-    _Column = tuple[str, Callable[[T], str]]
-    """A heading, and the cell of a value below it."""
+T = TypeVar("T")
+_Column = tuple[str, Callable[[T], str]]
+"""A heading, and the cell of a value below it."""
 
 _STYLE_PATH = os.path.join(os.path.dirname(__file__), "page.css")
 _SHARE = 220

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
-from queenbee.core.readiness import BLOCKING, PARENT, STATES, counts, urgency
+from queenbee.core.beads import Issue
+from queenbee.core.readiness import BLOCKING, PARENT, STATES, Standing, counts, urgency
 from queenbee.documents.gates.phases import phase_number, plan_workflow, workflows_of
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.report import caps
 from queenbee.report.drawing import Bend, layers
 from queenbee.report.values import GateLine, Graph, IssueLine, Phase
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from queenbee.core.beads import Issue
-    from queenbee.core.readiness import Standing
-
-    _Place = tuple[object, ...]
+_Place = tuple[object, ...]
 
 _ELSEWHERE = "Without a phase"
 

@@ -5,21 +5,16 @@ Functions of the records; nothing here reads a file or a clock.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from queenbee.core.glob.pattern import ByFolder, overlap
 from queenbee.core.leases import assignment_end_ms, lease_end_ms
-from queenbee.core.records import Record
+from queenbee.core.readiness import Standing
+from queenbee.core.records import Assignment, Grant, Record, Reservation
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import BadPattern
 from queenbee.report import caps
 from queenbee.report.values import Bar, Conflict, Handover, Wait
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from queenbee.core.readiness import Standing
-    from queenbee.core.records import Assignment, Grant, Reservation
 
 SOON_MS = 15 * 60_000
 """Whoever gets files this soon after somebody else let go of them is taken to have waited."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration, format_ms
-
-if TYPE_CHECKING:
-    from queenbee.report.values import Conflict, Report, Run, Wait
+from queenbee.report.values import Conflict, Report, Run, Wait
 
 GENERATOR = "QueenBee report"
 """By these words in its head, a file is known as a report, which a new one may replace."""

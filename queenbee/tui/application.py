@@ -5,29 +5,23 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import App
+from textual.timer import Timer
 
 from queenbee.core.text import printable
 from queenbee.errors import QueenError
 from queenbee.tui.cells import Target
 from queenbee.tui.dialogs import Draft, Help, Question, Reading, Writing
-from queenbee.tui.facts import Follower, Reader, foreseen
-from queenbee.tui.reading import issue_page, thread_page
+from queenbee.tui.facts import Facts, Follower, Reader, foreseen
+from queenbee.tui.listing import Listing
+from queenbee.tui.reading import Page, issue_page, thread_page
 from queenbee.tui.team import Team
 from queenbee.tui.view import runs_out_within
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from textual.timer import Timer
-
-    from queenbee.tui.facts import Facts
-    from queenbee.tui.listing import Listing
-    from queenbee.tui.reading import Page
-    from queenbee.workflows.complete_hive import Hive
+from queenbee.workflows.complete_hive import Hive
 
 _TICK_S = 10.0
 _FAST_TICK_S = 1.0

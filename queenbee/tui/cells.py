@@ -6,14 +6,11 @@ of it is ever read as markup.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SYMBOLS = {
     "active": "●",

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
-from textual.binding import Binding
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Input, Static, TextArea
 
-from queenbee.tui.cells import cell
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from textual.app import ComposeResult
-    from textual.binding import BindingType
-
-    from queenbee.tui.cells import Cell
-    from queenbee.tui.reading import Page
+from queenbee.tui.cells import Cell, cell
+from queenbee.tui.reading import Page
 
 HELP = (
     ("1 … 8, tab", "go to a list"),

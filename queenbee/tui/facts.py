@@ -5,28 +5,22 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from queenbee.core.records import Message
 from queenbee.documents.folders import gates_dir, json_stamp
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.collisions.comparing import compare
-from queenbee.services.work import status
+from queenbee.git.collisions.found import Collisions
+from queenbee.services.work import Member, Status, status
 from queenbee.store.droids import roster
 from queenbee.store.files import stamp_of
 from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.safe_open import names_in
-from queenbee.workflows.gating.gates import gate_views
+from queenbee.workflows.complete_hive import Hive
+from queenbee.workflows.gating.gates import GateView, UnusableGate, gate_views
 from queenbee.workflows.verifications import recent_verifications
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from queenbee.core.records import Message
-    from queenbee.git.collisions.found import Collisions
-    from queenbee.services.work import Member, Status
-    from queenbee.workflows.complete_hive import Hive
-    from queenbee.workflows.gating.gates import GateView, UnusableGate
 
 MOST_MAIL = 50
 """The messages that are shown; older ones are in `queen msg inbox` and in their threads."""

@@ -6,25 +6,21 @@ columns share what the window leaves, and nothing is read as markup.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
-from textual.binding import Binding
+from rich.style import Style
+from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.events import Click, Resize
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.style import Style
-    from textual.binding import BindingType
-    from textual.events import Click, Resize
-
-    from queenbee.tui.cells import Column, Panel, Row
+from queenbee.tui.cells import Column, Panel, Row
 
 _GAP = 2
 _MARK = 2

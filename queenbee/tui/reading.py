@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from queenbee.core.names import EVERYONE
+from queenbee.core.records import Message
 from queenbee.core.text import printable, shortened
-from queenbee.services.work.overview import overview
+from queenbee.services.work.overview import Overview, overview
 from queenbee.tui.cells import Cell, age, cell, left, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from queenbee.core.records import Message
-    from queenbee.services.work.overview import Overview
-    from queenbee.workflows.complete_hive import Hive
+from queenbee.workflows.complete_hive import Hive
 
 _MOST_MESSAGES = 200
 _MOST_CHARS = 20_000

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
-from textual.binding import Binding
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
+from textual.events import DescendantFocus
 from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
-from queenbee.tui.cells import SYMBOLS, Panel
+from queenbee.git.collisions.found import Collisions
+from queenbee.tui.cells import SYMBOLS, Panel, Row
+from queenbee.tui.facts import Facts
 from queenbee.tui.listing import Listing
 from queenbee.tui.view import PANELS, conflicts_panel, headline, timeless_panels, timely_panels
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from textual.app import ComposeResult
-    from textual.binding import BindingType
-    from textual.events import DescendantFocus
-
-    from queenbee.git.collisions.found import Collisions
-    from queenbee.tui.cells import Row
-    from queenbee.tui.facts import Facts
 
 _WIDE = (PANELS[:1], PANELS[1:3], PANELS[3:5], PANELS[5:7], PANELS[7:])
 """Which lists are beside each other where there is room for all."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from queenbee.core.leases import as_of, is_live
 from queenbee.core.names import EVERYONE
+from queenbee.core.readiness import Standing
+from queenbee.core.records import Message, Reservation
 from queenbee.core.text import some
 from queenbee.core.timestamps import instant_ms
+from queenbee.git.collisions.found import Collisions
+from queenbee.services.work import Member
 from queenbee.tui.cells import Cell, Column, Panel, Row, Target, age, bar, cell, left, marked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from queenbee.core.readiness import Standing
-    from queenbee.core.records import Message, Reservation
-    from queenbee.git.collisions.found import Collisions
-    from queenbee.services.work import Member
-    from queenbee.tui.facts import Facts
+from queenbee.tui.facts import Facts
 
 PANELS = ("droids", "issues", "leases", "mail", "waiting", "landings", "conflicts", "checks")
 """In the order of their number keys."""

@@ -13,19 +13,16 @@ import os
 import secrets
 import shlex
 import socket
+from collections.abc import Awaitable, Callable
 from html import escape
 from string import Template
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 from textual_serve.server import Server
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from queenbee.core.command_lines import CommandLine
 
-    from queenbee.core.command_lines import CommandLine
-
-    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _HOST = "127.0.0.1"
 _TOKEN_BYTES = 32

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
+from queenbee.core.beads import Issue
 from queenbee.core.readiness import blockers_of
 from queenbee.core.text import suggested
+from queenbee.documents.issue_rows import Row
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.sprints.executions import (
     record_dev_execution,
@@ -17,18 +20,11 @@ from queenbee.documents.sprints.metadata_edits import edit_metadata
 from queenbee.documents.sprints.sprint_bead import group_by_team, team_of
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.workflows.bead_view import BeadView, kind_of
+from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.locks import refuse_in_hand
 from queenbee.workflows.tracking.owner import Owner
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Literal
-
-    from queenbee.core.beads import Issue
-    from queenbee.documents.issue_rows import Row
-    from queenbee.workflows.complete_hive import Hive
-
-    What = Literal["dev", "qa", "result", "pr"]
+What = Literal["dev", "qa", "result", "pr"]
 
 
 _OF_JSON = {

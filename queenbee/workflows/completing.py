@@ -6,20 +6,32 @@ continues.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
-from queenbee.core.beads import DONE
+from queenbee.checks.executing import Progress
+from queenbee.checks.runner import CheckRunner
+from queenbee.checks.verification import VerificationRecord
+from queenbee.core.beads import DONE, Issue
+from queenbee.core.records import Assignment
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, metadata_of
-from queenbee.documents.ralph.verify import complete_bead, update_meta, verify_to_complete
+from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
+from queenbee.documents.ralph.verify import (
+    Verification,
+    complete_bead,
+    update_meta,
+    verify_to_complete,
+)
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotYours
 from queenbee.services.messages import BY_HIVE, stage
+from queenbee.services.writing.transaction import Transaction
 from queenbee.store.droids import roster
 from queenbee.workflows import running
+from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.ending_unchecked import refuse_agent
 from queenbee.workflows.tracking.owner import Owner
@@ -27,19 +39,6 @@ from queenbee.workflows.verifications import last_verification
 
 # Loaded before others have to wait for it in a turn at writing.
 import queenbee.services.writing.issue_changes  # noqa: F401 # isort: skip
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from queenbee.checks.executing import Progress
-    from queenbee.checks.runner import CheckRunner
-    from queenbee.checks.verification import VerificationRecord
-    from queenbee.core.beads import Issue
-    from queenbee.core.records import Assignment
-    from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
-    from queenbee.documents.ralph.verify import Verification
-    from queenbee.services.writing.transaction import Transaction
-    from queenbee.workflows.complete_hive import Hive
 
 GOOD = ("passed", "not_verified")
 

@@ -7,36 +7,31 @@ oddities.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from queenbee.core.beads import Issue
 from queenbee.core.readiness import BLOCKING
 from queenbee.core.text import suggested
+from queenbee.documents import findings
 from queenbee.documents.folders import bead_dirs, bead_notes, gates_dir, json_stamp
 from queenbee.documents.gates.gate import validate_gate
 from queenbee.documents.gates.gate_files import list_gates
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
-from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.plans.plan import Plan, parse_plan
 from queenbee.documents.plans.plan_check import check_plan
 from queenbee.documents.plans.source_text import read_markdown
+from queenbee.documents.ralph.as_issues import RalphBeads
 from queenbee.documents.ralph.bead_files import BeadFolders, bead_in_row, update_bead
 from queenbee.documents.ralph.ralph_bead import validate_bead
 from queenbee.documents.sessions.session import validate_session
 from queenbee.documents.sprints.sprint_bead import check_bead, is_sprint_bead
 from queenbee.errors import QueenError
 from queenbee.services.diagnosis import Diagnosis
+from queenbee.services.hive import Services
 from queenbee.workflows.locks import documents_lock
 from queenbee.workflows.verifications import KIND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from queenbee.core.beads import Issue
-    from queenbee.documents import findings
-    from queenbee.documents.plans.plan import Plan
-    from queenbee.documents.ralph.as_issues import RalphBeads
-    from queenbee.services.hive import Services
 
 _LISTED = 3
 """At most so many errors of one document; the command in the hint lists all of them."""

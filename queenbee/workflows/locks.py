@@ -9,22 +9,17 @@ from __future__ import annotations
 import fcntl
 import os
 import zlib
-from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from queenbee.checks.verification import slug
 from queenbee.core.text import suggested
 from queenbee.documents.folders import lock_path, run_lock_path
 from queenbee.errors import Busy, Conflict, Unwritable
+from queenbee.services.hive import Services
 from queenbee.store import creating, safe_open
 from queenbee.store.droids import roster
 from queenbee.store.lock import LongLock, is_held
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-
-    from queenbee.services.hive import Services
 
 
 def documents_lock(hive: Services) -> Callable[[], AbstractContextManager[object]]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
-from queenbee.documents.ralph.bead_loop import run_bead
+from queenbee.checks.runner import CheckRunner
+from queenbee.documents.ralph.bead_files import BeadFile
+from queenbee.documents.ralph.bead_loop import RunOutcome, run_bead
 from queenbee.documents.ralph.verify import (
     checks_to_run,
     describe_checks,
@@ -14,18 +16,16 @@ from queenbee.documents.ralph.verify import (
     unmet_of,
 )
 from queenbee.services.assignments import taken
+from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.completing import end
 from queenbee.workflows.locks import run_lock
-from queenbee.workflows.running import bead_folders, check_runner, require_ralph_bead, waits_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from queenbee.checks.runner import CheckRunner
-    from queenbee.documents.ralph.bead_files import BeadFile
-    from queenbee.documents.ralph.bead_loop import RunOutcome
-    from queenbee.workflows.complete_hive import Hive
-    from queenbee.workflows.running import Watcher
+from queenbee.workflows.running import (
+    Watcher,
+    bead_folders,
+    check_runner,
+    require_ralph_bead,
+    waits_for,
+)
 
 
 def run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from queenbee.core.text import mentioned, one_line, quotation
 from queenbee.documents.folders import gates_dir
@@ -11,11 +11,7 @@ from queenbee.documents.gates.gate_files import list_gates
 from queenbee.documents.gates.judgement import judge, latest_results
 from queenbee.services.telling import people
 from queenbee.services.telling.people import Want
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from queenbee.workflows.complete_hive import Hive
+from queenbee.workflows.complete_hive import Hive
 
 _CHARS = 80
 

@@ -7,36 +7,30 @@ the hive, whatever the worktree. No program runs under the hive's lock.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from queenbee.checks.consent import Consent
+from queenbee.checks.executing import Progress
 from queenbee.checks.runner import CheckRunner
+from queenbee.checks.verification import VerificationRecord
+from queenbee.core.beads import Issue
 from queenbee.documents.folders import bead_dirs, bead_notes, evidence_dir, gates_dir
 from queenbee.documents.gates import gate_run as gate_run
-from queenbee.documents.ralph.bead_files import BeadFolders, read_bead
+from queenbee.documents.gates.gate_run import GateRun
+from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders, read_bead
 from queenbee.documents.ralph.ralph_bead import Unmet, unmet_dependencies
-from queenbee.documents.ralph.verify import describe_checks, verify_bead
+from queenbee.documents.ralph.verify import WaitsFor, describe_checks, verify_bead
 from queenbee.documents.sprints.executions import describe_judges, has_history, sprint_verdict
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
 from queenbee.errors import InvalidInput
 from queenbee.store.git_files.host_tokens import without_tokens
+from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.locks import documents_lock, gate_runs
 from queenbee.workflows.verifications import recorder, without_secrets
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from queenbee.checks.executing import Progress
-    from queenbee.checks.verification import VerificationRecord
-    from queenbee.core.beads import Issue
-    from queenbee.documents.gates.gate_run import GateRun
-    from queenbee.documents.ralph.bead_files import BeadFile
-    from queenbee.documents.ralph.verify import WaitsFor
-    from queenbee.workflows.complete_hive import Hive
-
-    Watcher = Callable[[Progress], None]
+Watcher = Callable[[Progress], None]
 
 
 def verify(

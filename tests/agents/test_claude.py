@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import stat
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -27,18 +26,6 @@ EVENTS = [
 ]  # fmt: skip
 WANTED = claude.groups("queen-hook")
 
-THEIRS: dict[str, Any] = {
-    "$schema": "https://json.schemastore.org/claude-code-settings.json",
-    "permissions": {"allow": ["Bash(ls:*)"], "deny": []},
-    "hooks": {
-        "PreToolUse": [
-            {"matcher": "Bash", "hooks": [{"type": "command", "command": "check.sh"}]},
-        ],
-        "Notification": [{"hooks": [{"type": "command", "command": "notify-send hi"}]}],
-    },
-    "ünknown": [1, 2.50, "\u2028", {"a": None}],
-}
-
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Path:
@@ -57,54 +44,12 @@ def commands(settings: Path) -> list[str]:
     ]
 
 
-def test_missing_settings_are_created_and_deleted_again(tmp_path: Path) -> None:
-    path = tmp_path / ".claude" / "settings.json"
-    assert install(str(path), WANTED)
-    document = json.loads(path.read_text())
-    assert document == {"hooks": {event: [WANTED[event]] for event in EVENTS}}
-    assert uninstall(str(path))
-    assert not path.exists()
-
-
 def test_the_hook_runs_around_edits_after_long_tools_and_at_each_turn_of_a_session() -> None:
     assert list(WANTED) == EVENTS
     assert WANTED["PreToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit"
     assert WANTED["PostToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit|Bash|Task|Agent"
     for event in ("UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"):
         assert "matcher" not in WANTED[event]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps(THEIRS, indent=2) + "\n",
-        json.dumps(THEIRS, indent=4, ensure_ascii=False),
-        json.dumps(THEIRS, indent="\t") + "\n\n",
-        json.dumps(THEIRS),
-        json.dumps(THEIRS, separators=(",", ":")),
-        json.dumps(THEIRS, indent=2).replace("\n", "\r\n"),
-        "{}",
-        "{ }\n",
-        "{\n}\n",
-        '{"hooks": {}}',
-        '{\n  "hooks": {\n  }\n}\n',
-        '{\n  "hooks": {"PreToolUse": []}\n}\n',
-        '{\n  "hooks": {\n    "SessionEnd": [ ]\n  },\n  "x": 1.0e5\n}',
-        '{"a":1, "hooks" : { "PreToolUse" :[ {"matcher":"Bash","hooks":[]} ] } , "b":2 }',
-    ],
-)
-def test_uninstalling_gives_back_every_byte(settings: Path, text: str) -> None:
-    settings.write_bytes(text.encode())
-    before = json.loads(text)
-
-    assert install(str(settings), WANTED)
-    after = json.loads(settings.read_bytes())
-    for event, group in WANTED.items():
-        assert after["hooks"].pop(event) == [*before.get("hooks", {}).get(event, []), group]
-    assert after["hooks"] == {k: v for k, v in before.get("hooks", {}).items() if k not in WANTED}
-
-    assert uninstall(str(settings))
-    assert settings.read_bytes() == text.encode()
 
 
 JSON = st.recursive(
@@ -136,33 +81,6 @@ def test_whatever_the_settings_say_the_hook_can_be_added_and_taken_out_again(
     for event, group in WANTED.items():
         assert json.loads(added)["hooks"][event][-1] == group
     assert HookEntries("settings.json", WANTED).removed(added) == text
-
-
-def test_installing_twice_changes_nothing(settings: Path) -> None:
-    settings.write_text(json.dumps(THEIRS, indent=2))
-    install(str(settings), WANTED)
-    once = settings.read_bytes()
-    assert not install(str(settings), WANTED)
-    assert settings.read_bytes() == once
-
-
-def test_a_hook_that_moved_is_replaced_not_added(settings: Path) -> None:
-    settings.write_text(json.dumps(THEIRS, indent=2))
-    install(str(settings), claude.groups("'/old place/queen-hook'"))
-    install(str(settings), WANTED)
-    found = commands(settings)
-    assert len([each for each in found if "queen-hook" in each]) == len(EVENTS)
-    assert not any("/old place" in each for each in found)
-    uninstall(str(settings))
-    assert settings.read_text() == json.dumps(THEIRS, indent=2)
-
-
-def test_settings_that_held_only_an_old_hook_hold_the_new_one(settings: Path) -> None:
-    install(str(settings), claude.groups("'/old/queen-hook'"))
-    settings.chmod(0o600)
-    install(str(settings), WANTED)
-    assert installed_events(str(settings)) == EVENTS
-    assert stat.S_IMODE(settings.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(
@@ -253,25 +171,6 @@ def test_a_byte_order_mark_stays_where_it_is(settings: Path) -> None:
     assert settings.read_bytes() == text
 
 
-def test_settings_behind_a_link_are_changed_in_the_target(settings: Path) -> None:
-    real = settings.parent.parent / "dotfiles.json"
-    real.write_text('{"a": 1}')
-    settings.symlink_to("../dotfiles.json")
-    install(str(settings), WANTED)
-    assert settings.is_symlink()
-    assert installed_events(str(real)) == EVENTS
-    uninstall(str(settings))
-    assert real.read_text() == '{"a": 1}'
-
-
-def test_uninstalling_without_the_hook_changes_nothing(settings: Path) -> None:
-    assert not uninstall(str(settings))
-    assert not settings.exists()
-    settings.write_text('{"a": 1}')
-    assert not uninstall(str(settings))
-    assert settings.read_text() == '{"a": 1}'
-
-
 # The command in the settings
 
 
@@ -324,14 +223,6 @@ def test_the_hook_is_called_by_its_file_name_if_the_path_does_not_have_it(
 
 
 # The command line
-
-
-def test_settings_that_are_not_json_exit_with_7(quick: QuickQueen, repo: Path) -> None:
-    (repo / ".claude").mkdir()
-    (repo / ".claude" / "settings.json").write_text("{oops")
-    ran = quick("setup", "claude")
-    assert ran.code == 7
-    assert "is not JSON" in ran.err
 
 
 def test_without_a_hive_the_guard_is_installed_with_a_warning(

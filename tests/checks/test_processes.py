@@ -8,19 +8,9 @@ import sys
 import textwrap
 
 import pytest
-from live_processes import is_alive
+from live_processes import assert_gone
 
 pytestmark = pytest.mark.slow
-
-
-def pids(folder):
-    return [int(path.read_text()) for path in sorted(folder.glob("*.pid"))]
-
-
-def assert_gone(folder, count):
-    started = pids(folder)
-    assert len(started) == count, "the command did not get far enough to prove anything"
-    assert [pid for pid in started if is_alive(pid)] == []
 
 
 MEMORY = """

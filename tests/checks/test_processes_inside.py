@@ -7,7 +7,7 @@ import subprocess
 import threading
 
 import pytest
-from live_processes import is_alive
+from live_processes import assert_gone
 
 from queenbee.checks.processes import Interrupts, Program, run_process
 
@@ -31,22 +31,6 @@ def run(
     return run_process(program, on_tick=on_tick, interrupts=interrupts)
 
 
-def pids(folder):
-    return [int(path.read_text()) for path in sorted(folder.glob("*.pid"))]
-
-
-def assert_gone(folder, count):
-    started = pids(folder)
-    assert len(started) == count, "the command did not get far enough to prove anything"
-    assert [pid for pid in started if is_alive(pid)] == []
-
-
-def test_the_exit_code_and_both_streams_are_returned(tmp_path):
-    done = run("echo out; echo err >&2; exit 3", tmp_path)
-    assert (done.ended, done.exit_code) == ("exited", 3)
-    assert (done.stdout.text(), done.stderr.text()) == ("out\n", "err\n")
-
-
 def test_a_program_runs_in_its_folder_with_its_environment_and_no_input(tmp_path):
     done = run("pwd; env | cut -d= -f1 | sort | tr '\\n' ' '; cat", tmp_path)
     first, rest = done.stdout.text().split("\n", 1)
@@ -61,10 +45,6 @@ def test_a_program_leads_its_own_session(tmp_path):
     group, session = int(fields[2]), int(fields[3])
     assert group == session
     assert session != os.getsid(0)
-
-
-def test_a_program_killed_by_a_signal_has_a_negative_exit_code(tmp_path):
-    assert run("kill -KILL $$", tmp_path).exit_code == -9
 
 
 @pytest.mark.parametrize(
@@ -149,11 +129,6 @@ def end_own_sleepers(folder):
                 os.kill(int(name), 9)
         except OSError:
             continue
-
-
-def test_a_stream_within_the_cap_is_kept_whole(tmp_path):
-    done = run("printf 0123456789", tmp_path, cap_bytes=10)
-    assert (done.stdout.data(), done.stdout.left_out_bytes) == (b"0123456789", 0)
 
 
 def test_both_ends_of_a_longer_stream_are_kept_and_the_gap_is_reported(tmp_path):

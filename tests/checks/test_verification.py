@@ -8,15 +8,10 @@ import pytest
 
 from queenbee.checks.check import MAX_CHECKS, Check, CheckResult, Command, Output
 from queenbee.checks.verification import (
-    FAILURES_MAX_CHARS,
     EvidenceOfRun,
     Subject,
-    failures_text,
-    missing_evidence,
-    result_record,
     slug,
     verification_record,
-    write_failures,
 )
 from queenbee.errors import Unwritable
 from queenbee.store.codec import MAX_LINE_BYTES, encode
@@ -77,35 +72,3 @@ def test_evidence_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "evidence").write_text("not a folder")
     with pytest.raises(Unwritable):
         written(str(tmp_path / "evidence"), "gt-1", [result()])
-
-
-def test_failures_are_kept_though_no_run_has_written_evidence_before(tmp_path):
-    path = write_failures(str(tmp_path / "evidence"), "gt-1", "half a pair: \ud800")
-    with open(path) as file:
-        assert file.read() == "half a pair: ?"
-    assert (tmp_path / "evidence" / ".gitignore").read_text() == "*\n"
-
-
-def test_evidence_is_missing_when_its_file_is_gone_or_empty(tmp_path):
-    folder = str(tmp_path / "evidence")
-    results = [result(name="a"), result(name="b"), result(name="c"), result("skipped", name="d")]
-    paths = written(folder, "gt-1", results)
-    kept = [result_record(*pair) for pair in zip(results, paths, strict=True)]
-    os.unlink(tmp_path / paths[0])
-    os.truncate(tmp_path / paths[1], 0)
-    assert missing_evidence(kept, folder) == ["a", "b", "d"]
-
-
-def test_only_what_failed_is_handed_on():
-    results = [result("passed", name="A"), result(name="B", stdout=b"why\n"), result("skipped")]
-    assert failures_text(results) == ("## B\nexit code 1, expected 0\n\nstandard output:\nwhy\n")
-
-
-def test_the_end_of_a_long_output_is_handed_on():
-    text = failures_text([result(stdout=b"x" * 10_000 + b"the end")])
-    assert (text.endswith("the end\n"), len(text) < 3_000) == (True, True)
-
-
-def test_the_failures_handed_on_are_bounded():
-    results = [result(name=f"{number}" * 5_000) for number in range(100)]
-    assert len(failures_text(results)) == FAILURES_MAX_CHARS

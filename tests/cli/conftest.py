@@ -49,3 +49,29 @@ def busy(quick: QuickQueen, beads: Path, names: dict[str, str]) -> QuickQueen:
 def state(repo: Path) -> tuple[Path, Path]:
     """The folders in which nothing may change when a command is refused."""
     return repo / ".beads", repo / ".git" / "queenbee"
+
+
+@pytest.fixture
+def toml(repo: Path) -> Path:
+    """The settings of the hive, with a comment."""
+    path = repo / ".beads" / "queen.toml"
+    path.write_text('# ours\nttl = "1h"  # short\n')
+    return path
+
+
+@pytest.fixture
+def team(quick: QuickQueen, repo: Path, beads: Path) -> Path:
+    """A hive with something in each state."""
+    rows = [
+        {"id": f"qb-{n}", "title": f"issue {n}", "status": "open", "issue_type": "task"}
+        for n in range(1, 6)
+    ]
+    rows[4]["dependencies"] = [{"depends_on_id": "qb-1", "type": "blocks"}]
+    write_lines(beads / "issues.jsonl", *rows)
+    for number, droid in ((1, "ui"), (2, "oak"), (3, "ui")):
+        assert quick("claim", f"qb-{number}", as_=droid).code == 0
+    assert quick("complete", "qb-3", "--reason", "merged", as_="ui").code == 0
+    assert quick("reserve", "src/*.py", as_="oak").code == 0
+    assert quick("reserve", "docs/**", "--reason", "the pages", as_="ui").code == 0
+    assert quick("msg", "send", "ui", "hello", as_="oak").code == 0
+    return repo

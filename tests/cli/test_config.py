@@ -9,14 +9,6 @@ import pytest
 from hives import Queen, QuickQueen, git
 
 
-@pytest.fixture
-def toml(repo: Path) -> Path:
-    """The settings of the hive, with a comment."""
-    path = repo / ".beads" / "queen.toml"
-    path.write_text('# ours\nttl = "1h"  # short\n')
-    return path
-
-
 def test_a_list_keeps_what_it_has_with_add(quick: QuickQueen, repo: Path, toml: Path) -> None:
     for name in ("CHANGELOG.md", "NEWS.md", "NEWS.md"):
         last = quick("config", "set", "--add", "land.union", name, "--json", cwd=repo).json

@@ -5,18 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
 from hives import Queen, QuickQueen
 
 from queenbee.store.settings import SETTINGS, load
-
-
-@pytest.fixture
-def toml(repo: Path) -> Path:
-    """The settings of the hive, with a comment."""
-    path = repo / ".beads" / "queen.toml"
-    path.write_text('# ours\nttl = "1h"  # short\n')
-    return path
 
 
 def test_a_setting_is_set_shown_and_removed(quick: QuickQueen, repo: Path, toml: Path) -> None:

@@ -7,28 +7,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from hives import Clock, Queen, QuickQueen, write_lines
 
 NOW = {"created_at": "2024-12-14T10:00:00.123456Z"}
-
-
-@pytest.fixture
-def team(quick: QuickQueen, repo: Path, beads: Path) -> Path:
-    """A hive with something in each state."""
-    rows = [
-        {"id": f"qb-{n}", "title": f"issue {n}", "status": "open", "issue_type": "task"}
-        for n in range(1, 6)
-    ]
-    rows[4]["dependencies"] = [{"depends_on_id": "qb-1", "type": "blocks"}]
-    write_lines(beads / "issues.jsonl", *rows)
-    for number, droid in ((1, "ui"), (2, "oak"), (3, "ui")):
-        assert quick("claim", f"qb-{number}", as_=droid).code == 0
-    assert quick("complete", "qb-3", "--reason", "merged", as_="ui").code == 0
-    assert quick("reserve", "src/*.py", as_="oak").code == 0
-    assert quick("reserve", "docs/**", "--reason", "the pages", as_="ui").code == 0
-    assert quick("msg", "send", "ui", "hello", as_="oak").code == 0
-    return repo
 
 
 def test_short_ids_are_last(team: Path, quick: QuickQueen) -> None:

@@ -217,24 +217,6 @@ def test_programs_get_whole_values(crowded: Path, quick: QuickQueen) -> None:
     assert not too_long(quick("reserve", "list", as_="ui", env={"COLUMNS": "50"}).out, 50)
 
 
-@pytest.fixture
-def team(quick: QuickQueen, repo: Path, beads: Path) -> Path:
-    """A hive with something in each state."""
-    rows = [
-        {"id": f"qb-{n}", "title": f"issue {n}", "status": "open", "issue_type": "task"}
-        for n in range(1, 6)
-    ]
-    rows[4]["dependencies"] = [{"depends_on_id": "qb-1", "type": "blocks"}]
-    write_lines(beads / "issues.jsonl", *rows)
-    for number, droid in ((1, "ui"), (2, "oak"), (3, "ui")):
-        assert quick("claim", f"qb-{number}", as_=droid).code == 0
-    assert quick("complete", "qb-3", "--reason", "merged", as_="ui").code == 0
-    assert quick("reserve", "src/*.py", as_="oak").code == 0
-    assert quick("reserve", "docs/**", "--reason", "the pages", as_="ui").code == 0
-    assert quick("msg", "send", "ui", "hello", as_="oak").code == 0
-    return repo
-
-
 @pytest.mark.slow
 def test_what_is_yours_is_marked(team: Path) -> None:
     for line in (

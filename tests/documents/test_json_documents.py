@@ -93,12 +93,6 @@ def test_the_deepest_nesting_that_is_allowed_is_read_and_written():
     assert parse_json(format_json(parse_json(data, "it")), "it") == parse_json(data, "it")
 
 
-def test_a_file_that_holds_a_list_is_not_an_object(tmp_path):
-    (tmp_path / "a.json").write_text("[]")
-    with pytest.raises(Unreadable, match="is not a JSON object"):
-        read_object(str(tmp_path / "a.json"))
-
-
 def test_a_name_with_a_nul_is_not_found(tmp_path):
     with pytest.raises(NotFound):
         read_object(f"{tmp_path}/a\0b.json")
@@ -108,7 +102,3 @@ def test_a_folder_lists_its_json_files_and_not_what_is_being_written(tmp_path):
     for name in ("b.json", "a.json", ".a.json.7.tmp", ".hidden.json", "notes.md"):
         (tmp_path / name).write_text("{}")
     assert json_files(str(tmp_path)) == [str(tmp_path / "a.json"), str(tmp_path / "b.json")]
-
-
-def test_a_missing_folder_lists_nothing(tmp_path):
-    assert json_files(str(tmp_path / "nowhere")) == []

@@ -9,15 +9,13 @@ from __future__ import annotations
 import codecs
 import os
 import stat
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from queenbee.errors import NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import read_document, write_document
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 MADE, CHANGED, REMOVED, UNCHANGED = "made", "changed", "removed", "unchanged"
 MISSING, OLD = "missing", "old"

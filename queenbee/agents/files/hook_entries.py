@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 from queenbee.agents.files.json_text import Container, begin, cut, insert, loads
 from queenbee.errors import Unreadable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    Group = dict[str, object]
+Group = dict[str, object]
 
 _WORD = r"""(?:'[^'\n]*'|"[^"\n]*"|[^\s;&|<>`$()'"])+"""
 _RUN = rf"({_WORD})((?: {_WORD})*)"

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from queenbee.agents.files.hook_entries import json_object
 from queenbee.agents.files.json_text import Container, begin, cut, insert, loads
 from queenbee.errors import Conflict, Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NAME = "queenbee"
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from queenbee.agents.files.marked_blocks import Marked, merged, parsed_toml
 from queenbee.errors import Conflict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 BEGIN = "# >>> queenbee: the folders of its records >>>"
 END = "# <<< queenbee: the folders of its records <<<"

@@ -100,7 +100,7 @@ def _show_claimed(given: Assignment | list[Assignment]) -> None:
         show_landing_of(mine)
 
 
-@command("claim", show=_show_claimed, example="queen claim qb-42", at_once=True)
+@command(show=_show_claimed, example="queen claim qb-42", at_once=True)
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
@@ -154,7 +154,6 @@ def claim(  # noqa: PLR0913 - the options of a command
 
 
 @command(
-    "assign",
     show=show_one,
     example="queen issue assign qb-42 ui-engineer\n"
     "queen issue assign qb-42 tester --force --reason 'needs a test first'",
@@ -193,12 +192,7 @@ def assign(  # noqa: PLR0913 - the options of a command
         raise
 
 
-@command(
-    "release",
-    show=show_one,
-    example="queen release qb-42 --reason 'blocked by qb-40'",
-    at_once=True,
-)
+@command(show=show_one, example="queen release qb-42 --reason 'blocked by qb-40'", at_once=True)
 @click.argument("issue_id", required=False, metavar="[ISSUE]")
 @click.option("--reason", help="Why")
 def release(hive: Hive, issue_id: str | None, reason: str | None) -> Assignment:
@@ -211,7 +205,6 @@ def release(hive: Hive, issue_id: str | None, reason: str | None) -> Assignment:
 
 
 @command(
-    "note",
     show=lambda given: say("noted: others see it until you land, or for a day"),
     example="queen note 'I switch run_length_* to the helper'",
     at_once=True,
@@ -226,12 +219,7 @@ def note(hive: Hive, text: str) -> Assignment:
     return hive.assignments.note(text)
 
 
-@command(
-    "assignments",
-    show=show_list,
-    example="queen issue assignments --droid ui-engineer",
-    at_once=True,
-)
+@command(show=show_list, example="queen issue assignments --droid ui-engineer", at_once=True)
 @click.option("--droid", help="Only this droid's assignments")
 @click.option("--issue", "issue_id", metavar="ID", help="Only this issue's assignments")
 @click.option(

@@ -52,7 +52,6 @@ def _show_validated(found: Sequence[Validated]) -> None:
 
 
 @command(
-    "validate",
     show=_show_validated,
     example="queen bead validate .beads/active/gt-1.json\n"
     "queen bead validate bd-a1b2c3 --strict\n"
@@ -109,7 +108,7 @@ def _branch_conflict(call: Invocation, branch: str) -> str | None:
     return None
 
 
-@command("schema", show=show_json, example="queen bead schema ralph", opens_hive=False)
+@command(show=show_json, example="queen bead schema ralph", opens_hive=False)
 @click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
 @click.option("--strict", is_flag=True, help="Require team_name and agent_type")
 def schema(call: Invocation, kind: Kind, strict: bool) -> dict[str, Any]:
@@ -169,7 +168,7 @@ def _show_whole(bead: Mapping[str, Any]) -> None:
     show_view(bead)
 
 
-@command("show", show=_show_whole, example="queen bead show bd-a1b2c3")
+@command(show=_show_whole, example="queen bead show bd-a1b2c3")
 @click.argument("bead_id", metavar="BEAD")
 def show(hive: Hive, bead_id: str) -> dict[str, object]:
     """Show a bead with its checks, evidence, gates and attempts"""
@@ -204,11 +203,11 @@ def _show_briefs(views: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-@command("list", show=_show_briefs, example="queen bead list --status open")
+@command(show=_show_briefs, example="queen bead list --status open")
 @click.option("--status", help="Only beads with this status")
 @click.option("--kind", type=click.Choice([*KINDS, "session"]), help="Only beads of this kind")
 @click.option("--team", metavar="NAME", help="Only beads of this team")
-def list_beads(
+def list_(
     hive: Hive, status: str | None, kind: str | None, team: str | None
 ) -> list[dict[str, object]]:
     """List the beads, most urgent first
@@ -238,7 +237,7 @@ def _show_teams(teams: Sequence[Mapping[str, Any]]) -> None:
         paragraph("No beads are ready.")
 
 
-@command("ready", show=_show_teams, example="queen bead ready --team auth-api")
+@command(show=_show_teams, example="queen bead ready --team auth-api")
 @click.option("--team", metavar="NAME", help="Only this team's")
 def ready(hive: Hive, team: str | None) -> list[dict[str, object]]:
     """List the ready beads by team
@@ -263,7 +262,6 @@ def _show_recorded(bead: Mapping[str, Any]) -> None:
 
 
 @command(
-    "record",
     show=_show_recorded,
     example="cat execution.json | queen bead record dev bd-a1b2c3 -\n"
     "queen bead record pr bd-a1b2c3 https://github.com/org/repo/pull/42",
@@ -287,7 +285,6 @@ def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object
 
 
 @command(
-    "edit",
     show=lambda bead: say(f"changed {printable(bead['id'])}"),
     example="queen bead edit bd-a1b2c3 --set metadata.max_retry_attempts=5",
 )
@@ -311,7 +308,7 @@ def edit(hive: Hive, bead_id: str, settings: tuple[str, ...]) -> dict[str, objec
 
 bead = group(
     "bead",
-    [validate, schema, show, list_beads, ready, record, edit],
+    [validate, schema, show, list_, ready, record, edit],
     help="Units of work with a definition of done",
     more="verify:verify run:verify",
     example="queen bead list\nqueen bead validate .ralph/beads/gt-1.json",

@@ -124,9 +124,7 @@ def _name(side: Side) -> str:
     return mentioned(printable(side.name))
 
 
-@command(
-    "collisions", show=_show, example="queen worktree collisions\nqueen worktree collisions --order"
-)
+@command(show=_show, example="queen worktree collisions\nqueen worktree collisions --order")
 @click.option("--order", is_flag=True, help="Also find an order to land in with few conflicts")
 @click.option("--check", is_flag=True, help="Also run land.check on all of it together")
 def collisions(hive: Hive, order: bool, check: bool) -> Answer:

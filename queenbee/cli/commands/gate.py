@@ -139,7 +139,6 @@ def _show_details(view: GateView) -> None:
 
 
 @command(
-    "new",
     show=_show_gate,
     example="queen gate new --workflow wf_1 --phase phase_1 --name 'Calculator'\n"
     "queen gate new --plan plans/accounts.md --phase 1",
@@ -167,7 +166,6 @@ def _show_added(view: GateView) -> None:
 
 
 @command(
-    "add-rule",
     show=_show_added,
     example="queen gate add-rule -w wf_1 -p phase_1 --test 'pytest -q' --timeout 5m\n"
     "queen gate add-rule -w wf_1 -p phase_1 --contains src/add.py --pattern 'def add'\n"
@@ -204,11 +202,7 @@ def add_rule(hive: Hive, workflow: str, phase: str, rule: str | None, **wish: An
     return add_hive_rule(hive, workflow, phase, document)
 
 
-@command(
-    "remove-rule",
-    show=_show_gate,
-    example="queen gate remove-rule -w wf_1 -p phase_1 rule_pytest_q_passes",
-)
+@command(show=_show_gate, example="queen gate remove-rule -w wf_1 -p phase_1 rule_pytest_q_passes")
 @_of_gate
 @click.argument("rule_id", metavar="RULE")
 def remove_rule(hive: Hive, workflow: str, phase: str, rule_id: str) -> GateView:
@@ -221,7 +215,7 @@ def remove_rule(hive: Hive, workflow: str, phase: str, rule_id: str) -> GateView
     return remove_hive_rule(hive, workflow, phase, rule_id)
 
 
-@command("show", show=_show_details, example="queen gate show --plan plans/accounts.md --phase 1")
+@command(show=_show_details, example="queen gate show --plan plans/accounts.md --phase 1")
 @_of_gate
 def show(hive: Hive, workflow: str, phase: str) -> GateView:
     """Show a gate with its rules, results and evidence"""
@@ -238,7 +232,7 @@ def _show_run(value: GateView | Mapping[str, Any]) -> None:
         _show_gate(value)  # type: ignore[arg-type]
 
 
-@command("run", show=_show_run, example="queen gate run --workflow wf_1 --phase phase_1")
+@command(show=_show_run, example="queen gate run --workflow wf_1 --phase phase_1")
 @_of_gate
 @force("again", "Also if it has passed; the history keeps both")
 @dry_run
@@ -281,7 +275,7 @@ def _show_status(value: GateView | Sequence[GateView | UnusableGate]) -> None:
     table(headings, rows, empty="No gates.", text=["NAME", "BLOCKED BY"], spare=["NAME"])
 
 
-@command("status", show=_show_status, example="queen gate status --workflow wf_1")
+@command(show=_show_status, example="queen gate status --workflow wf_1")
 @_of_workflow
 @click.option("--phase", "-p", metavar="ID", help="One gate, with all its rules")
 def status(
@@ -314,7 +308,7 @@ def _show_history(attempts: Sequence[Mapping[str, Any]]) -> None:
     table(headings, rows, empty="None.", text=["ERRORS"], spare=["STARTED"])
 
 
-@command("history", show=_show_history, example="queen gate history -w wf_1 -p phase_1")
+@command(show=_show_history, example="queen gate history -w wf_1 -p phase_1")
 @_of_gate
 def history(hive: Hive, workflow: str, phase: str) -> list[Document]:
     """List every attempt at a gate, oldest first"""
@@ -338,7 +332,7 @@ _allow_missing = click.option(
 )
 
 
-@command("check", show=_show_verdict, example="queen gate check -w wf_1 -p phase_1")
+@command(show=_show_verdict, example="queen gate check -w wf_1 -p phase_1")
 @_of_gate
 @_allow_missing
 def check(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Answer:
@@ -363,7 +357,6 @@ def check(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Answer:
 
 
 @command(
-    "hook",
     show=lambda _: None,
     example="queen gate hook --workflow wf_1 --phase phase_1 --allow-missing",
     opens_hive=False,
@@ -405,7 +398,7 @@ def hook(
     raise click.exceptions.Exit(BLOCKED)
 
 
-@command("schema", show=show_json, example="queen gate schema", opens_hive=False)
+@command(show=show_json, example="queen gate schema", opens_hive=False)
 def schema(call: Invocation) -> dict[str, Any]:
     """Print the JSON Schema of a gate"""
     from queenbee.documents.gates.gate import gate_schema  # noqa: PLC0415 - start-up
@@ -420,7 +413,6 @@ def _show_validated(checked: Mapping[str, Any]) -> None:
 
 
 @command(
-    "validate",
     show=_show_validated,
     example="queen gate validate .claude/state/validation/phase_wf_1.json",
     opens_hive=False,

@@ -59,9 +59,7 @@ _force = force("anyway", "Also if a droid works on it")
 
 
 @command(
-    "new",
-    show=_show_new,
-    example="queen issue new 'Add a search field' --priority 1 --depends-on qb-40",
+    show=_show_new, example="queen issue new 'Add a search field' --priority 1 --depends-on qb-40"
 )
 @click.argument("title")
 @click.option("--description", default="", help="What is to be done; - reads standard input")
@@ -82,7 +80,7 @@ def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, st
     return {"issue_id": _tracker(hive).new(NewIssue(title, text, **fields))}
 
 
-@command("edit", show=_show_changed, example="queen issue edit qb-42 --priority 0 --title 'Search'")
+@command(show=_show_changed, example="queen issue edit qb-42 --priority 0 --title 'Search'")
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--title", help="A new title")
 @click.option("--description", help="A new description; - reads standard input")
@@ -101,7 +99,7 @@ def edit(hive: Hive, issue_id: str, description: str | None, **fields: Any) -> l
     return [_tracker(hive).edit(issue_id, description=text, **fields)]
 
 
-@command("close", show=_show_changed, example="queen issue close qb-42 --reason 'not needed'")
+@command(show=_show_changed, example="queen issue close qb-42 --reason 'not needed'")
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 @click.option("--reason", help="Why")
 @_force
@@ -115,7 +113,7 @@ def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bo
     return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
 
 
-@command("delete", show=_show_changed, example="queen issue delete qb-42 --reason 'entered twice'")
+@command(show=_show_changed, example="queen issue delete qb-42 --reason 'entered twice'")
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 @click.option("--reason", help="Why")
 @_force
@@ -129,7 +127,7 @@ def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: b
     return [tracker.delete(each, reason=reason, anyway=anyway) for each in issue_ids]
 
 
-@command("reopen", show=_show_changed, example="queen issue reopen qb-42")
+@command(show=_show_changed, example="queen issue reopen qb-42")
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
     """Open issues again that are closed or completed"""
@@ -139,9 +137,7 @@ def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
 
 
 @command(
-    "dep",
-    show=_show_needs,
-    example="queen issue dep qb-42 qb-40\nqueen issue dep qb-42 qb-40 --remove",
+    show=_show_needs, example="queen issue dep qb-42 qb-40\nqueen issue dep qb-42 qb-40 --remove"
 )
 @click.argument("issue_id", metavar="ISSUE")
 @click.argument("on", nargs=-1, required=True, metavar="BLOCKER...")
@@ -153,7 +149,6 @@ def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool)
 
 
 @command(
-    "import",
     show=show_import,
     example="gh issue list --json number,title,body,state,labels,url,updatedAt "
     "| queen issue import -\nqueen issue import issues.csv --dry-run",
@@ -199,7 +194,7 @@ def _show_exported(found: Exported) -> None:
         show_list(found.issues)
 
 
-@command("list", show=_show_exported, example="queen issue list --format csv")
+@command(show=_show_exported, example="queen issue list --format csv")
 @click.option("--status", help="Only those with this status, as the tracker has it")
 @click.option(
     "--format",
@@ -222,7 +217,7 @@ def _show_written(value: dict[str, object]) -> None:
         say(f"{written} row{'' if written == 1 else 's'} written to {path}")
 
 
-@command("export", show=_show_written, example="queen issue export")
+@command(show=_show_written, example="queen issue export")
 def export(hive: Hive) -> dict[str, object]:
     """Write the issues to issues.jsonl, for Beads' other programs
 

@@ -77,7 +77,7 @@ def _on_hold(standings: Sequence[Standing]) -> dict[str, list[str]]:
     return found
 
 
-@command("issues", show=_show_issues, example="queen issues --all")
+@command(show=_show_issues, example="queen issues --all")
 @click.option("--all", "everything", is_flag=True, help="Also those that are done, and bookkeeping")
 @click.option("--status", help="Only issues with this status of the tracker")
 def issues(hive: Hive, everything: bool, status: str | None) -> Listed:
@@ -90,7 +90,7 @@ def _show_ready(issues: Sequence[Issue]) -> None:
     show_list(issues, empty="No issues are ready.")
 
 
-@command("ready", show=_show_ready, example="queen issue ready\nqueen issue ready --limit 20")
+@command(show=_show_ready, example="queen issue ready\nqueen issue ready --limit 20")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many; by default, all")
 def ready(hive: Hive, limit: int | None) -> list[Issue]:
     """List the issues that you could start now, most urgent first"""
@@ -144,7 +144,7 @@ def _show_deleted(issue: Issue) -> None:
     paragraph(printable(f"deleted from the tracker{by}{at}{why}"))
 
 
-@command("show", show=_show_overview, example="queen show qb-42")
+@command(show=_show_overview, example="queen show qb-42")
 @click.argument("issue_id", required=False, metavar="[ISSUE]")
 def show(hive: Hive, issue_id: str | None) -> Overview:
     """Show an issue with its holder, reserved files and thread

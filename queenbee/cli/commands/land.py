@@ -96,7 +96,6 @@ def _show_landing(value: dict[str, Any]) -> None:
 
 
 @command(
-    "land",
     show=_show,
     example="queen land -m 'Round the prices' --next\n"
     "queen land qb-42 --reason 'tax is in' --check 'make slow' --next\n"

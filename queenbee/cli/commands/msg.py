@@ -130,7 +130,6 @@ _limit = click.option(
 
 
 @command(
-    "send",
     show=_show_sent,
     example="queen msg send reviewer 'Button is ready' --issue qb-42\n"
     "git diff --stat | queen msg send @all -\n"
@@ -186,7 +185,7 @@ def send(
         raise
 
 
-@command("inbox", show=show_list, example="queen msg inbox --unread --since 2h", at_once=True)
+@command(show=show_list, example="queen msg inbox --unread --since 2h", at_once=True)
 @click.option("--unread", is_flag=True, help="Only unread messages")
 @_since
 @_from
@@ -224,7 +223,7 @@ def _show_read(messages: Sequence[Message]) -> None:
         paragraph("No unread messages.")
 
 
-@command("read", show=_show_read, example="queen msg read\nqueen msg read 5W6X", at_once=True)
+@command(show=_show_read, example="queen msg read\nqueen msg read 5W6X", at_once=True)
 @click.argument("ids", nargs=-1, metavar="[ID...]")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most this many unread")
 def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
@@ -244,7 +243,7 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
     return hive.messages.mark_read(ids)
 
 
-@command("reply", show=_show_sent, example="queen msg reply 5W6X 'On it'", at_once=True)
+@command(show=_show_sent, example="queen msg reply 5W6X 'On it'", at_once=True)
 @click.argument("message_id", metavar="ID")
 @click.argument("body")
 @_importance
@@ -253,14 +252,14 @@ def reply(hive: Hive, message_id: str, body: str, importance: str) -> Message:
     return hive.messages.reply(message_id, body_or_stdin(body), importance=importance)
 
 
-@command("thread", show=show_whole, example="queen msg thread qb-42", at_once=True)
+@command(show=show_whole, example="queen msg thread qb-42", at_once=True)
 @click.argument("identifier", metavar="ID|ISSUE")
 def thread(hive: Hive, identifier: str) -> list[Message]:
     """Show a whole thread, or all messages about an issue"""
     return hive.messages.thread(identifier)
 
 
-@command("sent", show=show_list, example="queen msg sent --limit 5", at_once=True)
+@command(show=show_list, example="queen msg sent --limit 5", at_once=True)
 @_limit
 def sent(hive: Hive, limit: int) -> list[Message]:
     """List the messages that you sent, newest first"""
@@ -271,11 +270,7 @@ def _show_deleted(message: Message) -> None:
     say(f"deleted {printable(short_ids('messages', [message])[message.id])}")
 
 
-@command(
-    "delete",
-    show=_show_deleted,
-    example="queen msg delete 5W6X",
-)
+@command(show=_show_deleted, example="queen msg delete 5W6X")
 @click.argument("message_id", metavar="ID")
 def delete(hive: Hive, message_id: str) -> Message:
     """Hide a message that you sent or received
@@ -291,7 +286,7 @@ def _show_acknowledged(messages: Sequence[Message]) -> None:
         entry(f"acknowledged {printable(short[each.id])} from ", printable(each.from_))
 
 
-@command("ack", show=_show_acknowledged, example="queen msg ack 5W6X", at_once=True)
+@command(show=_show_acknowledged, example="queen msg ack 5W6X", at_once=True)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def ack(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
     """Acknowledge messages, which also marks them as read"""
@@ -309,7 +304,7 @@ def _show_hits(hits: Sequence[Hit]) -> None:
     table(["WHEN", "FROM", "TEXT", "ID"], rows, empty="Nothing found.", text=["TEXT"], mine=mine)
 
 
-@command("search", show=_show_hits, example="queen msg search 'login timeout' --issue qb-42")
+@command(show=_show_hits, example="queen msg search 'login timeout' --issue qb-42")
 @click.argument("query")
 @_about
 @_from
@@ -324,7 +319,7 @@ def search(hive: Hive, query: str, limit: int, **filters: Any) -> list[Hit]:
     return first(hive.messages.search(query, limit=limit + 1, **filters), limit)
 
 
-@command("wait", show=show_list, example="queen msg wait --wait 10m --from reviewer")
+@command(show=show_list, example="queen msg wait --wait 10m --from reviewer")
 @timeout_option("60s")
 @_from
 @_about
@@ -357,7 +352,7 @@ def _show(asked: Message) -> None:
     )
 
 
-@command("nudge", show=_show, example="queen msg nudge ui-engineer")
+@command(show=_show, example="queen msg nudge ui-engineer")
 @click.argument("droid")
 def nudge(hive: Hive, droid: str) -> Message:
     """Ask a quiet droid whether it is still there

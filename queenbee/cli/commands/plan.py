@@ -75,7 +75,6 @@ def _show_states(states: Sequence[Mapping[str, str]]) -> None:
 
 
 @command(
-    "check",
     show=_show_checked,
     example="queen plan check plans/accounts.md\n"
     "queen plan check plans/*.md\n"
@@ -215,7 +214,6 @@ def show_import(done: Imported) -> None:
 
 
 @command(
-    "import",
     show=show_import,
     example="queen plan import plans/accounts.md --dry-run\nqueen plan import plans/accounts.md",
 )
@@ -259,7 +257,7 @@ def _show_annotated(value: Mapping[str, Any]) -> None:
         say("The plan would be changed.")
 
 
-@command("annotate", show=_show_annotated, example="queen plan annotate plans/accounts.md")
+@command(show=_show_annotated, example="queen plan annotate plans/accounts.md")
 @_plan
 @dry_run
 def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
@@ -274,7 +272,6 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
 
 
 @command(
-    "graph",
     show=lambda value: click.echo(value["text"], nl=False),
     example="queen plan graph plans/accounts.md --format mermaid",
     opens_hive=False,

@@ -100,7 +100,6 @@ def _show_reserved(leases: Sequence[Reservation]) -> None:
 
 
 @command(
-    "reserve",
     show=_show_reserved,
     example="queen reserve 'src/components/Button/**' --issue qb-42\n"
     "queen reserve docs/ README.md --shared --ttl 30m --wait 60s",
@@ -180,10 +179,7 @@ def _show_released(ended: Sequence[Reservation]) -> None:
 
 
 @command(
-    "reserve release",
-    show=_show_released,
-    example="queen reserve release 'src/components/Button/**'",
-    at_once=True,
+    show=_show_released, example="queen reserve release 'src/components/Button/**'", at_once=True
 )
 @click.argument("patterns", nargs=-1, metavar="[PATTERN...]")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
@@ -196,7 +192,7 @@ def reserve_release(
     return hive.reservations.release(patterns, ids=ids, everything=everything)
 
 
-@command("reserve renew", show=show_list, example="queen reserve renew --all --ttl 1h")
+@command(show=show_list, example="queen reserve renew --all --ttl 1h")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN...]")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
 @click.option("--all", "everything", is_flag=True, help="Everything that you hold")
@@ -236,9 +232,7 @@ def _show_board(board: Board) -> None:
     table(headings, rows, empty="", text=["FOR"], spare=["MODE"], mine=mine)
 
 
-@command(
-    "reserve list", show=_show_board, example="queen reserve list --path src/app.py", at_once=True
-)
+@command(show=_show_board, example="queen reserve list --path src/app.py", at_once=True)
 @click.option("--droid", help="Only this droid's reservations")
 @click.option("--path", metavar="PATH", help="Only those that cover this file")
 @click.option("--all", "ended", is_flag=True, help="Also those that have ended")
@@ -262,7 +256,6 @@ def reserve_list(
 
 
 @command(
-    "reserve check",
     show=_show_statuses,
     example="queen reserve check src/app.py src/db.py",
     opens_hive=False,
@@ -312,9 +305,7 @@ def _show_overlap(value: dict[str, object]) -> None:
         say(f"both cover {printable(str(witness))}")
 
 
-@command(
-    "reserve overlap", show=_show_overlap, example="queen reserve overlap 'src/*/a.py' 'src/b/*.py'"
-)
+@command(show=_show_overlap, example="queen reserve overlap 'src/*/a.py' 'src/b/*.py'")
 @click.argument("left_pattern", metavar="A")
 @click.argument("right_pattern", metavar="B")
 def reserve_overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
@@ -348,7 +339,7 @@ def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> Non
         paragraph("queen release ISSUE, or queen reserve release PATTERN")
 
 
-@command("reserve conflicts", show=_show_conflicts, example="queen reserve conflicts")
+@command(show=_show_conflicts, example="queen reserve conflicts")
 def reserve_conflicts(hive: Hive) -> Answer:
     """List conflicting grants that a merge brought together
 

@@ -56,7 +56,6 @@ def _show_validated(value: Mapping[str, Any]) -> None:
 
 
 @command(
-    "validate",
     show=_show_validated,
     example="queen session validate --session=.workflow/TC-auth-2026-02-27",
     opens_hive=False,
@@ -130,7 +129,6 @@ def _warn(path: str) -> None:
 
 
 @command(
-    "status",
     show=_show_status,
     example="queen session status --session=.workflow/TC-auth-2026-02-27",
     opens_hive=False,
@@ -156,7 +154,6 @@ def status(call: Invocation, path: str | None) -> Progress:
 
 
 @command(
-    "import",
     show=show_import,
     example="queen session import --session=.workflow/TC-auth-2026-02-27 --dry-run",
 )
@@ -177,7 +174,6 @@ def import_(hive: Hive, path: str | None, prefix: str | None, dry_run: bool) -> 
 
 
 @command(
-    "new",
     show=lambda value: say(f"made {printable(value['session'])}"),
     example="queen session new 'Add authentication' --role researcher --role developer",
     opens_hive=False,

@@ -57,7 +57,6 @@ def _show(ended: Ended | None) -> None:
 
 
 @command(
-    "start",
     show=_show,
     opens_hive=False,
     example="queen start --agent claude --size 3\nqueen start ui api --agent './agent.sh'",

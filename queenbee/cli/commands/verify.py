@@ -73,9 +73,7 @@ def _show(value: Mapping[str, Any]) -> None:
 
 
 @command(
-    "verify",
-    show=_show,
-    example="queen bead verify gt-login-001 --dry-run\nqueen bead verify gt-login-001",
+    show=_show, example="queen bead verify gt-login-001 --dry-run\nqueen bead verify gt-login-001"
 )
 @click.argument("bead", required=False, metavar="[BEAD]")
 @dry_run
@@ -108,7 +106,6 @@ def _show_outcome(value: Mapping[str, Any]) -> None:
 
 
 @command(
-    "run",
     show=_show_outcome,
     example="queen bead run gt-login-001 --agent-cmd './agent.sh'\n"
     "queen bead run my-bead.json --agent-cmd './agent.sh' --dry-run",

@@ -22,10 +22,7 @@ _DRIVER = "TEXTUAL_DRIVER"
 
 
 @command(
-    "watch",
-    show=lambda _: None,
-    example="queen watch\nqueen watch --web --port 8765",
-    opens_hive=False,
+    show=lambda _: None, example="queen watch\nqueen watch --web --port 8765", opens_hive=False
 )
 @click.option("--web", is_flag=True, help="Show it in a browser on this machine instead")
 @click.option(

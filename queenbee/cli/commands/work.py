@@ -249,7 +249,6 @@ def _to_commit(beads_dir: str) -> str:
 
 
 @command(
-    "next",
     show=show_next,
     example="queen next\nqueen next --reserve 'migrations/**'\nqueen next --wait 10m",
     at_once=True,
@@ -311,7 +310,6 @@ def show_loop(value: dict[str, Any]) -> None:
 
 
 @command(
-    "complete",
     show=lambda value: show_loop(value) if isinstance(value, dict) else _show_completion(value),
     example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
     "queen complete gt-login-001 --force --reason 'the test server is down'",
@@ -374,7 +372,6 @@ def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
 
 
 @command(
-    "wait",
     show=_show_waited,
     example="queen issue wait qb-40 qb-41\nqueen issue wait --free 'src/api/**' --mail --wait 5m",
 )
@@ -493,7 +490,7 @@ def _short_title(title: str) -> str:
     return printable(shortened(title, _TITLE))
 
 
-@command("status", show=show_status, example="queen status")
+@command(show=show_status, example="queen status")
 def status(hive: Hive) -> Status:
     """Show who works on what, what is ready, and what was just done"""
     return work.status(hive, _keeper)

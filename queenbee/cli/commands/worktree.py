@@ -37,7 +37,6 @@ def _show_made(made: worktree_making.Made) -> None:
 
 
 @command(
-    "add",
     show=_show_made,
     example="queen worktree add ui\nqueen worktree add api qb-42 --path ../work/api",
 )
@@ -132,7 +131,7 @@ def _show_plan(plan: Plan | None) -> None:
         say(f"  {name}={printable(value)}")
 
 
-@command("setup", show=_show_plan, example="queen worktree setup\nqueen worktree setup --dry-run")
+@command(show=_show_plan, example="queen worktree setup\nqueen worktree setup --dry-run")
 @click.option("--dry-run", is_flag=True, help="Show what would be copied and run, and do nothing")
 def setup(hive: Hive, dry_run: bool) -> Plan | None:
     """Make this worktree usable, once more
@@ -174,7 +173,7 @@ def _show_places(places: Sequence[worktree_care.Place]) -> None:
     table(headings, rows, empty="No worktrees.", spare=["SEEN", "BRANCH"])
 
 
-@command("list", show=_show_places, example="queen worktree list")
+@command(show=_show_places, example="queen worktree list")
 def list_(hive: Hive) -> Sequence[worktree_care.Place]:
     """List the worktrees, and what in them has not landed
 
@@ -196,7 +195,7 @@ def _show_removed(removed: worktree_care.Removed) -> None:
         say(f"released {printable(pattern)}")
 
 
-@command("remove", show=_show_removed, example="queen worktree remove ui")
+@command(show=_show_removed, example="queen worktree remove ui")
 @click.argument("name")
 @click.option(
     "--force", is_flag=True, help="Whatever is in it; what is not committed is kept on a branch"

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import Finding, errors_in, in_short
 from queenbee.documents.gates.judgement import (
+    Document,
     attempt_of,
     counters,
     gate_options,
@@ -27,12 +29,6 @@ from queenbee.documents.gates.judgement import (
 from queenbee.documents.gates.rule_types import bad_patterns, gate_error, rules_findings
 from queenbee.documents.schema import schema_findings
 from queenbee.errors import Conflict, InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from queenbee.documents.gates.judgement import Document
 
 SCHEMA_VERSION = "1.0"
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "phase-gate.schema.json")

@@ -9,23 +9,18 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.gates.gate import gate_schema, validate_gate
 from queenbee.documents.gates.judgement import Verdict, gate_options, judge
-from queenbee.documents.json_documents import read_folder, write_object
+from queenbee.documents.json_documents import Lock, read_folder, write_object
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError, StoreError, Unreadable
 from queenbee.store.whole_files import read_document
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from queenbee.documents.json_documents import Lock
 
 SCHEMA_FILE = "validation_schema.json"
 """Where the document has the schema: beside the gates."""

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import Any, cast
 
-from queenbee.checks.check import FileExists
-from queenbee.checks.consent import GATE
-from queenbee.checks.verification import Subject
+from queenbee.checks.check import Check, CheckResult, FileExists
+from queenbee.checks.consent import GATE, SeenCheck
+from queenbee.checks.runner import CheckRunner
+from queenbee.checks.verification import Subject, VerificationRecord
 from queenbee.documents.gates.gate import (
     MAX_RESULTS_PER_RULE,
     add_results,
     begin_attempt,
     end_attempt,
 )
-from queenbee.documents.gates.gate_files import find_gate, update_gate
-from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, results_of, rules_of
+from queenbee.documents.gates.gate_files import GateFile, find_gate, update_gate
+from queenbee.documents.gates.judgement import (
+    Document,
+    Verdict,
+    attempt_of,
+    judge,
+    results_of,
+    rules_of,
+)
 from queenbee.documents.gates.rule_types import gate_result, judged, rule_check
+from queenbee.documents.json_documents import Lock
 from queenbee.errors import Conflict, QueenError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from queenbee.checks.check import Check, CheckResult
-    from queenbee.checks.consent import SeenCheck
-    from queenbee.checks.runner import CheckRunner
-    from queenbee.checks.verification import VerificationRecord
-    from queenbee.documents.gates.gate_files import GateFile
-    from queenbee.documents.gates.judgement import Document
-    from queenbee.documents.json_documents import Lock
 
 
 @dataclass(frozen=True)

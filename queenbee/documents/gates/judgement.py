@@ -5,19 +5,16 @@ Pure functions over the document. `spec/4-phase-gate.md`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, Literal
-
-    Document = dict[str, Any]
-    """A gate or a part of one, such as a rule or a result: `phase-gate.schema.json`."""
-    Status = Literal["pending", "in_progress", "passed", "failed"]
+Document = dict[str, Any]
+"""A gate or a part of one, such as a rule or a result: `phase-gate.schema.json`."""
+Status = Literal["pending", "in_progress", "passed", "failed"]
 
 
 @dataclass(frozen=True)

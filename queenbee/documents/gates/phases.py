@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.gates.gate import validate_gate
-from queenbee.documents.gates.gate_files import list_gates
+from queenbee.documents.gates.gate_files import BrokenFile, GateFile, list_gates
 from queenbee.documents.gates.judgement import judge
 from queenbee.documents.issue_rows import metadata_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
-    from queenbee.documents.gates.gate_files import BrokenFile, GateFile
 
 _PHASE = re.compile(r"(?:phase[_-]?)?0*([0-9]+)([a-z]*)(?:[_-].*)?", re.DOTALL)
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from queenbee.checks.check import (
     DEFAULT_TIMEOUT_S,
     LONGEST_S,
     MAX_CHECKS,
     Check,
+    CheckResult,
     Command,
     ContentMatch,
     Expectation,
     FileExists,
+    Output,
     Pattern,
     Script,
     Unknown,
@@ -28,16 +31,10 @@ from queenbee.checks.check import (
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import environment_findings, named_environment
 from queenbee.documents.findings import Finding, errors_in
+from queenbee.documents.gates.judgement import Document
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.schema import is_whole, member_path
 from queenbee.errors import Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Literal
-
-    from queenbee.checks.check import CheckResult, Output
-    from queenbee.documents.gates.judgement import Document
 
 _SPELLINGS = {
     "file_exists": (("file_path", "path"),),

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from queenbee.documents.findings import Finding
-
-if TYPE_CHECKING:
-    from typing import Literal
 
 # What is read.
 

@@ -7,14 +7,11 @@ through, mean skipped. `docs/plans.md`, section "Done and skipped".
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from queenbee.documents.plans.grammar import CHECK, DONE, STATE
 
-if TYPE_CHECKING:
-    from typing import Literal
-
-    Mark = Literal["done", "skipped"]
+Mark = Literal["done", "skipped"]
 
 _LEADING = re.compile(
     rf"(?:\[(?P<box>[ xX])\]|(?P<check>{CHECK})|\[(?P<tag>{STATE})\]|\((?P<bracket>{STATE})\)"

@@ -6,11 +6,12 @@ Pure. What looks like a sprint but is none is a finding here: nothing gets lost 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.markdown import parse_blocks, split_lines
+from queenbee.documents.markdown import Block, parse_blocks, split_lines
 from queenbee.documents.plans.grammar import (
     FIELD,
     IN_TITLES,
@@ -20,7 +21,7 @@ from queenbee.documents.plans.grammar import (
     SPRINT_LEVEL,
     unread,
 )
-from queenbee.documents.plans.marks import read_marks, read_title_marks
+from queenbee.documents.plans.marks import Mark, read_marks, read_title_marks
 from queenbee.documents.plans.unread import (
     Line,
     named_in_heading,
@@ -30,12 +31,6 @@ from queenbee.documents.plans.unread import (
     visible_lines,
 )
 from queenbee.documents.sprints.numbers import is_sprint, phase_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-    from queenbee.documents.markdown import Block
-    from queenbee.documents.plans.marks import Mark
 
 _HIDDEN = re.compile(r"[ ]{0,3}#{2,3}[ \t]+(?:Phase|Sprint)[ \t]+[0-9]", re.MULTILINE)
 _VERBATIM = re.compile(r"\s*<(?:[!?]|pre\b|script\b|style\b|textarea\b)", re.IGNORECASE)

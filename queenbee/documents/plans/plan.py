@@ -6,23 +6,18 @@ a fault becomes a finding with its line.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.plans.grammar import ANNOTATION, Unread, unread
+from queenbee.documents.plans.marks import Mark
+from queenbee.documents.plans.outline import Outline, Section, read_outline
 from queenbee.documents.plans.outline import Phase as Phase
-from queenbee.documents.plans.outline import read_outline
 from queenbee.documents.plans.sprint_fields import AgentRef, gather_fields
 from queenbee.documents.plans.unread import named_in_section
 from queenbee.documents.sprints.numbers import is_before, phase_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from typing import Literal
-
-    from queenbee.documents.plans.marks import Mark
-    from queenbee.documents.plans.outline import Outline, Section
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ work, and names.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from queenbee.core.text import some
 from queenbee.documents.agents import agent_finding, agent_path
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import ancestors, find_cycles
+from queenbee.documents.plans.plan import Plan, Sprint
 from queenbee.documents.plans.plan_graph import number_dependencies, plan_dependencies
 from queenbee.documents.sprints.numbers import (
     Natural,
@@ -25,11 +26,6 @@ from queenbee.documents.sprints.numbers import (
     phase_of,
     source_branch_fault,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from queenbee.documents.plans.plan import Plan, Sprint
 
 MAX_WAITS = 250_000
 """Every sprint of one number waits for every sprint of the previous number: 500 for 500."""

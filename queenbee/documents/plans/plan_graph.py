@@ -6,10 +6,11 @@ Pure. `docs/plans.md`, section "What the numbers mean"; after the document on sp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from queenbee.core.text import one_line
 from queenbee.documents.graphs import Node, ancestors, render_dot, render_mermaid
+from queenbee.documents.plans.plan import Plan
 from queenbee.documents.sprints.numbers import (
     Natural,
     Track,
@@ -19,12 +20,7 @@ from queenbee.documents.sprints.numbers import (
     sort_sprints,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from queenbee.documents.plans.plan import Plan
-
-    Dependencies = dict[str, tuple[str, ...]]
+Dependencies = dict[str, tuple[str, ...]]
 
 
 def number_dependencies(sprints: Iterable[str]) -> Dependencies:

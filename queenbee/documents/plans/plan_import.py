@@ -7,34 +7,31 @@ caller accepts the change.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from queenbee.core.beads import DONE
 from queenbee.core.text import shell_word, suggested
 from queenbee.documents.findings import Finding, errors_in
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import (
+    Row,
+    RowChange,
+    RowImport,
     blocked_by,
     current_rows,
     metadata_of,
     plan_and_sprint,
 )
+from queenbee.documents.plans.plan import Plan, Sprint
 from queenbee.documents.plans.plan_check import check_plan, default_prefix
 from queenbee.documents.plans.plan_graph import merges, plan_dependencies
-from queenbee.documents.plans.rows import Taken, Worksite, begun_as, sprint_row
+from queenbee.documents.plans.rows import PlanSetting, Taken, Worksite, begun_as, sprint_row
 from queenbee.documents.reconcile import Item, Source, match_rows, reconcile
 from queenbee.documents.sprints.numbers import is_sprint, without_zeros
 from queenbee.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from typing import Literal
-
-    from queenbee.documents.issue_rows import Row, RowChange, RowImport
-    from queenbee.documents.plans.plan import Plan, Sprint
-    from queenbee.documents.plans.rows import PlanSetting
 
 
 class InvalidPlan(InvalidInput):

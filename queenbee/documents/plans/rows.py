@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.agents import DEFAULT_AGENT, agent_path
 from queenbee.documents.fields import slug
-from queenbee.documents.issue_rows import metadata_of, new_row, plan_and_sprint
+from queenbee.documents.issue_rows import Row, metadata_of, new_row, plan_and_sprint
+from queenbee.documents.plans.plan import Sprint
+from queenbee.documents.plans.sprint_fields import AgentRef
 from queenbee.documents.sprints.numbers import (
     branch_name,
     labels,
@@ -21,14 +24,6 @@ from queenbee.documents.sprints.numbers import (
 )
 from queenbee.documents.sprints.reports import DEFAULT_SCHEMA
 from queenbee.documents.sprints.sprint_bead import DEFAULT_ATTEMPTS, MERGE, WORK, objects_in
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from typing import Any
-
-    from queenbee.documents.issue_rows import Row
-    from queenbee.documents.plans.plan import Sprint
-    from queenbee.documents.plans.sprint_fields import AgentRef
 
 DEFAULT_MODEL = "sonnet"
 SCRUM_MASTER = "beads-ralph-scrum-master"

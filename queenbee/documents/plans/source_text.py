@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8 as BOM
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import BinaryIO
 
-from queenbee.documents.markdown import MAX_BYTES, MAX_LINES, split_lines
+from queenbee.documents.markdown import MAX_BYTES, MAX_LINES, Block, split_lines
 from queenbee.documents.plans.grammar import ANNOTATION
 from queenbee.documents.plans.outline import sprint_headings
 from queenbee.errors import InvalidInput, NotFound, Unreadable
 from queenbee.store.whole_files import read_document, write_named
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import BinaryIO
-
-    from queenbee.documents.markdown import Block
 
 
 def read_markdown(path: str) -> str:

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from queenbee.documents.agents import MODELS
 from queenbee.documents.findings import Finding
-from queenbee.documents.markdown import strip_box
+from queenbee.documents.markdown import Block, Item, strip_box
 from queenbee.documents.plans.grammar import (
     AGENT,
     BEAD,
@@ -23,15 +23,9 @@ from queenbee.documents.plans.grammar import (
     Unread,
     unread,
 )
-from queenbee.documents.plans.marks import read_status
+from queenbee.documents.plans.marks import Mark, read_status
 from queenbee.documents.sprints.numbers import is_sprint
 from queenbee.documents.sprints.sprint_bead import metadata_findings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from queenbee.documents.markdown import Block, Item
-    from queenbee.documents.plans.marks import Mark
 
 METADATA = ("agent_type", "dev_model", "max_retry_attempts")
 """Fields that go into the bead's metadata as they are."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
+from queenbee.documents.findings import Finding
+from queenbee.documents.markdown import Block
 from queenbee.documents.plans.grammar import (
     ANNOTATION,
     ARROW,
@@ -31,13 +34,6 @@ from queenbee.documents.plans.grammar import (
     unread,
 )
 from queenbee.documents.sprints.numbers import is_before, is_sprint
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from typing import Literal
-
-    from queenbee.documents.findings import Finding
-    from queenbee.documents.markdown import Block
 
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 _FENCE = re.compile(r"[\s>*+-]*(?:[0-9]{1,9}[.)]\s+)?(```+|~~~+)")

@@ -7,28 +7,22 @@ if a dependency or a gate is not met; whether that still holds, the dependency o
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.core.beads import DEFAULT_PRIORITY, Issue
 from queenbee.core.text import shortened
-from queenbee.documents.findings import errors_in
+from queenbee.documents.findings import Finding, errors_in
 from queenbee.documents.folders import bead_dirs
-from queenbee.documents.ralph.bead_files import BeadFolders, list_beads
+from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders, list_beads
 from queenbee.documents.ralph.ralph_bead import (
     bead_dependencies,
     bead_status,
     unmet_dependencies,
     validate_bead,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
-    from queenbee.documents.findings import Finding
-    from queenbee.documents.ralph.bead_files import BeadFile
-    from queenbee.store.layout import Layout
+from queenbee.store.layout import Layout
 
 _STATUSES = {"pending": "open", "in_progress": "in_progress", "completed": "closed"}
 _SHOWN = 80

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.core.beads import DONE, definition_of_done
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import Finding
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.json_documents import (
+    Lock,
     format_json,
     json_files,
     read_object,
@@ -28,12 +30,6 @@ from queenbee.documents.ralph.ralph_bead import bead_status, checked_bead_id
 from queenbee.errors import Conflict, NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import keep, recall
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from queenbee.documents.json_documents import Lock
 
 
 class BeadFolders:

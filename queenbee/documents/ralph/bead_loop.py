@@ -7,13 +7,16 @@ complete its bead. `docs/ralph-beads.md`, section "The loop".
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from queenbee.checks.check import LONGEST_S, Check, Command
 from queenbee.checks.consent import SeenCheck, typed
+from queenbee.checks.runner import CheckRun, CheckRunner
 from queenbee.checks.verification import Subject, failures_text
 from queenbee.core.timestamps import format_ms
+from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
 from queenbee.documents.ralph.ralph_bead import (
     backoff_s,
     bead_limits,
@@ -21,6 +24,7 @@ from queenbee.documents.ralph.ralph_bead import (
     evidence_is_required,
 )
 from queenbee.documents.ralph.verify import (
+    WaitsFor,
     attempts_of,
     checks_to_run,
     refuse_completed,
@@ -29,23 +33,15 @@ from queenbee.documents.ralph.verify import (
     update_meta,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Literal
-
-    from queenbee.checks.runner import CheckRun, CheckRunner
-    from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
-    from queenbee.documents.ralph.verify import WaitsFor
-
-    Why = Literal[
-        "verified",
-        "max_iterations",
-        "time_budget",
-        "deadline",
-        "dependencies",
-        "evidence",
-        "dod_changed",
-    ]
+Why = Literal[
+    "verified",
+    "max_iterations",
+    "time_budget",
+    "deadline",
+    "dependencies",
+    "evidence",
+    "dod_changed",
+]
 
 AGENT = "agent command"
 """The name of the loop's own check, the first of an attempt: the agent command must succeed."""

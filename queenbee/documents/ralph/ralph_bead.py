@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.checks.check import (
     DEFAULT_TIMEOUT_S,
@@ -26,12 +27,6 @@ from queenbee.documents.findings import Finding, errors_in, first_findings, in_s
 from queenbee.documents.issue_rows import blocker
 from queenbee.documents.schema import member_path, schema_findings
 from queenbee.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
-
-    from queenbee.checks.check import Check
 
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "ralph-bead.schema.json")
 """The schema of the document, word for word; `queen bead schema ralph` prints it."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from queenbee.checks.check import describe
-from queenbee.checks.consent import VERIFIER
-from queenbee.checks.verification import Subject
+from queenbee.checks.check import Check, describe
+from queenbee.checks.consent import VERIFIER, Consent, SeenCheck
+from queenbee.checks.runner import CheckRun, CheckRunner
+from queenbee.checks.verification import Subject, VerificationRecord
 from queenbee.core.text import suggested
-from queenbee.documents.ralph.bead_files import list_beads, update_bead
+from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders, list_beads, update_bead
 from queenbee.documents.ralph.ralph_bead import (
+    Unmet,
     bead_checks,
     bead_status,
     check_bead,
@@ -20,18 +23,7 @@ from queenbee.documents.ralph.ralph_bead import (
 from queenbee.errors import Conflict, InvalidInput
 from queenbee.version import __version__
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from queenbee.checks.check import Check
-    from queenbee.checks.consent import Consent, SeenCheck
-    from queenbee.checks.runner import CheckRun, CheckRunner
-    from queenbee.checks.verification import VerificationRecord
-    from queenbee.documents.ralph.bead_files import BeadFile, BeadFolders
-    from queenbee.documents.ralph.ralph_bead import Unmet
-
-    WaitsFor = Callable[[Mapping[str, Any]], list[Unmet]]
+WaitsFor = Callable[[Mapping[str, Any]], list[Unmet]]
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,12 @@ The only module of sessions that touches the disk. After the document on team se
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from queenbee.errors import Conflict, NotFound, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import read_document, write_document
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MAX_BYTES = 1024 * 1024
 MAX_ROLE_SPEC_BYTES = 256 * 1024

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.markdown import parse_blocks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from queenbee.documents.sessions.folder import File
+from queenbee.documents.sessions.folder import File
 
 MANUAL_FIX = "Manual fix or re-run team-coordinate"
 RESUME = "Re-run team-coordinate with resume"

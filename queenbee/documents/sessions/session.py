@@ -7,8 +7,9 @@ error; this reports every problem. `docs/sessions.md`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.core.text import suggested
 from queenbee.documents.findings import Finding
@@ -18,6 +19,7 @@ from queenbee.documents.sessions.folder import (
     SHARED_MEMORY,
     TASK_ANALYSIS,
     TEAM_SESSION,
+    File,
     SessionFolder,
     read_session_folder,
 )
@@ -37,12 +39,6 @@ from queenbee.documents.sessions.task_graph import (
     with_capabilities,
 )
 from queenbee.errors import NotFound, Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from queenbee.documents.sessions.folder import File
 
 ORIGINAL_TASK = "Re-run team-coordinate with original task"
 INSPECTION = "Manual inspection or re-run team-coordinate"

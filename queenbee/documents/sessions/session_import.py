@@ -6,25 +6,19 @@ since is kept; only a task that the session calls completed is closed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from functools import partial
-from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
 from queenbee.core.text import shortened, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.graphs import find_cycles
-from queenbee.documents.issue_rows import current_rows, metadata_of, new_row
+from queenbee.documents.issue_rows import Row, RowImport, current_rows, metadata_of, new_row
 from queenbee.documents.reconcile import Item, Source, match_rows, reconcile
-from queenbee.documents.sessions.task_graph import graph_of
+from queenbee.documents.sessions.session import Role, Session
+from queenbee.documents.sessions.task_graph import Task, graph_of
 from queenbee.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from queenbee.documents.issue_rows import Row, RowImport
-    from queenbee.documents.sessions.session import Role, Session
-    from queenbee.documents.sessions.task_graph import Task
 
 _MAX_TITLE = 200
 

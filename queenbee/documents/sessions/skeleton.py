@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import slug
 from queenbee.documents.json_documents import format_json
 from queenbee.documents.sessions.folder import SHARED_MEMORY, TASK_ANALYSIS, TEAM_SESSION
 from queenbee.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ROLES = ("researcher", "developer", "tester")
 

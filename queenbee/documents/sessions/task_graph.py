@@ -6,18 +6,15 @@ tasks that hold their own names.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from queenbee.core.text import one_line
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles, sort_by_need
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from typing import Any, Literal
-
-    State = Literal["completed", "active", "ready", "waiting"]
+State = Literal["completed", "active", "ready", "waiting"]
 
 _NAMES = ("id", "task_id", "task", "name")
 _NEEDS = ("depends_on", "dependencies", "blocked_by")

@@ -10,21 +10,17 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from copy import deepcopy
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from queenbee.core.row_edits import later_than
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.findings import Finding, errors_in, in_short
+from queenbee.documents.issue_rows import Row
 from queenbee.documents.sprints.reports import report_findings
 from queenbee.documents.sprints.sprint_bead import MERGE, WORK, SprintBead, part_findings
 from queenbee.errors import Conflict, InvalidInput, NotFound
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, Literal
-
-    from queenbee.documents.issue_rows import Row
 
 _PULL = re.compile(
     r"https?://[^\s/]+/\S*?(?:/pull/|/pulls/|/merge_requests/)([0-9]{1,9})/?(?:[?#]\S*)?"

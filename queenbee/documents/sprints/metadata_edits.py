@@ -6,24 +6,18 @@ Pure. What happened to a bead is not edited but recorded: `executions`.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import Any
 
 from queenbee.core.row_edits import later_than
 from queenbee.core.text import suggested
-from queenbee.documents.findings import errors_in, in_short
-from queenbee.documents.issue_rows import metadata_of
+from queenbee.documents.findings import Finding, errors_in, in_short
+from queenbee.documents.issue_rows import Row, metadata_of
 from queenbee.documents.sprints.sprint_bead import check_bead, is_sprint_bead, metadata_fields
 from queenbee.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from queenbee.documents.findings import Finding
-    from queenbee.documents.issue_rows import Row
 
 RECORDED = {
     "dev_agent_executions": "dev",

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from queenbee.documents.fields import slug
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _PHASE = re.compile("[0-9]+[a-z]*")
 _SPRINT = re.compile(r"([0-9]+)([a-z]*)\.([0-9]+)([a-z]*)")

@@ -9,16 +9,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Any
 
 from queenbee.core.command_lines import command_line
 from queenbee.documents.findings import MAX_FINDINGS, Finding, first_findings
 from queenbee.documents.schema import is_understood, schema_findings
 from queenbee.errors import MissingPackage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 LONGEST_S = 10
 """How long a schema with patterns may take; without patterns it takes milliseconds."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 from queenbee.core.beads import SPRINTS
 from queenbee.core.beads import team_of as team_of
@@ -33,11 +34,7 @@ from queenbee.documents.sprints.numbers import (
 )
 from queenbee.documents.sprints.reports import schema_rules
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from typing import Any, Literal
-
-    Part = Literal["DevExecution", "QAExecution", "ScrumResult"]
+Part = Literal["DevExecution", "QAExecution", "ScrumResult"]
 
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "sprint-bead.schema.json")
 DEFAULT_ATTEMPTS = 3

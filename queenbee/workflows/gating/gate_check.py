@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from queenbee.documents.folders import gates_dir
 from queenbee.documents.gates import gate_files
-from queenbee.documents.gates.judgement import latest_results, rules_of
+from queenbee.documents.gates.judgement import Document, Verdict, latest_results, rules_of
 from queenbee.errors import NotFound
+from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.locks import gate_is_running
-
-if TYPE_CHECKING:
-    from queenbee.documents.gates.judgement import Document, Verdict
-    from queenbee.workflows.complete_hive import Hive
 
 
 @dataclass(frozen=True, slots=True)

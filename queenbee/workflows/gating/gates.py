@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from queenbee.checks.check import described
 from queenbee.checks.consent import GATE, proposals
 from queenbee.core.text import suggested
+from queenbee.documents.findings import Finding
 from queenbee.documents.folders import gates_dir
 from queenbee.documents.gates.gate import add_rule, new_gate, remove_rule, validate_gate
 from queenbee.documents.gates.gate_files import (
@@ -20,6 +22,7 @@ from queenbee.documents.gates.gate_files import (
     update_gate,
 )
 from queenbee.documents.gates.judgement import (
+    Document,
     Verdict,
     attempt_of,
     judge,
@@ -33,15 +36,9 @@ from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.source_text import read_markdown
 from queenbee.errors import InvalidInput, NotFound, Unreadable
 from queenbee.store.trust import Trust
+from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.gating.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from queenbee.documents.findings import Finding
-    from queenbee.documents.gates.judgement import Document
-    from queenbee.workflows.complete_hive import Hive
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
 _SLUG_LENGTH = 40

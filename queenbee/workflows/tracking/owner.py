@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from queenbee.core.beads import changed_ms
 from queenbee.core.command_lines import command_line, no_dash
@@ -16,13 +16,9 @@ from queenbee.store.codec import encode
 from queenbee.store.creating import make_state_dir
 from queenbee.store.git_trees import git_tree
 from queenbee.store.issues_file import owner_in
+from queenbee.store.layout import Layout
 from queenbee.store.safe_open import unlink
 from queenbee.store.whole_files import take_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from queenbee.store.layout import Layout
 
 _TIMEOUT_S = 30
 _LAST_CHARS = 300

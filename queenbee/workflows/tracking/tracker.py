@@ -6,34 +6,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
-from queenbee.core.beads import DONE
+from queenbee.core.beads import DONE, Issue
 from queenbee.core.names import checked_issue_id, checked_new_id
 from queenbee.core.readiness import BLOCKING
 from queenbee.core.row_edits import fitting_status, later_than, tombstone
 from queenbee.core.text import one_line, suggested
 from queenbee.core.timestamps import format_ms, instant_ms, parse_ms
-from queenbee.documents.issue_rows import close_row, new_row
+from queenbee.documents.issue_rows import Row, close_row, new_row
 from queenbee.documents.reconcile import digits_for, fresh_id, hashed_id, usual_prefix
-from queenbee.errors import Conflict, InvalidInput, Taken, Unreadable
+from queenbee.errors import Conflict, InvalidInput, QueenError, Taken, Unreadable
 from queenbee.store.issues_file import UNREADABLE
+from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
 from queenbee.workflows.locks import refuse_in_hand
 from queenbee.workflows.tracking.owner import Owner
 
 # Loaded before others have to wait for it in a turn at writing.
 import queenbee.services.writing.issue_changes  # noqa: F401 # isort: skip
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from queenbee.core.beads import Issue
-    from queenbee.documents.issue_rows import Row
-    from queenbee.errors import QueenError
-    from queenbee.workflows.complete_hive import Hive
 
 _STATUSES = ("open", "in_progress", "blocked", "deferred")
 

@@ -24,9 +24,9 @@ from queenbee.documents.gates.gate_files import (
     list_gates,
     update_gate,
 )
-from queenbee.documents.gates.gate_run import gate_checks, run_gate
+from queenbee.documents.gates.gate_run import run_gate
 from queenbee.documents.json_documents import write_object
-from queenbee.errors import Busy, Conflict, InvalidInput, NotFound, Unreadable, Unwritable
+from queenbee.errors import Busy, Conflict, InvalidInput, Unreadable, Unwritable
 
 NOW_MS = 1_763_217_020_000
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "gates"
@@ -112,12 +112,6 @@ def test_a_file_that_is_not_a_gate_is_skipped(yard):
     assert ([gate.key for gate in gates], problems) == ([("wf", "one")], [])
 
 
-def test_a_second_gate_of_a_phase_is_refused(yard):
-    yard.make("true")
-    with pytest.raises(Conflict, match="already exists"):
-        yard.make("true")
-
-
 def test_a_gate_does_not_overwrite_a_file_that_has_its_name(yard):
     yard.make("true", workflow="a_b", phase="c")
     with pytest.raises(Conflict, match="already exists"):
@@ -127,20 +121,6 @@ def test_a_gate_does_not_overwrite_a_file_that_has_its_name(yard):
 def test_a_gate_whose_ids_make_no_file_name_is_refused(yard):
     with pytest.raises(InvalidInput, match="too long"):
         yard.make("true", workflow="w" * 150, phase="p" * 150)
-
-
-def test_a_gate_that_passes_lets_the_next_phase_begin(yard):
-    yard.make("true", "true")
-    assert not yard.check().passed
-    done = yard.run()
-    assert done.verdict.passed
-    assert yard.check().passed
-    status = yard.gate()["status"]
-    assert (status["current_status"], status["passed_count"], status["total_count"]) == (
-        "passed",
-        2,
-        2,
-    )
 
 
 def test_all_rules_run_though_the_first_fails(yard):
@@ -195,15 +175,6 @@ def test_a_retry_after_a_failure_is_a_new_attempt_that_history_keeps(yard):
     ]
     assert [record["attempt"] for record in yard.records] == [1, 2]
     assert len(yard.gate()["validation_execution"]["results"]) == 2
-
-
-def test_a_gate_that_has_passed_is_not_run_again(yard):
-    yard.make("touch again")
-    yard.run()
-    os.unlink(os.path.join(yard.root, "again"))
-    with pytest.raises(Conflict):
-        yard.run()
-    assert not os.path.exists(os.path.join(yard.root, "again"))
 
 
 def test_a_gate_is_in_progress_while_its_rules_run_and_no_lock_is_held(yard):
@@ -365,13 +336,6 @@ def test_many_runs_at_once_leave_one_verdict_and_a_whole_file(yard):
     assert len(yard.gate()["validation_execution"]["results"]) == 1
 
 
-def test_a_gate_without_rules_is_not_run_and_not_passed(yard):
-    yard.make()
-    with pytest.raises(InvalidInput, match="has no rules to run"):
-        yard.run()
-    assert not yard.check().passed
-
-
 def test_a_rule_of_a_later_version_keeps_the_gate_from_passing(yard):
     path = yard.make("true").path
     document = yard.gate() | {"schema_version": "1.1"}
@@ -381,34 +345,6 @@ def test_a_rule_of_a_later_version_keeps_the_gate_from_passing(yard):
     write_object(path, document)
     assert yard.run().verdict.blocking == ("new: skipped: not run: the type 'coverage' is unknown",)
     assert yard.records[0]["verdict"] == "failed"
-
-
-def test_rules_are_described_without_being_run(yard):
-    yard.make("touch ran")
-    assert [check.name for check in gate_checks(yard.gate())] == ["r1"]
-    assert not os.path.exists(os.path.join(yard.root, "ran"))
-
-
-def test_a_number_of_results_is_kept_as_asked(yard):
-    yard.make("exit 1")
-    for _ in range(4):
-        yard.run(max_results_per_rule=3)
-    assert len(yard.gate()["validation_execution"]["results"]) == 3
-    assert len(history(yard.gate())) == 4
-
-
-def test_a_missing_gate_is_not_passed(yard):
-    with pytest.raises(GateMissing, match="no gate of 'wf', 'one'"):
-        yard.check()
-
-
-def test_a_missing_gate_may_be_allowed(yard):
-    assert yard.check(allow_missing=True).passed
-
-
-def test_a_missing_gate_is_not_run(yard):
-    with pytest.raises(NotFound):
-        yard.run()
 
 
 DRIVER = """

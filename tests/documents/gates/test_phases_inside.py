@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from bead_files import put_bead, ralph_bead
-from hives import QuickQueen
 
-from queenbee.documents.gates.gate import new_gate
 from queenbee.documents.gates.gate_files import BrokenFile
 from queenbee.documents.gates.phases import (
     GateState,
     PhaseGates,
     declared_gates,
     phase_number,
-    plan_workflow,
     precedes,
 )
 
@@ -74,14 +68,6 @@ class TestPhaseNumbers:
         one, two = phase_number(phase), phase_number(other)
         assert one is not None and two is not None
         assert precedes(one, two) is before
-
-
-@pytest.mark.parametrize(
-    ("plan", "workflow"),
-    [("plans/accounts.md", "accounts"), ("accounts.md", "accounts"), ("a.b.md", "a.b"), ("x", "x")],
-)
-def test_the_workflow_of_a_plan_is_its_name(plan: str, workflow: str) -> None:
-    assert plan_workflow(plan) == workflow
 
 
 @pytest.mark.parametrize(
@@ -159,19 +145,3 @@ class TestTheBook:
         assert [
             f"{gate.workflow_id}/{gate.phase_id} {gate.status}" for gate in found if not gate.passed
         ] == closed
-
-
-def test_a_gate_that_claims_to_have_passed_and_did_not_is_not_believed(
-    quick: QuickQueen, repo: Path
-) -> None:
-    folder = repo / ".claude" / "state" / "validation"
-    folder.mkdir(parents=True)
-    gate = new_gate(workflow_id="wf", phase_id="p", phase_name="P", now_ms=0)
-    gate["status"]["current_status"] = "passed"
-    (folder / "any-name.json").write_text(json.dumps(gate))
-    put_bead(repo, ralph_bead("gt-1", "true", phase_gate="wf/p"))
-    assert ready(quick) == []
-
-
-def ready(quick: QuickQueen) -> list[str]:
-    return [one["id"] for one in quick("issue", "ready", "--json").json]

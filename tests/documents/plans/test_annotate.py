@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -15,41 +14,8 @@ from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.source_text import annotate_file, annotate_plan
 from queenbee.errors import InvalidInput
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"
-
 BEADS = {"1.1": "bd-one", "1.2": "bd-two"}
 NOTE = "<!-- beads-ralph: {} -->"
-
-
-def documents_algorithm(path: Path, beads: dict[str, str]) -> None:
-    """Runs the algorithm as the document has it."""
-    source = (FIXTURES / "annotation-algorithm.txt").read_text(encoding="utf-8")
-    namespace: dict[str, object] = {"re": re}
-    exec(source, namespace)
-    annotate = namespace["annotate_plan_with_bead_ids"]
-    assert callable(annotate)
-    annotate(str(path), beads)
-
-
-class TestDocument:
-    def test_the_original_section_becomes_the_annotated_one(self) -> None:
-        original = (FIXTURES / "original-section.md").read_text()
-
-        annotated = annotate_plan(original, {"1.2": "bd-a1b2c3"})
-
-        assert annotated == (FIXTURES / "annotated-section.md").read_text()
-
-    def test_a_fresh_plan_comes_out_as_of_the_documents_algorithm(self, tmp_path: Path) -> None:
-        plan = tmp_path / "plan.md"
-        plan.write_text((FIXTURES / "app.md").read_text())
-        beads = {
-            sprint.number: f"bd-{sprint.line}" for sprint in parse_plan(plan.read_text()).sprints
-        }
-        ours = annotate_plan(plan.read_text(), beads)
-
-        documents_algorithm(plan, beads)
-
-        assert ours == plan.read_text()
 
 
 CASES = {
@@ -143,24 +109,6 @@ class TestAnnotation:
     def test_what_is_not_our_sprint_is_left_alone(self, name: str) -> None:
         assert annotate_plan(UNTOUCHED[name], BEADS) == UNTOUCHED[name]
 
-    def test_an_annotation_in_a_code_fence_is_not_one(self) -> None:
-        text = "### Sprint 1.1: A\n```\n<!-- beads-ralph: shown -->\n```\n"
-
-        assert annotate_plan(text, BEADS).count("beads-ralph: shown") == 1
-
-    def test_other_comments_stay(self) -> None:
-        text = "### Sprint 1.1: A\n<!-- a note -->\n<!-- beads-ralph: x --> and text\n"
-
-        assert annotate_plan(text, BEADS) == text.replace("A\n", f"A\n{NOTE.format('bd-one')}\n")
-
-    def test_the_plan_knows_its_beads_afterwards(self) -> None:
-        text = annotate_plan((FIXTURES / "app.md").read_text(), {"1.1": "bd-x", "4.1": "bd-y"})
-
-        assert [sprint.bead_id for sprint in parse_plan(text).sprints if sprint.bead_id] == [
-            "bd-x",
-            "bd-y",
-        ]
-
     @pytest.mark.parametrize("identifier", ["", "a b", "a-->", "<x", "a--b", "a\nb"])
     def test_an_id_that_would_end_the_comment_is_refused(self, identifier: str) -> None:
         with pytest.raises(InvalidInput):
@@ -213,13 +161,6 @@ class TestLaws:
 
 
 class TestFiles:
-    def test_the_file_is_rewritten(self, tmp_path: Path) -> None:
-        plan = tmp_path / "plan.md"
-        plan.write_bytes(b"### Sprint 1.1: A\r\ntext")
-
-        assert annotate_file(str(plan), BEADS)
-        assert plan.read_bytes() == b"### Sprint 1.1: A\r\n<!-- beads-ralph: bd-one -->\r\ntext"
-
     def test_a_symbolic_link_stays_one(self, tmp_path: Path) -> None:
         plan = tmp_path / "real.md"
         plan.write_text("### Sprint 1.1: A\n")
@@ -229,12 +170,3 @@ class TestFiles:
         assert annotate_file(str(link), BEADS)
         assert link.is_symlink()
         assert "beads-ralph: bd-one" in plan.read_text()
-
-    def test_a_file_that_is_right_is_not_written(self, tmp_path: Path) -> None:
-        plan = tmp_path / "plan.md"
-        plan.write_text("### Sprint 1.1: A\n")
-        annotate_file(str(plan), BEADS)
-        before = plan.stat()
-
-        assert not annotate_file(str(plan), BEADS)
-        assert plan.stat().st_ino == before.st_ino

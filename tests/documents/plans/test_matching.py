@@ -94,14 +94,6 @@ class TestRenumbering:
         assert (found["1.3"]["id"], found["1.3"]["status"]) == (rows[1]["id"], "closed")
         assert (found["1.2"]["title"], found["1.2"]["status"]) == ("Review", "open")
 
-    def test_after_that_the_same_import_changes_nothing(self) -> None:
-        text, rows = first_import()
-        rows = done(rows)
-        found = imported(renumbered(text), rows, accept=True)
-        after = annotate_plan(renumbered(text), found.ids)
-
-        assert imported(after, [*rows, *found.rows]).rows == []
-
     @pytest.mark.parametrize(
         ("change", "state"),
         [
@@ -194,12 +186,6 @@ class TestContradictions:
 
         assert all(each.severity == "warning" for each in check_plan(parse_plan(text)))
 
-    def test_a_copied_plan_does_not_take_the_beads_of_the_original(self) -> None:
-        text, rows = first_import()
-        error = refusal(text, rows, plan_file="plans/b.md", other_plans={"plans/a.md"})
-
-        assert f"{rows[0]['id']}, the bead of sprint 1.1 in plans/a.md" in error.message
-
     def test_a_renamed_plan_keeps_its_beads_although_it_was_renumbered(self) -> None:
         text, rows = first_import()
         found = imported(renumbered(text), rows, plan_file="plans/b.md")
@@ -281,11 +267,6 @@ class TestPlaces:
 
         assert found["1.3"]["metadata"]["branch"] == "sprint/1-2-login"
         assert found["1.2"]["metadata"]["branch"] == "sprint/a-1-2-login"
-
-    def test_the_prefix_can_be_chosen(self) -> None:
-        found = imported(PLAN, [], branch_prefix="work")
-
-        assert found.changes[0].row["metadata"]["branch"] == "work/1-1-setup"
 
 
 TEAM = "sprint-1.1-setup"

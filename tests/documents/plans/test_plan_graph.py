@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from extent import examples
@@ -19,8 +18,6 @@ from queenbee.documents.plans.plan_graph import (
     render_text,
 )
 from queenbee.documents.sprints.numbers import sort_sprints
-
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"
 
 CASES: dict[str, dict[str, str]] = {
     "sequence": {"1.1": "", "1.2": "1.1", "1.3": "1.2"},
@@ -75,16 +72,6 @@ class TestNumbers:
         wanted = {sprint: tuple(needs.split()) for sprint, needs in CASES[name].items()}
 
         assert number_dependencies(reversed(list(wanted))) == wanted
-
-    def test_the_documents_example_has_its_generated_dependencies(self) -> None:
-        text = (FIXTURES / "parallel-with-merge.txt").read_text()
-        planned = re.findall(r"^  Sprint (\S+):", text, re.MULTILINE)
-        generated = {
-            sprint: tuple(re.findall(r'"([^"]+)"', needs))
-            for sprint, needs in re.findall(r"^  (\S+): (\[.*?\])", text, re.MULTILINE)
-        }
-
-        assert number_dependencies(planned) == generated
 
     def test_a_non_number_is_refused(self) -> None:
         with pytest.raises(ValueError, match="'1' is not a sprint number"):
@@ -183,15 +170,6 @@ class TestRendering:
             '### Sprint 1.2b: "Front" <end> #1\n### Sprint 1.3: Integration\n'
         )
 
-    def test_as_text(self, text: str) -> None:
-        assert render_plan(parse_plan(text), "text") == (
-            "Phase 1: Core\n"
-            "  1.1   Setup\n"
-            "  1.2a  Backend (parallel)  after 1.1\n"
-            '  1.2b  "Front" <end> #1    after 1.1\n'
-            "  1.3   Integration         after 1.2a, 1.2b  (merge)\n"
-        )
-
     def test_as_mermaid_with_its_marks_escaped(self, text: str) -> None:
         assert render_plan(parse_plan(text), "mermaid") == (
             "flowchart LR\n"
@@ -208,18 +186,11 @@ class TestRendering:
         assert '  "1.2b" [label="1.2b \\"Front\\" <end> #1"];' in rendered
         assert '  "1.2a" -> "1.3";' in rendered
 
-    def test_of_a_plan_without_sprints_is_empty(self) -> None:
-        assert render_plan(parse_plan(""), "text") == ""
-
     def test_escape_sequences_do_not_reach_the_terminal(self) -> None:
         plan = parse_plan("### Sprint 1.1: a\x1b[31mb\n")
 
         for form in ("text", "mermaid", "dot"):
             assert "\x1b" not in render_plan(plan, form)
-
-    def test_another_form_is_refused(self) -> None:
-        with pytest.raises(ValueError, match="'svg' is not text, mermaid or dot"):
-            render_plan(parse_plan(""), "svg")
 
 
 class TestGraphs:

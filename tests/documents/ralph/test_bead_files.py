@@ -47,12 +47,6 @@ def set_status(status):
     return change
 
 
-@pytest.mark.parametrize("place", ["standalone", "active", "completed"])
-def test_a_bead_is_found_by_its_id_in_each_place(place, folders):
-    path = put(getattr(folders, place), "some-file", id="gt-1")
-    assert find_bead(folders, "gt-1").path == path
-
-
 def test_a_bead_without_an_id_is_found_by_the_name_of_its_file(folders):
     path = put(folders.standalone, "my-bead")
     assert find_bead(folders, "my-bead").path == path
@@ -78,15 +72,6 @@ def test_a_missing_bead_is_reported_with_the_unreadable_files(folders):
         find_bead(folders, "gt-2")
 
 
-def test_a_file_that_cannot_be_read_hides_no_other(folders):
-    put(folders.active, "b", id="gt-1")
-    with open(os.path.join(folders.active, "a.json"), "w") as file:
-        file.write("[]")
-    beads, problems = list_beads(folders)
-    assert [bead.bead_id for bead in beads] == ["gt-1"]
-    assert [os.path.basename(problem.path) for problem in problems] == ["a.json"]
-
-
 @pytest.mark.parametrize(
     "bead_id",
     ["", "..", ".", "../x", "../../etc/passwd", "a/b", "a\\b", "a\0b", "\x1b[2J", ".hidden"],
@@ -95,14 +80,6 @@ def test_an_id_that_leaves_its_folder_is_refused(bead_id, folders):
     put(folders.active, "x", id="x")
     with pytest.raises(InvalidInput):
         find_bead(folders, bead_id)
-
-
-def test_two_files_with_one_id_are_a_conflict_that_names_both(folders):
-    one = put(folders.standalone, "a", id="gt-1")
-    two = put(folders.active, "b", id="gt-1")
-    with pytest.raises(Conflict) as refusal:
-        find_bead(folders, "gt-1")
-    assert refusal.value.paths == [one, two]
 
 
 def test_a_folder_given_by_another_way_is_the_same_folder(folders, tmp_path):
@@ -143,18 +120,6 @@ def test_an_update_holds_the_lock_from_reading_to_writing(folders):
     bead = update_bead(read_bead(path), set_status("completed"), folders)
     assert seen == [bead.document]
     assert bead.document["title"] == "before"
-
-
-def test_a_bead_outside_the_folders_is_rewritten_where_it_is(folders, tmp_path):
-    path = put(str(tmp_path / "elsewhere"), "my-bead", id="gt-1")
-    update_bead(read_bead(path), set_status("completed"), folders)
-    assert on_disk(path)["status"] == "completed"
-
-
-def test_a_standalone_bead_stays_where_it_is(folders):
-    path = put(folders.standalone, "a", id="gt-1")
-    update_bead(read_bead(path), set_status("completed"), folders)
-    assert on_disk(path)["status"] == "completed"
 
 
 def test_a_completed_bead_moves_and_a_reopened_one_moves_back(folders):

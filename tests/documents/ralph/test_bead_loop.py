@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 
 import pytest
 from bead_folders import bead_folders
@@ -17,9 +14,8 @@ from stamps import format_ms
 from queenbee.checks import CheckRunner, Consent
 from queenbee.documents.ralph.bead_files import find_bead, list_beads
 from queenbee.documents.ralph.bead_loop import run_bead
-from queenbee.documents.ralph.ralph_bead import unmet_dependencies
 from queenbee.documents.ralph.verify import complete_bead, verify_bead
-from queenbee.errors import Conflict, InvalidInput, NotFound, Unwritable
+from queenbee.errors import Conflict, NotFound, Unwritable
 
 pytestmark = pytest.mark.slow
 
@@ -104,50 +100,11 @@ def bench(tmp_path):
     return Bench(tmp_path)
 
 
-def test_a_pass_tells_its_verdict_and_leaves_the_status(bench):
-    done = verify_bead(bench.put("true", status="pending"), *bench.context())
-    assert (done.verdict, bench.bead().document["status"]) == ("passed", "pending")
-
-
-def test_a_pass_is_recorded_with_its_results(bench):
-    verify_bead(bench.put("echo out; exit 3", "true"), *bench.context())
-    (record,) = bench.records
-    folder = f"evidence/gt-1/{record['started_at'].replace(':', '').replace('-', '')}"
-    first, second = record.pop("results")
-    assert first["duration_s"] > 0
-    assert {name: first[name] for name in ("name", "status", "exit_code", "reason")} == {
-        "name": "Check 1",
-        "status": "failed",
-        "exit_code": 3,
-        "reason": "exit code 3, expected 0",
-    }
-    assert first["evidence"] == f"{folder}/01-Check-1.log"
-    assert (second["status"], second["evidence"]) == ("skipped", None)
-    assert record["started_at"] <= record.pop("finished_at")
-    del record["started_at"]
-    assert record == {
-        "subject_kind": "bead",
-        "subject_id": "gt-1",
-        "attempt": 0,
-        "verdict": "failed",
-    }
-
-
 def test_a_name_that_is_not_valid_text_is_recorded_with_a_replacement(bench):
     verifier = {"name": "half \ud800", "command": "true"}
     done = verify_bead(bench.put(dod={"verifiers": [verifier]}), *bench.context())
     assert done.record["results"][0]["name"] == "half ?"
     assert bench.bead().document["dod"]["verifiers"][0]["name"] == "half \ud800"
-
-
-def test_the_output_of_a_check_is_kept_beside_the_ledger(bench):
-    verify_bead(bench.put("echo out; echo err >&2; exit 3"), *bench.context())
-    log = bench.read(os.path.join(".beads", bench.records[0]["results"][0]["evidence"]))
-    assert "what: sh -c echo out; echo err >&2; exit 3 (expects exit code 0" in log
-    assert "reason: exit code 3, expected 0\n" in log
-    assert log.endswith(
-        "--- standard output, 4 bytes ---\nout\n\n--- standard error, 4 bytes ---\nerr\n"
-    )
 
 
 def test_evidence_is_ignored_by_git_until_somebody_wants_it(bench):
@@ -168,57 +125,12 @@ def test_two_passes_in_one_millisecond_keep_evidence_of_both(bench):
     assert all(bench.read(os.path.join(".beads", file)) for file in files)
 
 
-def test_a_pass_writes_its_results_into_the_bead(bench):
-    verify_bead(bench.put("true", ralph_meta={"own": 1, "empty": None}), *bench.context())
-    meta = bench.bead().document["ralph_meta"]
-    assert (meta["own"], meta["empty"], meta["verifier_results"][0]["status"]) == (
-        1,
-        None,
-        "passed",
-    )
-
-
-def test_a_bead_without_verifiers_cannot_be_verified_and_says_so(bench):
-    with pytest.raises(InvalidInput, match=r"cannot be verified: its dod\.verifiers is empty"):
-        verify_bead(bench.put(), *bench.context())
-
-
-@pytest.mark.parametrize("act", [verify_bead, complete_bead], ids=["verify", "complete"])
-def test_an_invalid_bead_runs_nothing(act, bench):
-    bead = bench.put("touch ran", priority=9)
-    with pytest.raises(InvalidInput, match="is not a valid bead: priority"):
-        act(bead, *bench.context())
-    assert not os.path.exists(os.path.join(bench.root, "ran"))
-
-
 def test_a_verifier_sees_the_allow_list_and_what_it_names(bench):
     bench.put('test -z "$API_TOKEN"')
     assert verify_bead(bench.bead(), *bench.context()).verdict == "passed"
     verifier = {"name": "x", "command": 'test "$API_TOKEN" = secret', "env": ["API_TOKEN"]}
     bench.put(dod={"verifiers": [verifier]})
     assert verify_bead(bench.bead(), *bench.context()).verdict == "passed"
-
-
-def test_a_bead_completes_when_its_checks_pass(bench):
-    done = complete_bead(bench.put("true"), *bench.context())
-    assert (done.verdict, done.bead.document["status"]) == ("passed", "completed")
-    assert bench.bead().path == os.path.join(bench.folders.completed, "gt-1.json")
-
-
-def test_a_bead_does_not_complete_when_a_check_fails(bench):
-    done = complete_bead(bench.put("false", status="in_progress"), *bench.context())
-    assert (done.verdict, bench.bead().document["status"]) == ("failed", "in_progress")
-
-
-def test_completing_without_verifying_is_recorded_with_its_reason(bench):
-    complete_bead(bench.put("false"), *bench.context(), unverified_because="the server is down")
-    assert bench.bead().document["status"] == "completed"
-    (record,) = bench.records
-    assert (record["verdict"], record["results"], record["reason"]) == (
-        "not_verified",
-        [],
-        "the server is down",
-    )
 
 
 def test_a_bead_that_requires_evidence_is_not_completed_without(bench):
@@ -242,21 +154,6 @@ def test_a_bead_that_says_it_is_completed_is_held_to_it(command, status, folder,
     bead = bench.bead()
     assert bead.document["status"] == status
     assert os.path.dirname(bead.path) == getattr(bench.folders, folder)
-
-
-def test_a_bead_that_waits_for_another_is_not_completed(bench):
-    bench.put("true", id="smoke", type="gate")
-    bead = bench.put("touch ran", depends_on=["smoke"])
-    with pytest.raises(Conflict, match="smoke is a gate that has not passed: it is pending"):
-        complete_bead(bead, *bench.context())
-    assert not os.path.exists(os.path.join(bench.root, "ran"))
-
-
-def test_the_loop_ends_when_the_checks_pass(bench):
-    bench.put("test -e done")
-    outcome = bench.run("test $QUEEN_ATTEMPT = 3 && touch done; true")
-    assert (outcome.status, outcome.why, outcome.attempts) == ("completed", "verified", 3)
-    assert bench.bead().document["status"] == "completed"
 
 
 def test_each_attempt_is_recorded_with_the_agent_first(bench):
@@ -502,19 +399,6 @@ def test_a_gate_bead_blocks_until_it_has_passed(bench):
     assert bench.run("true").status == "completed"
 
 
-def test_a_dependency_may_be_known_elsewhere(bench):
-    bench.put("true", dependencies=["qb-7"])
-    issues = {"qb-7": {"status": "closed"}}
-    found = bench.run("true", waits_for=lambda bead: unmet_dependencies(bead, issues.get))
-    assert found.status == "completed"
-
-
-def test_a_completed_bead_is_not_run(bench):
-    bench.put("true", folder="completed", status="completed")
-    with pytest.raises(Conflict, match="already completed"):
-        bench.run("true")
-
-
 def test_an_agent_that_rewrites_its_definition_of_done_does_not_complete(bench):
     bench.put("test -e done", constraints={"max_iterations": 2})
     outcome = bench.run(
@@ -561,50 +445,6 @@ def test_an_id_of_any_shape_keeps_its_evidence_in_the_evidence_folder(bench):
     evidence = bench.records[0]["results"][0]["evidence"]
     assert evidence.split("/")[:2] == ["evidence", "-n--c-d----"]
     assert bench.read(os.path.join(".beads", evidence))
-
-
-DRIVER = """
-    import os, sys, time
-    from queenbee.checks import CheckRunner, Consent
-    from queenbee.documents.ralph.bead_loop import run_bead
-    from queenbee.documents.ralph.bead_files import BeadFolders, find_bead
-    root, agent = sys.argv[1:]
-    names = (".ralph/beads", ".beads/active", ".beads/completed")
-    folders = BeadFolders(*(os.path.join(root, name) for name in names))
-    def record(run):
-        print(run["verdict"], [one["status"] for one in run["results"]], flush=True)
-        return run
-    runner = CheckRunner(
-        cwd=root, env=dict(os.environ), evidence_dir=os.path.join(root, ".beads", "evidence"),
-        record=record, now_ms=lambda: time.time_ns() // 1_000_000, consent=Consent.at(root),
-    )
-    try:
-        run_bead(find_bead(folders, "gt-1"), agent, runner, folders)
-    except KeyboardInterrupt:
-        print("interrupted", flush=True)
-"""
-
-
-@pytest.mark.parametrize(
-    ("agent", "verifier", "statuses"),
-    [
-        pytest.param("kill -INT $PPID; sleep 60", "true", ["interrupted", "skipped"], id="agent"),
-        pytest.param("true", "kill -INT $PPID; sleep 60", ["passed", "interrupted"], id="verifier"),
-    ],
-)
-def test_control_c_records_the_attempt_as_interrupted(agent, verifier, statuses, bench):
-    bench.put(verifier, "touch second")
-    driver = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(DRIVER), bench.root, agent],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert driver.stderr == ""
-    assert driver.stdout == f"interrupted {[*statuses, 'skipped']}\ninterrupted\n"
-    document = bench.bead().document
-    assert (document["status"], document["ralph_meta"]["attempt_count"]) == ("in_progress", 1)
-    assert document["ralph_meta"]["verifier_results"][0]["status"] == statuses[1]
 
 
 def test_a_request_to_end_that_comes_while_a_pass_is_recorded_waits_for_it(bench):

@@ -11,29 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.checks import Command, Expectation, describe
 from queenbee.checks.check import MAX_CHECKS
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import MAX_FINDINGS
 from queenbee.documents.json_documents import format_json, parse_json
 from queenbee.documents.ralph.ralph_bead import (
-    SCHEMA_PATH,
-    Limits,
-    Unmet,
     backoff_s,
-    bead_checks,
     bead_dependencies,
     bead_limits,
-    check_bead,
     ralph_schema,
-    unmet_dependencies,
     validate_bead,
 )
-from queenbee.errors import InvalidInput
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "ralph"
-EXAMPLES = ["simple-task", "gate", "multiple-verifiers"]
 
 
 def example(name):
@@ -54,19 +45,6 @@ def found(document, severity):
         for finding in validate_bead(document)
         if finding.severity == severity
     ]
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_every_example_of_the_document_is_valid(name):
-    assert validate_bead(example(name)) == []
-
-
-def test_the_exported_schema_is_that_of_the_document_word_for_word():
-    assert pathlib.Path(SCHEMA_PATH).read_bytes() == (FIXTURES / "schema.json").read_bytes()
-
-
-def test_the_exported_schema_is_a_draft_7_schema():
-    jsonschema.Draft7Validator.check_schema(ralph_schema())
 
 
 VALID = {
@@ -292,16 +270,6 @@ def _put(document, path, value):
         place[last] = copy.deepcopy(value)
 
 
-def test_an_invalid_bead_is_refused_with_all_findings():
-    with pytest.raises(InvalidInput) as refusal:
-        check_bead({"dod": {}}, "my-bead.json")
-    assert refusal.value.message == (
-        "my-bead.json is not a valid bead: intent: is required, but missing (and 1 more)"
-    )
-    assert refusal.value.hint == "queen bead validate my-bead.json"
-    assert [finding.path for finding in refusal.value.findings] == ["intent", "dod.verifiers"]
-
-
 def test_a_rewritten_example_keeps_every_key_in_its_order():
     data = (FIXTURES / "multiple-verifiers.json").read_bytes()
     document = parse_json(data, "it") | {"x-unknown": {"z": 1, "a": 2}}
@@ -328,44 +296,6 @@ def test_only_the_first_faults_of_a_bead_are_reported(members, path):
     paths = [place for place, _ in found(bead(**members), "error")]
     assert len(paths) <= MAX_FINDINGS + 2
     assert path in paths
-
-
-def test_the_checks_of_an_example_are_those_of_the_document():
-    checks = bead_checks(example("multiple-verifiers"))
-    assert [(check.name, check.timeout_s, check.on_failure) for check in checks] == [
-        ("Lint passes", 60, "stop"),
-        ("Type check passes", 60, "continue"),
-        ("Unit tests pass", 120, "stop"),
-        ("Integration tests pass", 300, "stop"),
-    ]
-    assert checks[0].what == Command("npm run lint")
-
-
-def test_a_verifier_has_the_defaults_of_the_document():
-    (check,) = bead_checks(bead())
-    assert (check.expect, check.timeout_s, check.on_failure) == (Expectation(0), 300, "stop")
-
-
-def test_the_gate_example_is_described_before_it_runs():
-    (line,) = describe(bead_checks(example("gate")))
-    command = "npm start & sleep 5 && curl http://localhost:3000/health"
-    assert line == (f"1. Application starts: sh -c {command} (expects exit code 0, within 30 s)")
-
-
-def test_limits_have_their_defaults():
-    assert bead_limits(bead()) == Limits(10, None, None, 30)
-
-
-def test_limits_are_those_of_the_document():
-    document = bead(
-        constraints={
-            "max_iterations": 5,
-            "time_budget_minutes": 60,
-            "deadline": "1970-01-01T00:01:00Z",
-        },
-        ralph_meta={"retry_backoff_seconds": 7},
-    )
-    assert bead_limits(document) == Limits(5, 3600, 60_000, 7)
 
 
 @pytest.mark.parametrize(
@@ -399,24 +329,6 @@ def test_dependencies_are_read_from_both_keys_and_both_shapes():
         depends_on=["gt-4", "gt-1"],
     )
     assert bead_dependencies(document) == ["gt-1", "gt-2", "gt-3", "gt-4"]
-
-
-def test_what_a_bead_waits_for_is_reported_with_the_reason():
-    others = {
-        "done": {"status": "completed"},
-        "closed-issue": {"status": "closed"},
-        "begun": {"status": "in_progress"},
-        "not-begun": {},
-        "smoke": {"type": "gate", "status": "failed"},
-        "passed-gate": {"type": "gate", "status": "completed"},
-    }
-    document = bead(depends_on=[*others, "unheard-of"])
-    assert unmet_dependencies(document, others.get) == [
-        Unmet("begun", "is in_progress"),
-        Unmet("not-begun", "is pending"),
-        Unmet("smoke", "is a gate that has not passed: it is failed"),
-        Unmet("unheard-of", "does not exist"),
-    ]
 
 
 @pytest.mark.parametrize("bead_id", ["gt-feature-login-001", "a", "ä" * 100, "x y", "1.2_3"])

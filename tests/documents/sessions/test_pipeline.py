@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from session_folders import example_session, in_analysis, in_session, task_analysis
 from stamps import parse_ms
 
-from queenbee.core.beads import read_rows
-from queenbee.core.readiness import standings, startable
 from queenbee.documents.issue_rows import RowImport, blocked_by
 from queenbee.documents.sessions.folder import read_session_folder, write_session_folder
 from queenbee.documents.sessions.roles import read_front_matter
@@ -23,8 +21,7 @@ from queenbee.documents.sessions.session import Session, read_session, validate_
 from queenbee.documents.sessions.session_import import InvalidGraph, import_session
 from queenbee.documents.sessions.skeleton import session_skeleton
 from queenbee.documents.sessions.task_graph import Task, pipeline, read_tasks, render_pipeline
-from queenbee.documents.sprints.sprint_bead import group_by_team
-from queenbee.errors import Conflict, InvalidInput, Unwritable
+from queenbee.errors import InvalidInput, Unwritable
 from queenbee.store.codec import encode
 
 NOW = parse_ms("2026-02-27T10:00:00Z")
@@ -70,22 +67,6 @@ class TestGraph:
 
 
 class TestPipeline:
-    def test_a_fresh_session_is_ready_for_its_first_task(self, folder: Path) -> None:
-        assert states(read(folder)) == {
-            "RESEARCH-001": "ready",
-            "DEV-001": "waiting",
-            "TEST-001": "waiting",
-        }
-
-    def test_a_completed_task_lets_the_next_begin(self, folder: Path) -> None:
-        in_session(completed_tasks=["RESEARCH-001"])(folder)
-
-        assert states(read(folder)) == {
-            "RESEARCH-001": "completed",
-            "DEV-001": "ready",
-            "TEST-001": "waiting",
-        }
-
     @pytest.mark.parametrize(
         "workers",
         [["DEV-001"], [{"task_id": "DEV-001", "role": "developer"}], [{"task": "DEV-001"}]],
@@ -112,16 +93,6 @@ class TestPipeline:
             ("A", "waiting", ("B",)),
             ("B", "waiting", ("A",)),
         ]
-
-    def test_is_shown_line_by_line(self, folder: Path) -> None:
-        in_session(completed_tasks=["RESEARCH-001"], active_workers=["DEV-001"])(folder)
-
-        assert render_pipeline(read(folder).pipeline) == (
-            "✓  RESEARCH-001  completed  [researcher]\n"
-            "▶  DEV-001       active     [developer]\n"
-            "·  TEST-001      waiting    [tester]  waits for DEV-001\n"
-            "1 of 3 tasks completed; 1 active, 0 ready, 1 waiting\n"
-        )
 
     def test_escape_sequences_do_not_reach_the_terminal(self) -> None:
         assert "\x1b" not in render_pipeline(pipeline([Task("A\x1b[2J")], set(), set()))
@@ -151,64 +122,12 @@ class TestImport:
     def rows(self, found: RowImport) -> list[dict[str, Any]]:
         return [json.loads(encode(row)) for row in found.rows]
 
-    def test_makes_a_bead_for_each_task(self, folder: Path) -> None:
-        found = self.imported(read(folder))
-
-        assert list(found.ids) == ["RESEARCH-001", "DEV-001", "TEST-001"]
-        assert [change.kind for change in found.changes] == ["add"] * 3
-        for row in self.rows(found):
-            assert row["issue_type"] == "task"
-            assert row["status"] == "open"
-
-    def test_a_bead_waits_for_what_its_task_depends_on(self, folder: Path) -> None:
-        found = self.imported(read(folder))
-        issues = read_rows(self.rows(found))
-
-        able = startable(standings(issues, holders={}, now_ms=NOW, held_back={}).values(), "x")
-
-        assert [issue.id for issue in able] == [found.ids["RESEARCH-001"]]
-
-    def test_a_bead_knows_its_session_and_its_role(self, folder: Path) -> None:
-        row = self.rows(self.imported(read(folder)))[1]
-
-        assert row["title"] == "DEV-001 (developer): Add authentication"
-        assert row["labels"] == ["session", "role-developer"]
-        assert row["metadata"] == {
-            "team_name": "auth",
-            "session_id": "TC-auth-feature-2026-02-27",
-            "session_task": "DEV-001",
-            "goal": None,
-            "capability": None,
-            "role": "developer",
-            "role_prefix": "DEVELOPER",
-            "role_spec": "role-specs/developer.md",
-            "inner_loop": False,
-            "session_path": str(folder),
-        }
-
-    def test_the_beads_of_a_session_are_one_team(self, folder: Path) -> None:
-        assert list(group_by_team(self.rows(self.imported(read(folder))))) == ["auth"]
-
-    def test_the_same_session_again_changes_nothing(self, folder: Path) -> None:
-        rows = self.rows(self.imported(read(folder)))
-
-        assert self.imported(read(folder), rows, LATER).rows == []
-
     def test_the_path_of_another_worktree_changes_nothing(self, folder: Path) -> None:
         rows = self.rows(self.imported(read(folder)))
 
         elsewhere = replace(read(folder), path="/elsewhere")
 
         assert self.imported(elsewhere, rows, LATER).rows == []
-
-    def test_a_completed_task_is_a_closed_bead(self, folder: Path) -> None:
-        rows = self.rows(self.imported(read(folder)))
-        in_session(completed_tasks=["RESEARCH-001"])(folder)
-
-        (row,) = self.rows(self.imported(read(folder), rows, LATER))
-
-        assert row["status"] == "closed"
-        assert row["closed_at"] == "2026-02-27T10:01:00.000Z"
 
     def test_a_closed_bead_is_never_opened_again(self, folder: Path) -> None:
         rows = self.rows(self.imported(read(folder)))
@@ -264,30 +183,8 @@ class TestSkeleton:
         write_session_folder(str(path), skeleton.files)
         return path
 
-    def test_is_valid_without_a_remark(self, tmp_path: Path) -> None:
-        assert validate_session(str(self.made(tmp_path))) == []
-
-    def test_has_the_documents_files(self, tmp_path: Path) -> None:
-        made = self.made(tmp_path)
-        example = example_session(tmp_path)
-
-        def names(folder: Path) -> set[str]:
-            return {str(path.relative_to(folder)) for path in folder.rglob("*")}
-
-        assert names(made) == names(example)
-
     def test_is_named_as_the_document_names_sessions(self, tmp_path: Path) -> None:
         assert self.made(tmp_path).name == "TC-add-authentication-2026-02-27"
-
-    def test_its_pipeline_goes_from_role_to_role(self, tmp_path: Path) -> None:
-        session = read(self.made(tmp_path, roles=["planner", "qa-lead"]))
-
-        assert states(session) == {"PLANNER-001": "ready", "QA_LEAD-001": "waiting"}
-
-    def test_can_be_imported(self, tmp_path: Path) -> None:
-        session = read(self.made(tmp_path))
-
-        assert import_session(session, [], prefix="bd", actor="queen", now_ms=NOW).rows
 
     @pytest.mark.parametrize("role", ["true", "7", "007", "null", "No", "y", "1e3", "on", "0x1F"])
     def test_a_role_that_yaml_would_misread_is_still_valid(self, role: str, tmp_path: Path) -> None:
@@ -306,18 +203,6 @@ class TestSkeleton:
     def test_roles_that_make_no_files_are_refused(self, roles: list[str]) -> None:
         with pytest.raises(InvalidInput):
             session_skeleton("task", now_ms=NOW, roles=roles)
-
-    def test_an_empty_task_is_refused(self) -> None:
-        with pytest.raises(InvalidInput, match="needs a task"):
-            session_skeleton("  ", now_ms=NOW)
-
-    def test_a_session_that_exists_is_not_written_over(self, tmp_path: Path) -> None:
-        made = self.made(tmp_path)
-        before = (made / "team-session.json").read_bytes()
-
-        with pytest.raises(Conflict, match="already exists"):
-            self.made(tmp_path, roles=["other"])
-        assert (made / "team-session.json").read_bytes() == before
 
     def test_a_place_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("x")

@@ -30,11 +30,9 @@ from session_folders import (
     without,
 )
 
-from queenbee.documents.findings import Finding
-from queenbee.documents.sessions.folder import File, SessionFolder, read_session_folder
+from queenbee.documents.sessions.folder import File, SessionFolder
 from queenbee.documents.sessions.roles import role_spec_findings
-from queenbee.documents.sessions.session import read_session, session_findings, validate_session
-from queenbee.errors import NotFound, Unreadable
+from queenbee.documents.sessions.session import session_findings, validate_session
 
 ORIGINAL = "Re-run team-coordinate with original task"
 RESUME = "Re-run team-coordinate with resume"
@@ -176,9 +174,6 @@ def session(tmp_path: Path) -> Path:
 
 
 class TestDocument:
-    def test_the_example_of_a_valid_session_is_valid(self, session: Path) -> None:
-        assert validate_session(str(session)) == []
-
     @pytest.mark.slow
     def test_the_texts_are_those_of_the_documents_algorithm(self, tmp_path: Path) -> None:
         algorithm = (FIXTURES / "validation-algorithm.txt").read_text()
@@ -344,40 +339,7 @@ class TestTable:
         assert validate_session(str(session)) == []
 
 
-class TestArgument:
-    @pytest.mark.parametrize("path", [None, ""])
-    def test_without_a_path_only_that_is_reported(self, path: str | None) -> None:
-        (finding,) = validate_session(path)
-
-        assert finding.message == "Session required. Usage: --session=<path-to-TC-folder>"
-
-    @pytest.mark.parametrize("name", ["none", "file", "a\0b"])
-    def test_a_non_folder_is_not_found(self, name: str, tmp_path: Path) -> None:
-        (tmp_path / "file").write_text("x")
-        path = f"{tmp_path}/{name}"
-
-        assert errors(path) == [f"Session directory not found: {path}"]
-
-
 class TestAllAtOnce:
-    def test_every_problem_is_reported_in_the_order_of_the_algorithm(self, session: Path) -> None:
-        for change in (
-            in_session(session_id=GONE, status="x"),
-            in_analysis(capabilities=GONE),
-            without("role-specs/researcher.md"),
-            in_spec("## Phase 3: Work", "## Phase 30: Work"),
-            in_spec("prefix: TESTER\n", ""),
-        ):
-            change(session)
-
-        wanted = ["session_id", "status", "capabilities", "researcher", "prefix", "Phase 3"]
-
-        found = errors(session)
-
-        assert [
-            word for word, message in zip(wanted, found, strict=True) if word in message
-        ] == wanted
-
     def test_a_folder_with_nothing_in_it_has_three_problems(self, tmp_path: Path) -> None:
         assert errors(tmp_path) == [
             "Invalid session: team-session.json missing",
@@ -427,24 +389,3 @@ class TestRemarks:
 
         assert errors(session) == []
         assert "but role-specs/researcher.md is read" in warnings(session)[0]
-
-
-class TestReading:
-    def test_a_missing_session_is_not_found(self, tmp_path: Path) -> None:
-        with pytest.raises(NotFound, match="Session directory not found"):
-            read_session(read_session_folder(str(tmp_path / "none")))
-
-    def test_a_torn_session_cannot_be_read(self, session: Path) -> None:
-        in_file("team-session.json", b"{")(session)
-
-        with pytest.raises(Unreadable, match=r"team-session\.json corrupt"):
-            read_session(read_session_folder(str(session)))
-
-    def test_findings_are_values(self, session: Path) -> None:
-        without("task-analysis.json")(session)
-
-        assert validate_session(str(session)) == [
-            Finding(
-                "task-analysis.json", "Invalid session: task-analysis.json missing", hint=RESUME
-            )
-        ]

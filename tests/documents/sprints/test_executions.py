@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from stamps import parse_ms
 
 from queenbee.documents.sprints.executions import (
     InvalidRecord,
-    NoAttemptLeft,
     attempts_left,
     feedback,
     next_step,
@@ -21,7 +19,7 @@ from queenbee.documents.sprints.executions import (
     record_qa_execution,
     record_scrum_result,
 )
-from queenbee.documents.sprints.sprint_bead import DEFAULT_ATTEMPTS, check_bead
+from queenbee.documents.sprints.sprint_bead import DEFAULT_ATTEMPTS
 from queenbee.errors import InvalidInput, NotFound
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "sprint"
@@ -62,23 +60,6 @@ def scrum(**fields: Any) -> dict[str, Any]:
 
 
 class TestWholeHistory:
-    def test_the_documents_history_can_be_recorded_step_by_step(self) -> None:
-        wanted = completed()
-        found = bead()
-
-        for execution in wanted["dev_agent_executions"]:
-            found = record_dev_execution(found, execution, now_ms=NOW)
-            for judgement in wanted["qa_agent_executions"]:
-                if judgement["attempt"] == execution["attempt"]:
-                    found = record_qa_execution(found, judgement, now_ms=NOW)
-        found = record_scrum_result(found, wanted["scrum_result"], now_ms=NOW)
-
-        recorded = {
-            key: found["metadata"][key] for key in wanted if key != "scrum_master_session_id"
-        }
-        assert recorded == {key: value for key, value in wanted.items() if key in recorded}
-        assert [finding for finding in check_bead(found) if finding.severity == "error"] == []
-
     def test_unknown_keys_survive(self) -> None:
         start = bead() | {"wisp": 1}
         start["metadata"]["docker_image"] = "x"
@@ -88,15 +69,6 @@ class TestWholeHistory:
         assert found["wisp"] == 1
         assert found["metadata"]["docker_image"] == "x"
         assert found["metadata"]["dev_agent_executions"][0]["cost"] == 3
-
-    def test_the_argument_is_left_alone(self) -> None:
-        start = attempted()
-        before = copy.deepcopy(start)
-
-        record_qa_execution(start, qa(), now_ms=NOW)
-        record_pull_request(start, "https://github.com/u/r/pull/1", now_ms=NOW)
-
-        assert start == before
 
     def test_each_record_makes_the_bead_later(self) -> None:
         first = record_dev_execution(bead(), dev(), now_ms=NOW)
@@ -111,52 +83,15 @@ class TestWholeHistory:
 
 
 class TestDevExecutions:
-    def test_an_attempt_is_counted(self) -> None:
-        assert attempted(2)["metadata"]["attempt_count"] == 2
-
     def test_a_left_out_attempt_is_the_next(self) -> None:
         found = record_dev_execution(attempted(), without_attempt(session_id="s2"), now_ms=NOW)
 
         assert [each["attempt"] for each in found["metadata"]["dev_agent_executions"]] == [1, 2]
 
-    def test_the_first_session_is_kept_for_questions(self) -> None:
-        found = record_dev_execution(attempted(), dev(attempt=2, session_id="s2"), now_ms=NOW)
-
-        assert found["metadata"]["dev_agent_session_id"] == "s1"
-
-    def test_the_same_record_again_changes_nothing(self) -> None:
-        found = attempted()
-
-        assert record_dev_execution(found, dev(), now_ms=NOW + 5) is found
-        assert record_dev_execution(found, without_attempt(), now_ms=NOW + 5) is found
-
     def test_repeating_an_earlier_record_is_not_another_attempt(self) -> None:
         found = record_dev_execution(attempted(), dev(attempt=2, session_id="s2"), now_ms=NOW)
 
         assert record_dev_execution(found, without_attempt(), now_ms=NOW + 5) is found
-
-    @pytest.mark.parametrize("attempt", [1, 3, 9])
-    def test_an_attempt_that_is_not_the_next_is_refused(self, attempt: int) -> None:
-        with pytest.raises(InvalidRecord, match="does not follow attempt 1"):
-            record_dev_execution(attempted(), dev(attempt=attempt, session_id="s2"), now_ms=NOW)
-
-    def test_attempts_end_at_max_retry_attempts(self) -> None:
-        with pytest.raises(NoAttemptLeft, match="has used all its 3 attempts"):
-            record_dev_execution(attempted(3), without_attempt(session_id="s4"), now_ms=NOW)
-
-    def test_a_higher_limit_gives_more_attempts(self) -> None:
-        start = attempted(3)
-        start["metadata"]["max_retry_attempts"] = 4
-
-        found = record_dev_execution(start, without_attempt(session_id="s4"), now_ms=NOW)
-
-        assert found["metadata"]["attempt_count"] == 4
-
-    def test_a_stop_ends_them_at_once(self) -> None:
-        stopped = record_qa_execution(attempted(), qa(status="stop"), now_ms=NOW)
-
-        with pytest.raises(NoAttemptLeft, match="said to stop"):
-            record_dev_execution(stopped, without_attempt(session_id="s2"), now_ms=NOW)
 
     @pytest.mark.parametrize(
         ("fields", "path"),
@@ -178,22 +113,12 @@ class TestDevExecutions:
 
 
 class TestQAExecutions:
-    def test_is_appended(self) -> None:
-        found = record_qa_execution(attempted(), qa(), now_ms=NOW)
-
-        assert found["metadata"]["qa_agent_executions"] == [qa()]
-
     def test_a_left_out_attempt_is_the_last(self) -> None:
         record = {key: value for key, value in qa().items() if key != "attempt"}
 
         found = record_qa_execution(attempted(2), record, now_ms=NOW)
 
         assert found["metadata"]["qa_agent_executions"][0]["attempt"] == 2
-
-    def test_the_same_record_again_changes_nothing(self) -> None:
-        found = record_qa_execution(attempted(), qa(), now_ms=NOW)
-
-        assert record_qa_execution(found, qa(), now_ms=NOW + 5) is found
 
     def test_a_judgement_told_again_does_not_judge_the_next_attempt(self) -> None:
         told = {key: value for key, value in qa().items() if key != "attempt"}
@@ -221,12 +146,6 @@ class TestQAExecutions:
             record_qa_execution(attempted(), qa(agent_path=".claude/agents/qa-other"), now_ms=NOW)
 
         assert UNIT in str(caught.value.hint)
-
-    def test_a_report_must_fit_the_agents_output_schema(self) -> None:
-        with pytest.raises(
-            InvalidRecord, match="coverage_percent: must be a number; it is a string"
-        ):
-            record_qa_execution(attempted(), qa(details={"coverage_percent": "high"}), now_ms=NOW)
 
     def test_a_report_may_be_nested_in_details_as_the_template_has_it(self) -> None:
         start = attempted()
@@ -264,13 +183,6 @@ class TestQAExecutions:
 
 
 class TestScrumResult:
-    def test_sets_the_pull_request_and_the_count(self) -> None:
-        found = record_scrum_result(attempted(2), scrum(), now_ms=NOW)
-
-        assert found["metadata"]["pr_number"] == 42
-        assert found["external_ref"] == "https://github.com/user/repo/pull/42"
-        assert found["metadata"]["attempt_count"] == 2
-
     def test_the_same_result_again_changes_nothing(self) -> None:
         found = record_scrum_result(attempted(2), scrum(), now_ms=NOW)
 
@@ -343,11 +255,6 @@ class TestPullRequest:
 
         assert second["metadata"]["pr_number"] is None
 
-    @pytest.mark.parametrize("url", ["", "github.com/u/r/pull/1", "javascript:alert(1)", "ftp://x"])
-    def test_a_url_that_is_not_a_web_address_is_refused(self, url: str) -> None:
-        with pytest.raises(InvalidInput, match="is not an http or https URL"):
-            record_pull_request(bead(), url, now_ms=NOW)
-
 
 class TestNextStep:
     def judged(self, *statuses: str) -> dict[str, Any]:
@@ -356,23 +263,8 @@ class TestNextStep:
             found = record_qa_execution(found, qa(agent_path=agent, status=status), now_ms=NOW)
         return found
 
-    def test_a_new_bead_is_developed(self) -> None:
-        assert next_step(bead()) == "develop"
-
-    def test_an_attempt_is_judged(self) -> None:
-        assert next_step(attempted()) == "judge"
-
     def test_all_agents_have_to_judge_it(self) -> None:
         assert next_step(self.judged("pass")) == "judge"
-
-    def test_when_all_let_it_pass_it_is_finished(self) -> None:
-        assert next_step(self.judged("pass", "pass")) == "finish"
-
-    def test_a_failure_means_another_attempt(self) -> None:
-        assert next_step(self.judged("pass", "fail")) == "develop"
-
-    def test_a_stop_is_the_end(self) -> None:
-        assert next_step(self.judged("pass", "stop")) == "give up"
 
     def test_a_failed_dev_agent_is_tried_again(self) -> None:
         found = record_dev_execution(bead(), dev(status="timeout"), now_ms=NOW)

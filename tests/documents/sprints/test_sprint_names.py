@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from queenbee.documents.sprints import numbers
 from queenbee.documents.sprints.numbers import is_phase, is_sprint, parse_sprint, sort_sprints
-from queenbee.documents.sprints.sprint_bead import group_by_team, is_sprint_bead, team_of
+from queenbee.documents.sprints.sprint_bead import group_by_team, is_sprint_bead
 
 
 class TestNumbers:
@@ -88,15 +88,6 @@ class TestBranches:
 
 
 class TestPlaces:
-    @pytest.mark.parametrize(
-        "branch",
-        ["main/1-1-project-setup", "main/3a-2b-api-validation", "develop/2-1a-auth-service"],
-    )
-    def test_the_worktree_is_beside_the_repository(self, branch: str) -> None:
-        path = numbers.worktree_path("/Users/dev/projects/my-app", branch)
-
-        assert path == f"/Users/dev/projects/my-app-worktrees/{branch}"
-
     @pytest.mark.parametrize("path", ["/a", "C:\\a", "d:/a", "\\\\host\\share"])
     def test_is_absolute(self, path: str) -> None:
         assert numbers.is_absolute(path)
@@ -123,24 +114,6 @@ class TestTeams:
         if team is not None:
             metadata["team_name"] = team
         return {"id": identifier, "issue_type": "beads-ralph-work", "metadata": metadata}
-
-    def test_beads_are_grouped_by_team_and_not_by_sprint(self) -> None:
-        beads = [
-            self.bead("bd-3", "2.1", "ui"),
-            self.bead("bd-2", "1.10", "auth"),
-            self.bead("bd-1", "1.2", "auth"),
-        ]
-
-        teams = group_by_team(beads)
-
-        assert {team: [bead["id"] for bead in members] for team, members in teams.items()} == {
-            "auth": ["bd-1", "bd-2"],
-            "ui": ["bd-3"],
-        }
-        assert list(teams) == ["auth", "ui"]
-
-    def test_a_bead_without_a_team_is_its_own_team(self) -> None:
-        assert team_of(self.bead("bd-1", "1.2")) == "sprint-1.2"
 
     def test_a_bead_of_a_session_comes_after_the_sprints(self) -> None:
         task = {"id": "bd-0", "metadata": {"team_name": "x"}}

@@ -94,7 +94,7 @@ def _show_list(rows: Sequence[dict[str, Any]]) -> None:
     table(["SETTING", "VALUE", ""], cells, empty="No settings.", text=["VALUE"])
 
 
-@command("list", show=_show_list, example="queen config list", opens_hive=False)
+@command(show=_show_list, example="queen config list", opens_hive=False)
 def list_(call: Invocation) -> list[dict[str, object]]:
     """List all settings with their values"""
     return _rows(_layout(call))
@@ -111,7 +111,7 @@ def _show_value(row: dict[str, Any]) -> None:
         say(printable(each if isinstance(each, str) else in_toml(each)))
 
 
-@command("get", show=_show_value, example="queen config get land.check", opens_hive=False)
+@command(show=_show_value, example="queen config get land.check", opens_hive=False)
 @_NAME
 def get(call: Invocation, name: str) -> dict[str, object]:
     """Show the value of a setting"""
@@ -178,7 +178,6 @@ def _to_commit(layout: Layout) -> str:
 
 
 @command(
-    "set",
     show=_show_changed,
     example="queen config set land.check 'make test'\nqueen config set --add land.union NEWS.md",
     opens_hive=False,
@@ -199,7 +198,7 @@ def set_(call: Invocation, name: str, values: tuple[str, ...], add: bool) -> dic
     return _change(call, name, changing_text.parsed(setting, list(values)), add=add)
 
 
-@command("unset", show=_show_changed, example="queen config unset land.union", opens_hive=False)
+@command(show=_show_changed, example="queen config unset land.union", opens_hive=False)
 @_NAME
 def unset(call: Invocation, name: str) -> dict[str, object]:
     """Remove a setting, so that its default counts"""
@@ -228,11 +227,7 @@ def _show_agreed(seen: Sequence[dict[str, Any]], waiting: int) -> None:
         say(f"{waiting} command{verb} for you to look at: queen config trust")
 
 
-@command(
-    "trust",
-    show=_show_trusted,
-    example="queen config trust\nqueen config trust --yes",
-)
+@command(show=_show_trusted, example="queen config trust\nqueen config trust --yes")
 @click.option("--yes", is_flag=True, help="Trust all that it shows, for CI; refused to agents")
 @click.option("--list", "lists", is_flag=True, help="List what you have trusted here")
 @click.option("--forget", is_flag=True, help="Ask again for everything")

@@ -32,7 +32,7 @@ def _show(findings: Sequence[Diagnosis]) -> None:
         paragraph("The hive is sound.")
 
 
-@command("doctor", show=_show, example="queen doctor --fix")
+@command(show=_show, example="queen doctor --fix")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing data")
 def doctor(hive: Hive, fix: bool) -> Answer:
     """Examine the hive's files, and whether work can land here

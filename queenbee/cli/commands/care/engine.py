@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command, group
+from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import lines_counted, printable
 from queenbee.store import layout
 from queenbee.store.carriers import switching
-
-if TYPE_CHECKING:
-    from queenbee.cli.app import Invocation
-    from queenbee.store.layout import Layout
+from queenbee.store.layout import Layout
 
 
 def _layout(call: Invocation) -> Layout:
@@ -52,7 +48,7 @@ def _show_status(value: dict[str, object]) -> None:
         say("next: queen hive engine use postgres  to take them in")
 
 
-@command("use", show=_show_use, example="queen hive engine use postgres", opens_hive=False)
+@command(show=_show_use, example="queen hive engine use postgres", opens_hive=False)
 @click.argument("kind", type=click.Choice(switching.KINDS))
 @click.option("--hive", "name", help="The hive's name in the database (default: a new one)")
 def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
@@ -64,7 +60,7 @@ def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
     return switching.use(_layout(call), kind, name)
 
 
-@command("status", show=_show_status, example="queen hive engine status", opens_hive=False)
+@command(show=_show_status, example="queen hive engine status", opens_hive=False)
 @click.option("--verify", is_flag=True, help="Compare every line with its digest")
 def status(call: Invocation, verify: bool) -> Answer:
     """Show where the hive is kept, and what is wrong with the database

@@ -39,7 +39,6 @@ def _commands(root: click.Context) -> Iterator[str]:
 
 
 @command(
-    "prime",
     show=lambda value: say(printable(value["text"].rstrip("\n"), keep_newlines=True)),
     example="queen prime\nqueen prime --full",
 )
@@ -58,7 +57,7 @@ def prime(hive: Hive, full: bool) -> dict[str, object]:
     return {"actor": hive.actor_or_none, "text": text}
 
 
-@command("mcp", show=lambda _: None, example="queen mcp", opens_hive=False)
+@command(show=lambda _: None, example="queen mcp", opens_hive=False)
 def mcp(call: Invocation) -> None:
     """Serve the hive as tools to an agent (MCP)
 

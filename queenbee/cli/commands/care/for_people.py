@@ -34,10 +34,7 @@ def _show(value: dict[str, object]) -> None:
 
 
 @command(
-    "prompt",
-    show=_show,
-    example="queen prompt --for bash\nqueen prompt --for tmux --ascii",
-    opens_hive=False,
+    show=_show, example="queen prompt --for bash\nqueen prompt --for tmux --ascii", opens_hive=False
 )
 @click.option(
     "--for",
@@ -86,8 +83,6 @@ def _of_session(beads_dir: str | None) -> tuple[str | None, str | None]:
 
 
 @command(
-    "notify",
-    # Each thing was shown when it came.
     show=lambda _: None,
     example="queen msg notify\nqueen msg notify --run 'ntfy publish my-topic'\n"
     "queen msg notify --once --json",

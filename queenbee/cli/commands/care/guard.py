@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,10 +18,6 @@ from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
 from queenbee.services.leases.paths import path_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _SHOWN = 20
 
@@ -57,7 +53,6 @@ def _show_verdict(verdict: rules.Verdict) -> None:
 
 
 @command(
-    "check",
     show=_show_verdict,
     example="queen guard check --staged\nqueen guard check --range main..HEAD",
     opens_hive=False,
@@ -150,7 +145,7 @@ def _hooks_answer(
     return Answer(value, yes=installed if wanted else absent)
 
 
-@command("install", show=_show_hooks, example="queen guard install", opens_hive=False)
+@command(show=_show_hooks, example="queen guard install", opens_hive=False)
 def install(call: Invocation) -> Answer:
     """Put the guard into git's hooks for commits and pushes
 
@@ -166,7 +161,7 @@ def install(call: Invocation) -> Answer:
     return _hooks_answer(folder, states, wanted=True)
 
 
-@command("uninstall", show=_show_hooks, example="queen guard uninstall", opens_hive=False)
+@command(show=_show_hooks, example="queen guard uninstall", opens_hive=False)
 def uninstall(call: Invocation) -> Answer:
     """Remove the guard from git's hooks
 
@@ -176,7 +171,7 @@ def uninstall(call: Invocation) -> Answer:
     return _hooks_answer(folder, hooks.uninstall(folder), wanted=False)
 
 
-@command("status", show=_show_hooks, example="queen guard status", opens_hive=False)
+@command(show=_show_hooks, example="queen guard status", opens_hive=False)
 def status(call: Invocation) -> Answer:
     """Show whether git's hooks run the guard
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,9 +13,7 @@ from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, QueenError
 from queenbee.store import creating, layout
 from queenbee.store.droids import identity, session_names
-
-if TYPE_CHECKING:
-    from queenbee.store.layout import Layout
+from queenbee.store.layout import Layout
 
 
 def _layout(call: Invocation, *, must_exist: bool) -> Layout:
@@ -66,7 +63,7 @@ def _show_init(value: dict[str, object]) -> None:
         say(f"{'next:' if step == next(iter(steps)) else '':5} {step:{width}}  {why}")
 
 
-@command("init", show=_show_init, example="queen init", opens_hive=False)
+@command(show=_show_init, example="queen init", opens_hive=False)
 def init(call: Invocation) -> dict[str, object]:
     """Make a hive in this repository
 
@@ -117,7 +114,7 @@ def _show_where(value: dict[str, object]) -> None:
         say(f"above      {printable(beads)}: its reservations hold here too")
 
 
-@command("where", show=_show_where, example="queen hive where", opens_hive=False)
+@command(show=_show_where, example="queen hive where", opens_hive=False)
 def where(call: Invocation) -> dict[str, object]:
     """Show which hive is used here, and why"""
     places = _layout(call, must_exist=True)
@@ -148,12 +145,7 @@ def _show_whoami(value: dict[str, object]) -> None:
     say(f"{value['droid']}  ({printable(str(value['from']))})")
 
 
-@command(
-    "whoami",
-    show=_show_whoami,
-    example="queen hive whoami --set ui-engineer",
-    opens_hive=False,
-)
+@command(show=_show_whoami, example="queen hive whoami --set ui-engineer", opens_hive=False)
 @click.option("--set", "name", metavar="NAME", help="Remember NAME for this worktree")
 def whoami(call: Invocation, name: str | None) -> dict[str, object]:
     """Show which droid acts in this worktree, or set it"""
@@ -174,10 +166,7 @@ def whoami(call: Invocation, name: str | None) -> dict[str, object]:
 
 
 @command(
-    "version",
-    show=lambda value: say(f"queen {value['version']}"),
-    example="queen version",
-    opens_hive=False,
+    show=lambda value: say(f"queen {value['version']}"), example="queen version", opens_hive=False
 )
 def version(call: Invocation) -> dict[str, object]:
     """Show the version"""
@@ -185,7 +174,6 @@ def version(call: Invocation) -> dict[str, object]:
 
 
 @command(
-    "help",
     show=lambda value: say(value["help"]),
     example="queen help reserve\nqueen help msg send",
     opens_hive=False,
@@ -205,7 +193,6 @@ def help_(call: Invocation, command_path: tuple[str, ...]) -> dict[str, object]:
 
 
 @command(
-    "completion",
     show=lambda value: say(value["script"]),
     example='eval "$(queen completion bash)"',
     opens_hive=False,

@@ -36,7 +36,7 @@ def _show(revisions: Sequence[Revision]) -> None:
     table(["REV", "WHEN", "WHO", "WHAT"], rows, empty="No lines.", text=["WHAT"])
 
 
-@command("history", show=_show, example="queen hive history 5W6X")
+@command(show=_show, example="queen hive history 5W6X")
 @click.argument("identifier", metavar="ID")
 def history(hive: Hive, identifier: str) -> list[Revision]:
     """Show every line of a record, in order, with who and when"""
@@ -48,7 +48,7 @@ def _show_deleted(records: Sequence[Record]) -> None:
         say(f"deleted {printable(each.id)}")
 
 
-@command("delete", show=_show_deleted, example="queen hive delete qa-5W6X")
+@command(show=_show_deleted, example="queen hive delete qa-5W6X")
 @click.argument("identifiers", nargs=-1, required=True, metavar="ID...")
 def delete(hive: Hive, identifiers: tuple[str, ...]) -> list[Record]:
     """Hide messages, and what has ended: assignments, reservations
@@ -64,7 +64,7 @@ def _show_migrated(kinds: Sequence[str]) -> None:
     say(f"recorded in {', '.join(kinds)}" if kinds else "It was recorded before.")
 
 
-@command("migrate", show=_show_migrated, example="queen hive migrate v1_to_v2 messages")
+@command(show=_show_migrated, example="queen hive migrate v1_to_v2 messages")
 @click.argument("name", metavar="NAME")
 @click.argument("kinds", nargs=-1, type=click.Choice([*KINDS]), metavar="[LEDGER]...")
 def migrate(hive: Hive, name: str, kinds: tuple[str, ...]) -> list[str]:
@@ -84,7 +84,7 @@ def _show_status(rows: Sequence[dict[str, object]]) -> None:
     table(["LEDGER", "SIZE", "LINES", "RECORDS"], cells, empty="No ledgers.")
 
 
-@command("status", show=_show_status, example="queen hive index status")
+@command(show=_show_status, example="queen hive index status")
 def status(hive: Hive) -> list[dict[str, object]]:
     """Show how many lines and records this clone remembers"""
     from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
@@ -92,7 +92,7 @@ def status(hive: Hive) -> list[dict[str, object]]:
     return indexes.status(hive)
 
 
-@command("rebuild", show=_show_status, example="queen hive index rebuild")
+@command(show=_show_status, example="queen hive index rebuild")
 def rebuild(hive: Hive) -> list[dict[str, object]]:
     """Make every record again from its lines; nothing else changes"""
     from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
@@ -101,7 +101,6 @@ def rebuild(hive: Hive) -> list[dict[str, object]]:
 
 
 @command(
-    "export",
     show=lambda paths: say("\n".join(f"wrote {path}" for path in paths) or "No ledgers."),
     example="queen hive index export",
 )
@@ -147,7 +146,7 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
     table(headings, cells, empty="No ledgers.", spare=["ARCHIVE"])
 
 
-@command("stats", show=_show_stats, example="queen hive stats")
+@command(show=_show_stats, example="queen hive stats")
 def stats(hive: Hive) -> list[dict[str, object]]:
     """Show how many records there are, and how they grow"""
     from queenbee.services.care.indexes import statistics  # noqa: PLC0415 - start-up
@@ -175,7 +174,7 @@ def _first_and_last(paths: list[str]) -> str:
     return names[0] if len(names) == 1 else " to ".join((names[0], names[-1])) if names else ""
 
 
-@command("rotate", show=_show_rotation, example="queen hive rotate --older-than 7d")
+@command(show=_show_rotation, example="queen hive rotate --older-than 7d")
 @click.option(
     "--older-than",
     callback=seconds,

@@ -40,11 +40,7 @@ def _show(value: _Text | Mapping[str, object]) -> None:
         say(f"{printable(str(value['path']))}: {value['size_bytes']:,} bytes")
 
 
-@command(
-    "report",
-    show=_show,
-    example="queen report -o report.html\nqueen report --format md --since 1d",
-)
+@command(show=_show, example="queen report -o report.html\nqueen report --format md --since 1d")
 @click.option("-o", "--output", metavar="FILE", help="Write to this file; default: standard output")
 @click.option(
     "--format",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +20,6 @@ from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NotFound, QueenError
 from queenbee.git import hooks
 from queenbee.store.layout import discover
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _NONE_FOUND = "no agent was found here"
 _NAME_IT = f"name those that you use ({', '.join(AGENTS)}): queen setup claude"
@@ -48,7 +45,6 @@ def _show(value: dict[str, list[dict[str, str]]]) -> None:
 
 
 @command(
-    "setup",
     show=_show,
     example="queen setup\nqueen setup codex claude --dry-run\nqueen setup --check",
     opens_hive=False,

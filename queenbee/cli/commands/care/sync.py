@@ -90,11 +90,7 @@ def _show_moved(moved: Moved) -> None:
         say(f"next: {printable(moved.commit)}")
 
 
-@command(
-    "sync",
-    show=_show_any,
-    example="queen sync\nqueen sync setup",
-)
+@command(show=_show_any, example="queen sync\nqueen sync setup")
 @click.argument("what", required=False, type=click.Choice(["setup"]), metavar="[setup]")
 @click.option("--undo", is_flag=True, help="With setup: let git carry the ledgers with the code")
 @click.option("--watch", is_flag=True, help="Go on until stopped")
