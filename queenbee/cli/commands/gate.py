@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queenbee.checks.check import describe
 from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.options import body_or_stdin, dry_run, force, seconds
 from queenbee.cli.progress import watcher
@@ -241,7 +242,6 @@ def run(hive: Hive, workflow: str, phase: str, again: bool, dry_run: bool) -> An
 
     Exit 0 if it has passed, 1 if not. The output of the rules is kept as evidence.
     """
-    from queenbee.checks.check import describe  # noqa: PLC0415 - start-up
     from queenbee.documents.gates.gate_run import gate_checks  # noqa: PLC0415 - start-up
     from queenbee.workflows.gating.gates import gate_view  # noqa: PLC0415 - start-up
     from queenbee.workflows.running import run_gate  # noqa: PLC0415 - start-up

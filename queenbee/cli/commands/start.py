@@ -16,6 +16,7 @@ import click
 
 from queenbee.agents.ignored import CONNECTION, WORK, ignored
 from queenbee.agents.setup import AGENTS, place_of
+from queenbee.checks.consent import Consent
 from queenbee.cli.app import Answer, Invocation, command, invocation, tell
 from queenbee.cli.exits import NO, NOTHING_LANDS
 from queenbee.cli.options import adopts, id_prefix
@@ -27,6 +28,7 @@ from queenbee.core.names import is_name
 from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, NoHive, NotFound, NothingLands, Untrusted
 from queenbee.git import ownership
+from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS
@@ -241,7 +243,6 @@ def _args(hive: Hive, given: str | None) -> list[str]:
     """
     if given is not None:
         return shlex.split(given)
-    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
 
     said = list(hive.layout.settings.team_args)
     Consent.of(hive).require(of_setting("team.args", said))
@@ -259,11 +260,9 @@ def _ask_for_all(hive: Hive) -> None:
     """Asks a person once for everything that the team may run; without one, only the check and the
     set-up have to be seen, and issues whose commands are not wait. Raises `Untrusted`.
     """
-    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
     from queenbee.git.landing.leading import seen_check  # noqa: PLC0415 - start-up
     from queenbee.git.landing.work import Rules  # noqa: PLC0415 - start-up
-    from queenbee.git.worktrees.preparing import seen_setup  # noqa: PLC0415 - start-up
 
     if _asks():
         with suppress(Untrusted):  # What the person does not want to run waits.
@@ -275,8 +274,6 @@ def _ask_for_all(hive: Hive) -> None:
 
 def _lets_run(hive: Hive, unseen: Sequence[Proposal]) -> bool:
     """Asks the person who started the team for what nobody has seen; returns whether it may run."""
-    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
-
     consent = replace(Consent.of(hive), ask=partial(lets_run, hive.layout))
     with suppress(Untrusted, click.Abort):
         consent.require(unseen)

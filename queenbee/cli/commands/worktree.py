@@ -18,7 +18,8 @@ from queenbee.core.text import mentioned, named, printable, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.ownership import adopt, refuse_other_hive
-from queenbee.git.worktrees import worktree_care, worktree_making
+from queenbee.git.worktrees import preparing, worktree_care, worktree_making
+from queenbee.git.worktrees.preparing import prepare, seen_setup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -64,7 +65,6 @@ def add(
     that branch and its worktree, with all that is in them.
     """
     from queenbee.git.upstream import look_for_news  # noqa: PLC0415 - start-up
-    from queenbee.git.worktrees.preparing import prepare, seen_setup  # noqa: PLC0415 - start-up
 
     path, branch = where["path"], where["branch"]
     if news := look_for_news(hive.layout):
@@ -139,8 +139,6 @@ def setup(hive: Hive, dry_run: bool) -> Plan | None:
     Copies the files of the settings worktree.copy and of .worktreeinclude that git ignores and that
     are missing here, and runs worktree.setup. queen worktree add does the same for a new worktree.
     """
-    from queenbee.git.worktrees import preparing  # noqa: PLC0415 - start-up
-
     refuse_other_hive(hive.layout)
     if dry_run:
         return preparing.planned(hive.layout, hive.layout.tree, again=True)

@@ -48,8 +48,6 @@ _WHOLE = (
 """Moving between commits is no event for anybody's hooks. A check reads all files."""
 _STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
 """Keeps in the index what it has read."""
-_CLEAN = (("reset", "-q", "--hard"), ("clean", "-ffdq"))
-"""What puts a submodule right; if it cannot be, git says so at the next step."""
 _UNFETCHED = (
     "queen land again once it can be fetched; or, if no check needs that submodule: git config "
     "-f .gitmodules submodule.NAME.update none"
@@ -228,8 +226,9 @@ class Checkout(Place):
             if own.startswith(os.path.join(self.git_dir, "modules", "")):
                 with suppress(FileNotFoundError):
                     safe_open.unlink(os.path.join(own, "index"))
-                for how in _CLEAN:
-                    self.commands(*_WHOLE, *how, cwd=each)
+                # If it cannot be put right, git says so at the next step.
+                self.commands(*_WHOLE, "reset", "-q", "--hard", cwd=each)
+                self.commands(*_WHOLE, "clean", "-ffdq", cwd=each)
         update = ("submodule", "--quiet", "update", "--init", "--recursive", "--force", "--")
         self._run(*update, *paths, has_tokens=True, hint=_UNFETCHED)
 

@@ -422,8 +422,9 @@ class Reservations:
         """Returns a transaction of the store in which leases are written: what writes them is
         loaded before others have to wait for it.
         """
-        from queenbee.services.leases import granting  # noqa: F401, PLC0415 - start-up
+        from queenbee.services.leases.granting import LeaseWriter  # noqa: PLC0415 - start-up
 
+        del LeaseWriter
         return self.store.transaction()
 
     def _writer(self, tx: Transaction) -> LeaseWriter:

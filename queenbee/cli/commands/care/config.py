@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queenbee.checks.consent import Consent
 from queenbee.cli.app import Invocation, command, group, tell
 from queenbee.cli.person import show_commands
 from queenbee.cli.rendering import table
@@ -238,7 +239,6 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     somebody on this machine has seen its commands. A changed command asks again. What you typed
     here counts as seen. No questions on this machine: git config --global queenbee.trust all.
     """
-    from queenbee.checks.consent import Consent  # noqa: PLC0415 - start-up
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
 
     known, waiting = Trust(hive.layout), unseen(hive)

@@ -12,6 +12,7 @@ from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
 from queenbee.git.left_out import left_out
+from queenbee.git.unfinished import outlived
 from queenbee.services.care.doctor import examine, repair
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ def doctor(hive: Hive, fix: bool) -> Answer:
     """
     from queenbee.git.beforehand.hindrances import in_diagnosis  # noqa: PLC0415 - start-up
     from queenbee.git.remote.relocating import tracked_still  # noqa: PLC0415 - start-up
-    from queenbee.git.unfinished import outlived  # noqa: PLC0415 - start-up
 
     findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive), *tracked_still(hive)]
     findings += [*unprotected(hive.layout, os.environ), *outdated(hive.layout, os.environ)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queenbee.checks.processes import Interrupts
 from queenbee.cli.app import command, invocation
 from queenbee.cli.terminal import columns, say
 from queenbee.core.text import lines_counted, printable, shortened, suggested
@@ -46,7 +47,6 @@ def _show_any(value: Any) -> None:
 
 
 def _watched(hive: Hive) -> State:
-    from queenbee.checks.processes import Interrupts  # noqa: PLC0415 - start-up
     from queenbee.git.remote.alongside import watch  # noqa: PLC0415 - start-up
 
     settings = hive.layout.settings
