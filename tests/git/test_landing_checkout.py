@@ -65,6 +65,32 @@ class TestASubmodule:
         shutil.rmtree(repo / ".git" / "worktrees" / "repo-landing-main" / "modules")
         assert lands(quick, tree, "t.sh", "#2\n") == 0
 
+    def test_without_an_entry_in_gitmodules_keeps_nobody_from_landing(
+        self, quick: QuickQueen, repo: Path, tree: Path, lib: Path
+    ) -> None:
+        git(repo, "merge", "-q", "ui")
+        git(repo, "init", "-q", "embedded")
+        commit_file(repo / "embedded", "e", "x\n")
+        git(repo, "add", "embedded")
+        git(repo, "commit", "-qm", "by accident")
+        assert lands(quick, tree, "t.sh", "test -e lib/s\n") == 0
+
+    def test_that_cannot_be_fetched_is_named_with_a_way(
+        self, quick: QuickQueen, repo: Path, tree: Path, lib: Path, tmp_path: Path
+    ) -> None:
+        program = tmp_path / "ssh"
+        program.write_text(f'#!/bin/sh\necho "$SSH_AUTH_SOCK" > {tmp_path}/log; exit 1\n')
+        program.chmod(0o755)
+        quick.env |= {"GIT_SSH_COMMAND": str(program), "SSH_AUTH_SOCK": "/socket"}
+        git(repo, "config", "submodule.lib.url", "ssh://nowhere/lib")
+        commit_file(tree, "t.sh", "#1\n")
+        refused = quick("land", "--check", CHECK, as_="ui", cwd=tree)
+        assert (refused.code, "submodule.NAME.update none" in refused.err) == (5, True), refused
+        assert (tmp_path / "log").read_text() == "/socket\n"
+        git(tree, "config", "-f", ".gitmodules", "submodule.lib.update", "none")
+        git(tree, "commit", "-qam", "not needed")
+        assert lands(quick, tree, "u.sh") == 0
+
     @pytest.mark.parametrize(
         "leaves",
         ["touch lib/built", "cd lib; git update-index --skip-worktree s; echo ok > s; exit 1"],

@@ -20,11 +20,13 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word
 from queenbee.errors import Busy, QueenError, Unreadable
 from queenbee.git.landing.commands import Commands, git
+from queenbee.git.landing.judged.nested import registered
 from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
 from queenbee.git.run import names_in, user_git
 from queenbee.git.trees.in_the_way import has_repository, ignored_in, repositories
 from queenbee.git.trees.set_aside import set_aside
+from queenbee.git.trees.submodules import links, repository_of
 from queenbee.git.unfinished import keep_inside, keep_worktree
 from queenbee.git.worktrees.preparing import SetupFailed, is_prepared, prepare
 from queenbee.git.worktrees.slots import variables
@@ -46,10 +48,10 @@ _WHOLE = (
 """Moving between commits is no event for anybody's hooks. A check reads all files."""
 _STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
 """Keeps in the index what it has read."""
-_CLEAN = (
-    'rm -f "$(git rev-parse --git-dir)/index" && git reset -q --hard && git clean -ffdq || true'
+_UNFETCHED = (
+    "queen land again once it can be fetched; or, if no check needs that submodule: git config "
+    "-f .gitmodules submodule.NAME.update none"
 )
-"""What puts a submodule right, if it can be: then git says so at the next step."""
 _NOTE = "queenbee-check"
 _LEFT_OPEN = ("rebase-merge", "rebase-apply")
 _LOCKS = ("index.lock", "HEAD.lock")
@@ -214,11 +216,20 @@ class Checkout(Place):
         return True
 
     def _put_submodules_right(self) -> None:
-        if os.path.exists(os.path.join(self.tree, ".gitmodules")):
-            # What checks left in them, and hid there: no other check may read it.
-            self._run("submodule", "--quiet", "foreach", "--recursive", _CLEAN)
-            how = ("submodule", "--quiet", "update", "--init", "--recursive", "--force")
-            self._run(*how, has_tokens=True)
+        known = registered(self.tree, "HEAD")  # No other one can be fetched.
+        paths = [f"./{each}" for each in links(self.tree) if each in known]
+        if not paths:
+            return
+        # What checks left in them, and hid there: no other check may read it.
+        for each in repositories(self.tree):
+            own = repository_of(each) or ""
+            if own.startswith(os.path.join(self.git_dir, "modules", "")):
+                with suppress(FileNotFoundError):
+                    safe_open.unlink(os.path.join(own, "index"))
+                self.commands(*_WHOLE, "reset", "-q", "--hard", cwd=each)
+                self.commands(*_WHOLE, "clean", "-ffdq", cwd=each)
+        update = ("submodule", "--quiet", "update", "--init", "--recursive", "--force", "--")
+        self._run(*update, *paths, has_tokens=True, hint=_UNFETCHED)
 
     def _set_up(self) -> None:
         if not is_prepared(self.layout, self.tree):
@@ -295,14 +306,15 @@ class Checkout(Place):
                     with suppress(OSError, Unreadable):
                         safe_open.unlink(os.path.join(cache, each))
 
-    def _run(self, *arguments: str, has_tokens: bool = False) -> None:
+    def _run(self, *arguments: str, has_tokens: bool = False, hint: str = "") -> None:
         done = self.commands(*_WHOLE, *arguments, cwd=self.tree, has_tokens=has_tokens)
         if done.status != 0:
             self.commands.stop_if_asked()
             raise NotLanded(
                 f"{named([self.tree])}, where landings are checked: {' '.join(done.said.split())}",
-                hint=f"git worktree remove --force --force {shell_word(self.tree)}, then queen "
-                "land again: it is made anew",
+                hint=hint
+                or f"git worktree remove --force --force {shell_word(self.tree)}, then queen land "
+                "again: it is made anew",
             )
 
 

@@ -30,7 +30,7 @@ def lost(tree: str, changed: Sequence[Change], files: str) -> NotLanded | None:
     `files` is the commit, or its tree.
     """
     links = [each for each in changed if each.mode == GITLINK]
-    names = _registered(tree, files) if links else {}
+    names = registered(tree, files) if links else {}
     strange = [each.path for each in links if each.path not in names and not each.before]
     if strange:
         return unregistered(tree, strange)
@@ -69,8 +69,8 @@ def unregistered(tree: str, paths: Sequence[str]) -> NotLanded:
     )
 
 
-def _registered(tree: str, files: str) -> dict[str, str]:
-    """Returns the name of each submodule, by its path, that a commit or a tree has."""
+def registered(tree: str, files: str) -> dict[str, str]:
+    """Returns the names of the submodules for which a commit or a tree has an entry, by path."""
     asked = ("config", "--blob", no_dash(f"{files}:.gitmodules"), "--null", "--get-regexp")
     try:
         said = names_in(git(*asked, r"^submodule\..*\.path$", cwd=tree))
