@@ -221,7 +221,7 @@ def user_git(
     env = {**environment_of_hooks(arguments, cwd), **(repository or {})}
     said = {"core.fsmonitor": "false"} | dict(config or {})
     patience = _Patience() if on_tick is None else _Watched(on_tick)
-    return _run(arguments, cwd, _configured(env, said), patience)
+    return _run(arguments, cwd, configured(env, said), patience)
 
 
 def as_the_user(
@@ -499,10 +499,11 @@ def quiet_environment(
     if repository is not None:
         env = {**environment_of_user(), **_ENVIRONMENT, **repository}
     env = {name: value for name, value in env.items() if name not in NAMES}
-    return _configured(env, config or {})
+    return configured(env, config or {})
 
 
-def _configured(env: dict[str, str], config: Mapping[str, str]) -> dict[str, str]:
+def configured(env: dict[str, str], config: Mapping[str, str]) -> dict[str, str]:
+    """Adds settings to an environment of git, and returns it."""
     # Not `-c`, which takes what follows the first "=" of a name for the value.
     said = os.environ.get("GIT_CONFIG_COUNT", "")
     first = int(said) if said.isdecimal() else 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -135,3 +137,31 @@ def test_git_that_talks_to_a_remote_has_them(
     monkeypatch.setenv("SSH_AUTH_SOCK", "/socket")
     network("ls-remote", "ssh://nowhere/x", cwd=str(repo), timeout_s=5)
     assert (tmp_path / "log").read_text() == "ghp/socket\n"
+
+
+def test_a_filter_in_a_submodule_gets_none(quick: QuickQueen, repo: Path, tmp_path: Path) -> None:
+    """The remote of the submodule wants a token, and its commit has a program of its own."""
+    log, private = tmp_path / "log", tmp_path / "private"
+    tool = tmp_path / "ssh"
+    tool.write_text('#!/bin/sh\nfor each; do :; done\n[ "$GH_TOKEN" ] && exec sh -c "$each"\n')
+    tool.chmod(0o755)
+    git(tmp_path, "init", "-q", str(private))
+    (private / ".gitattributes").write_text("*.txt filter=fmt\n")
+    (private / "fmt").write_text(f'#!/bin/sh\necho "fmt $GH_TOKEN" >> {log}\nexec tr a b\n')
+    (private / "fmt").chmod(0o755)
+    git(private, "add", "--all")
+    commit_file(private, "x.txt", "a\n")
+    settings = tmp_path / "settings"
+    settings.write_text('[filter "fmt"]\nsmudge = ./fmt\nclean = tr b a\n')
+    quick.env |= {"GIT_CONFIG_GLOBAL": str(settings)}
+    env = {**os.environ, "GH_TOKEN": "ghp", "GIT_SSH_COMMAND": str(tool)}
+    add = ("git", "submodule", "--quiet", "add", f"ssh://host{private}", "sub")
+    subprocess.run(add, cwd=repo, env=env, check=True)
+    git(repo, "commit", "-qam", "sub")
+    tree = Path(quick("worktree", "add", "ui", "--json").json["path"])
+    commit_file(tree, "a", "x\n")
+    log.unlink(missing_ok=True)
+    quick.env |= {"GH_TOKEN": "ghp", "GIT_SSH_COMMAND": str(tool)}
+    landed = quick("land", "--check", "grep b sub/x.txt", as_="ui", cwd=tree)
+    assert landed.code == 0, landed
+    assert got(log) == {"fmt": {""}}

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hives import commit_file, git
+from hives import QuickQueen, commit_file, git
 from made_worktrees import add, opened, remove
 
 from queenbee.errors import Conflict
@@ -192,3 +192,13 @@ class TestAWorktreeThatIsCleared:
         shutil.rmtree(tree)
         assert any("submodules have commits that no remote has" in each for each in cleared(repo))
         assert head(repo.with_name("repo-ui.set-aside-1") / "lib") == wanted
+
+
+def test_files_in_a_submodule_that_is_not_there_are_named_as_not_landed(
+    quick: QuickQueen, tree: Path
+) -> None:
+    (tree / "lib" / "a.txt").write_text("work\n")
+    (tree / "b.txt").write_text("work\n")
+    quick.env["GIT_ALLOW_PROTOCOL"] = "file"
+    done = quick("land", "-m", "work", "--check", "true", "--json", as_="ui", cwd=tree)
+    assert (done.code, done.json["landing"]["untracked"]) == (0, ["lib/"]), done

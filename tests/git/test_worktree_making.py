@@ -213,6 +213,18 @@ def test_made_by_several_at_once_it_is_one(queen: Queen, tree: Path) -> None:
     assert (path / "draft.txt").exists()
 
 
+def test_a_tag_with_the_full_name_of_a_branch_is_none(tree: Path) -> None:
+    git(tree, "update-ref", "refs/tags/refs/heads/ui", "HEAD")
+    assert add(opened(tree), "ui").branch == "ui"
+    assert "ui" in branches(tree)
+
+
+def test_a_branch_that_is_handed_over_and_not_used_is_named(quick: QuickQueen, repo: Path) -> None:
+    git(repo, "branch", "mine")
+    made = quick("worktree", "add", "ui", "--adopt", "mine")
+    assert "mine is handed over, and ui works on ui" in made.err, made
+
+
 # Removing
 
 

@@ -86,6 +86,11 @@ def add(
         if issue is not None and not new:
             hive.issues.refuse_slip(issue)
         made = worktree_making.add(hive, name, issue_id=issue, path=path, branch=branch)
+    for each in where["adopt"]:
+        if each != made.branch:
+            tell(
+                f"{named([each])} is handed over, and {made.droid} works on {named([made.branch])}"
+            )
     with _told_made(made):
         prepare(hive.layout, made.path, env=os.environ, tell=tell)
     # A set-up may have brought the hooks.

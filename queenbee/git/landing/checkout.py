@@ -23,7 +23,7 @@ from queenbee.git.landing.commands import Commands, git
 from queenbee.git.landing.judged.nested import registered
 from queenbee.git.landing.place import Place, but_records
 from queenbee.git.landing.refusals import LeftByCheck, NotLanded
-from queenbee.git.run import names_in, user_git
+from queenbee.git.run import configured, names_in, user_git, without_programs
 from queenbee.git.trees.in_the_way import has_repository, ignored_in, repositories
 from queenbee.git.trees.set_aside import set_aside
 from queenbee.git.trees.submodules import links, repository_of
@@ -37,7 +37,7 @@ from queenbee.store.git_files.worktrees import CHECKOUT, Worktree, current_branc
 from queenbee.store.git_trees import GitTree, git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
 _WHOLE = (
@@ -48,6 +48,7 @@ _WHOLE = (
 """Moving between commits is no event for anybody's hooks. A check reads all files."""
 _STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--ignore-submodules=all")
 """Keeps in the index what it has read."""
+_UPDATE = ("submodule", "--quiet", "update", "--init", "--recursive", "--force", "--")
 _UNFETCHED = (
     "queen land again once it can be fetched; or, if no check needs that submodule: git config "
     "-f .gitmodules submodule.NAME.update none"
@@ -220,7 +221,17 @@ class Checkout(Place):
         paths = [f"./{each}" for each in links(self.tree) if each in known]
         if not paths:
             return
-        # What checks left in them, and hid there: no other check may read it.
+        self._empty_submodules()
+        if self.commands(*_WHOLE, *_UPDATE, *paths, cwd=self.tree).status == 0:
+            return
+        # Whoever fetches may need tokens; what a commit there has git run gets none.
+        env = configured({}, without_programs(self.tree))
+        self._run(*_UPDATE, *paths, has_tokens=True, env=env, hint=_UNFETCHED)
+        self._empty_submodules()
+        self._run(*_UPDATE, *paths, hint=_UNFETCHED)
+
+    def _empty_submodules(self) -> None:
+        """Removes what checks left in them, and hid there: no other check may read it."""
         for each in repositories(self.tree):
             own = repository_of(each) or ""
             if own.startswith(os.path.join(self.git_dir, "modules", "")):
@@ -229,8 +240,6 @@ class Checkout(Place):
                 # If it cannot be put right, git says so at the next step.
                 self.commands(*_WHOLE, "reset", "-q", "--hard", cwd=each)
                 self.commands(*_WHOLE, "clean", "-ffdq", cwd=each)
-        update = ("submodule", "--quiet", "update", "--init", "--recursive", "--force", "--")
-        self._run(*update, *paths, has_tokens=True, hint=_UNFETCHED)
 
     def _set_up(self) -> None:
         if not is_prepared(self.layout, self.tree):
@@ -307,8 +316,14 @@ class Checkout(Place):
                     with suppress(OSError, Unreadable):
                         safe_open.unlink(os.path.join(cache, each))
 
-    def _run(self, *arguments: str, has_tokens: bool = False, hint: str = "") -> None:
-        done = self.commands(*_WHOLE, *arguments, cwd=self.tree, has_tokens=has_tokens)
+    def _run(
+        self,
+        *arguments: str,
+        has_tokens: bool = False,
+        env: Mapping[str, str] | None = None,
+        hint: str = "",
+    ) -> None:
+        done = self.commands(*_WHOLE, *arguments, cwd=self.tree, has_tokens=has_tokens, env=env)
         if done.status != 0:
             self.commands.stop_if_asked()
             raise NotLanded(

@@ -38,6 +38,7 @@ from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import changed_of, hidden_in, way_to_show
 from queenbee.git.trees.in_the_way import in_the_way
 from queenbee.git.trees.own_branch import refuse_not_own
+from queenbee.git.trees.submodules import unseen
 from queenbee.git.upstream import Upstream
 from queenbee.git.worktrees.left_locks import Where
 from queenbee.store.git_files.main_worktree import refuse_lost
@@ -203,7 +204,8 @@ class Place:
         others = ("--cached", "--others", "--exclude-standard")
         listed = names_in(git("ls-files", "-v", *others, "-z", cwd=self.tree))
         untracked = (each[2:] for each in listed if each[0] == "?")
-        self.untracked = [each for each in untracked if not each.startswith(f"{_HIVE}/")][:SHOWN]
+        own = [each for each in untracked if not each.startswith(f"{_HIVE}/")]
+        self.untracked = [*(f"{each}/" for each in unseen(self.tree)), *own][:SHOWN]
         self._flagged = hidden_in(listed)
 
     def refuse_hidden(self) -> None:

@@ -301,8 +301,9 @@ class _Making:
         return own or found.branch == self.branch
 
     def _tip(self) -> str | None:
-        ref = f"refs/heads/{self.branch}"
-        return line("rev-parse", "--verify", "--quiet", ref, cwd=self._top, repository={})
+        # `rev-parse` would take a tag of that name, `refs/tags/refs/heads/…`.
+        wanted = ("show-ref", "--verify", "--hash", no_dash(f"refs/heads/{self.branch}"))
+        return line(*wanted, cwd=self._top, repository={})
 
     def _clear(self) -> None:
         """Removes what a git that was killed, or that failed, has left. Raises `ExternalFailure`.
