@@ -52,6 +52,9 @@ def unprotected(layout: Layout, env: Mapping[str, str]) -> Iterator[Diagnosis]:
                 hint="run there: queen guard install",
                 severity="note",
             )
+    with suppress(QueenError, OSError):
+        if said := (here := hooks.HookFolder(layout.tree)).to_commit():
+            yield Diagnosis("hooks", here.folder, said, severity="note")
 
 
 def outdated(layout: Layout, env: Mapping[str, str]) -> Iterator[Diagnosis]:

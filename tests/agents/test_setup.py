@@ -679,15 +679,16 @@ def test_it_says_what_becomes_of_gits_hooks(quick: QuickQueen, repo: Path) -> No
     assert "git guard" not in quick("setup", "--undo").err
 
 
-def test_without_an_agent_the_command_names_them_and_changes_nothing(quick: QuickQueen) -> None:
-    ran = quick("setup")
-    assert ran.code == 4
-    assert "claude, codex, gemini, cursor, opencode, copilot, qwen, kilo" in ran.err
-    assert "the git guard alone: queen guard install" in " ".join(ran.err.split())
-    assert quick("guard", "status").code == 1
+def test_without_an_agent_the_command_names_them_and_adds_the_guard(quick: QuickQueen) -> None:
     checked = quick("setup", "--check")
     assert checked.code == 1
     assert "no agent was found here" in checked.err
+    ran = quick("setup")
+    assert ran.code == 0
+    assert "claude, codex, gemini, cursor, opencode, copilot, qwen, kilo" in ran.err
+    assert "the git guard was added to" in ran.err
+    assert quick("guard", "status").code == 0
+    assert quick("setup", "--user").code == 4
 
 
 def test_a_refusal_names_the_file_and_exits_7(quick: QuickQueen, repo: Path) -> None:

@@ -302,6 +302,47 @@ def test_a_relative_hooks_path_is_relative_to_the_top_of_the_tree(
     assert try_git("commit", "-m", "x").returncode == 1
 
 
+def test_tracked_hooks_keep_their_files_and_are_said_to_be_the_repositorys(
+    repo: Path, try_git: Git, hold: Hold
+) -> None:
+    git(repo, "config", "core.hooksPath", ".githooks")
+    own = "#!/usr/bin/env bash\nset -euo pipefail\n[[ 1 == 1 ]]\necho theirs >> ../note\n"
+    write_hook(repo / ".githooks" / "pre-commit", own)
+    write_hook(repo / ".githooks" / "pre-push", "#!/usr/bin/env python3\n")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "hooks", "--no-verify")
+    before = files(repo / ".githooks")
+    ran = guard(repo, "install")
+    assert states(ran) == ["installed"] * 4
+    assert git(repo, "status", "--porcelain", ".githooks").splitlines() == [
+        " M .githooks/pre-commit",
+        " M .githooks/pre-push",
+        "?? .githooks/pre-applypatch",
+        "?? .githooks/pre-push.before-queenbee",
+        "?? .githooks/prepare-commit-msg",
+    ]
+    text = (repo / ".githooks" / "pre-commit").read_text()
+    assert text.startswith("#!/usr/bin/env bash\n# >>> queenbee guard >>>\n")
+    assert text.endswith(own.partition("\n")[2])
+    for said in (QuickQueen(repo)("guard", "status").out, QuickQueen(repo)("doctor").out):
+        assert ".githooks/pre-commit" in said
+        assert "are files of the repository: commit them" in " ".join(said.split())
+    hold("a.py")
+    stage(repo, "a.py")
+    assert try_git("commit", "-m", "x").returncode == 1
+    assert note(repo) == ""
+    git(repo, "rm", "-qf", "a.py")
+    assert install(repo) == ["installed"] * 4
+    stage(repo, "b.py")
+    assert try_git("commit", "-m", "x").returncode == 0
+    assert "theirs" in note(repo)
+    git(repo, "add", ".githooks")
+    git(repo, "commit", "-qm", "the guard")
+    assert guard(repo, "status").json["to_commit"] == ""
+    uninstall(repo)
+    assert files(repo / ".githooks") == before
+
+
 def test_linked_worktrees_share_the_hooks_of_the_repository(
     repo: Path, try_git: Git, hold: Hold
 ) -> None:

@@ -131,6 +131,8 @@ def _show_hooks(value: dict[str, object]) -> None:
         framework = value["framework"]
         way = f"install {framework} here" if framework != hooks.PLAIN else "queen guard install"
         paragraph(f"to have git run them: queen worktree setup, or {way}")
+    if value["to_commit"]:
+        paragraph(printable(str(value["to_commit"])))
 
 
 def _hooks_answer(
@@ -141,6 +143,7 @@ def _hooks_answer(
         "hooks": states,
         "config": folder.config(),
         "snippet": folder.snippet,
+        "to_commit": folder.to_commit(),
     }
     installed = all(each.state == hooks.INSTALLED for each in states)
     absent = all(each.state != hooks.INSTALLED for each in states)
@@ -152,7 +155,8 @@ def install(call: Invocation) -> Answer:
     """Put the guard into git's hooks for commits and pushes
 
     The hooks are pre-commit, prepare-commit-msg (for revert and cherry-pick), pre-applypatch
-    (for am) and pre-push. An existing hook runs after the guard. If lefthook or pre-commit
+    (for am) and pre-push. An existing hook runs after the guard; where git tracks the hooks, the
+    guard is a block in their files, for you to commit. If lefthook or pre-commit
     manages the hooks, nothing is changed: the command prints what to add to their configuration
     and exits with status 1.
     """

@@ -112,11 +112,11 @@ def setup(
 
 
 def _refuse_nobody(call: Invocation, wanted: Setup, *, check: bool) -> None:
-    """Raises `NotFound` before anything is changed if there is no agent to set up."""
+    """Raises `NotFound` before anything is changed if there is nothing to set up."""
     if wanted.agents or wanted.undo:
         return
-    if not check:
-        raise NotFound(_NONE_FOUND, hint=f"{_NAME_IT}; the git guard alone: queen guard install")
+    if wanted.guard is None and not check:
+        raise NotFound(_NONE_FOUND, hint=_NAME_IT)
     call.tell(f"{_NONE_FOUND}; {_NAME_IT}")
 
 
@@ -171,4 +171,6 @@ def _tell_guard(call: Invocation, wanted: Setup, before: list[bool], *, dry_run:
     else:
         return False
     call.tell(f"the git guard {verb} the hooks in {folder.folder}")
+    if not dry_run and (said := folder.to_commit()):
+        call.tell(said)
     return False
