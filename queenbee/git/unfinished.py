@@ -35,10 +35,11 @@ from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.set_aside import worktrees_in
 from queenbee.git.trees.special_files import add_all, special_files
 from queenbee.git.unmerged import STATUS, Status
+from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store import safe_open
 from queenbee.store.droids import presence
-from queenbee.store.git_files.worktrees import target_ref, worktrees
+from queenbee.store.git_files.worktrees import target_branch, target_ref, worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -81,7 +82,8 @@ _AUTOSTASHES = ("rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOS
 class Unfinished:
     """What a droid has not landed, and where it is."""
 
-    def __init__(self, place: Worktree, files: list[str], commits: int) -> None:
+    def __init__(self, layout: Layout, place: Worktree, files: list[str], commits: int) -> None:
+        self._layout = layout
         self.worktree = place.path
         self.files = files
         """What is not committed there, from the top of the tree."""
@@ -101,12 +103,21 @@ class Unfinished:
             return ""
         kept = ""
         if self.branch is not None:
-            kept = f", on branch {mentioned(self.branch)}: {suggested('git merge', self.branch)}"
+            kept = f", on branch {mentioned(self.branch)}; {ways_on(self._layout, self.branch)}"
         return f"unfinished in {mentioned(self.worktree)}: {' and '.join(parts)}{kept}"
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
-        return dict(vars(self))
+        return {name: value for name, value in vars(self).items() if name[0] != "_"}
+
+
+def ways_on(layout: Layout, branch: str) -> str:
+    """Returns how to see what a branch keeps, and to go on with it: nothing has checked that, and
+    `git merge` would bring it to the main branch where a person reads this.
+    """
+    shows = suggested("git diff", f"{target_branch(layout) or 'HEAD'}...{branch}")
+    new = suggested("queen worktree add NAME ISSUE", branch=branch)
+    return f"{shows} shows it; go on with it in your worktree, or in a new one: {new}"
 
 
 class WorktreeKeeper:
@@ -137,7 +148,7 @@ class WorktreeKeeper:
         try:
             return self._kept(assignment, place)
         except (OSError, QueenError):
-            return Unfinished(place, [], 0)
+            return Unfinished(self._hive.layout, place, [], 0)
 
     def set_aside(self, assignment: Assignment) -> Unfinished | None:
         """Does the same also for commits that have not landed, and brings the worktree to the main
@@ -168,7 +179,7 @@ class WorktreeKeeper:
         if target is not None and place.head is not None:
             ahead = ("rev-list", "--count", no_dash(f"{target}..{place.head}"), "--")
             commits = line(*ahead, cwd=place.path, repository={}, limit_s=_LIMIT_S)
-        found = Unfinished(place, files, int(commits or 0))
+        found = Unfinished(self._hive.layout, place, files, int(commits or 0))
         if files:
             droid, name = assignment.droid, name_of(assignment)
             about = f"{assignment.issue_id}: what {droid} had not committed"
@@ -433,7 +444,7 @@ class _PuttingBack:
         said, ways = Status(status), self._ways(to)
         changed = sorted({*said.changed, *ways})
         open_ = open_operations(place.git_dir)
-        found = Unfinished(place, _not_exempt(self._layout, changed), 0)
+        found = Unfinished(self._layout, place, _not_exempt(self._layout, changed), 0)
         if (place.branch, self._head, changed, open_) == (self._branch, to, [], []):
             return found
         kept, made = self._kept(nested_in(status), ways) if changed else (self._head, 0)
@@ -570,6 +581,27 @@ def _branch(run: Callable[..., object], name: str, commit: str) -> str:
         else:
             return branch
     raise failure
+
+
+def outlived(hive: Services) -> list[Diagnosis]:
+    """Returns the branches that keep work on issues which have landed since, by the names that the
+    records give them.
+    """
+    layout = hive.layout
+    asked = ("for-each-ref", "--format=%(refname:lstrip=3)", f"refs/heads/{FOLDER}/")
+    names = (line(*asked, cwd=layout.tree, repository={}) or "").split("\n")
+    released = hive.assignments.find(status="released") if any(names) else ()
+    issues = hive.issues.some(each.issue_id for each in released)
+    done = {
+        name_of(one) for one in released if one.issue_id in issues and issues[one.issue_id].done
+    }
+    left = [each for each in names if each in done or re.sub(r"-\d+$", "", each) in done]
+    if not left:
+        return []
+    branches = [f"{FOLDER}/{each}" for each in left]
+    text = f"branches keep work on issues that have landed since: {some(branches, _NAMED)}"
+    hint = f"if nothing in them is needed: {suggested('git branch -D', *branches)}"
+    return [Diagnosis("outlived", str(layout.common_dir), text, hint=hint, severity="note")]
 
 
 def name_of(assignment: Assignment) -> str:

@@ -274,7 +274,14 @@ class Issues:
 
     def _claims(self, board: Board) -> tuple[dict[str, str], Mapping[str, str]]:
         """Returns who has which issue, and what documents hold back, with the reason."""
-        return self._holders(), self._documents.held_back(self._few(board.special()))
+        return self._holders(), self._held_back(self._few(board.special()))
+
+    def _held_back(self, issues: Mapping[str, Issue]) -> Mapping[str, str]:
+        """Returns what is held back, with the reason: by documents, or because it is done already,
+        and only its landing waits.
+        """
+        waiting = roster.waiting(self._store.layout, without=self._store.actor_or_none)
+        return {**waiting, **self._documents.held_back(issues)}
 
     def open_and_counts(self) -> tuple[dict[str, Standing], dict[str, int]]:
         """Returns where the issues stand that are work for droids and not done, by id; and how many
@@ -494,7 +501,7 @@ class Issues:
         return {
             "holders": self._holders(),
             "now_ms": self._store.now_ms(),
-            "held_back": self._documents.held_back(issues),
+            "held_back": self._held_back(issues),
         }
 
     def _read(self) -> dict[str, Issue]:

@@ -41,6 +41,8 @@ class LandingResult:
     """What nobody on this machine has seen."""
     commit: str = ""
     """The commit of the target that fails itself."""
+    path: str = ""
+    """The worktree in which files are in the way."""
 
     @property
     def of_settings(self) -> bool:
@@ -56,7 +58,7 @@ class LandingResult:
         for each in documents:
             error = each.get("error")
             if isinstance(error, dict) and isinstance(error.get("code"), str):
-                return cls._refused(error)
+                return cls.refused(error)
         answer = next((each for each in documents if {"landing", "verification"} & {*each}), None)
         if answer is None:
             return cls(UNKNOWN, ended or "it said nothing")
@@ -66,13 +68,15 @@ class LandingResult:
         return cls(CHECK_FAILED, f"the check failed{after}", output=output)
 
     @classmethod
-    def _refused(cls, error: Mapping[str, Any]) -> LandingResult:
+    def refused(cls, error: Mapping[str, Any]) -> LandingResult:
+        """Returns what a refusal says, or what `asdict` made of a result."""
         files, commands = error.get("files"), error.get("commands")
         named = [str(each) for each in files] if isinstance(files, list) else []
         said = [each for each in commands or () if isinstance(each, dict)]
         message, hint = str(error.get("message", "")), str(error.get("hint", ""))
-        proposals, commit = [*map(Proposal.of, said)], str(error.get("commit") or "")
-        return cls(error["code"], message, hint, named, commands=proposals, commit=commit)
+        proposals = [*map(Proposal.of, said)]
+        commit, path = str(error.get("commit") or ""), str(error.get("path") or "")
+        return cls(error["code"], message, hint, named, "", proposals, commit, path)
 
     @property
     def text(self) -> str:

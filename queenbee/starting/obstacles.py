@@ -4,23 +4,20 @@ waits for a person. Such work is put off, and lands once that is out of the way.
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import shell_word, suggested
+from queenbee.core.text import mentioned, shell_word
 from queenbee.errors import QueenError
+from queenbee.git.landing.refusals import way_past
 from queenbee.git.run import git, line
 from queenbee.starting.landing_result import TARGET_FAILS, LandingResult
-from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import target_ref
 from queenbee.store.git_trees import git_tree
-from queenbee.store.trust import Proposal
-from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +36,6 @@ _IN_THE_WAY = {
 }
 _TRY_AGAIN_S = 30.0
 _HIVE = ".beads/"
-_MOST_BYTES = 2**20
 
 
 @dataclass
@@ -68,19 +64,25 @@ class Obstacle:
         """The same without the issue."""
         hint = self.result.hint
         if self.is_kept:  # Its own words are for whoever is there.
-            hint = (
-                "queen config trust; then queen start lands it, and no agent begins with it again"
-            )
+            way = "queen config trust"
+            if self.result.code != UNTRUSTED:
+                way = way_past(self.result.path, self.result.files)
+            hint = f"{way}; then queen start lands it, and no agent begins with it again"
         elif self.result.code == "check_guarded":
             hint = f"look at it: cd {shell_word(self.path)} && queen land --accept-check"
-        kept = f"its work is on {self.branch}: {suggested('git merge', self.branch)}"
+        kept = f"its work is on {mentioned(self.branch)}"
         parts = (f"try: {hint}" if hint else "", kept if self.branch else "")
         return "; ".join(filter(None, (self.result.message, *parts)))
 
     @property
     def is_kept(self) -> bool:
         """Whether the next run lands it before an agent begins with it again."""
-        return self.result.code == UNTRUSTED and bool(self.head)
+        return bool(self.head)
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Whether only a person has to see to it, before it lands as it is."""
+        return self.result.code == UNTRUSTED or self._has_files
 
     def try_now(self) -> None:
         """Has it be landed at once: a person has let its commands run."""
@@ -94,6 +96,10 @@ class Obstacle:
         """
         if self.result.code == UNTRUSTED:
             return not self.result.of_settings
+        return self._has_files
+
+    @property
+    def _has_files(self) -> bool:
         return self.result.code == "main_blocked" and bool(self._files)
 
     def is_due(self, taken: int, layout: Layout) -> bool:
@@ -127,7 +133,7 @@ class Obstacle:
     def _is_there(self, layout: Layout) -> bool:
         here = git_tree(layout.tree)
         main = here.main_tree if here is not None else None
-        if self.result.code != "main_blocked" or not self._files or main is None:
+        if not self._has_files or main is None:
             return False
         asked = ("status", "--porcelain=v1", "--untracked-files=all", "--", *self._files)
         with suppress(QueenError):
@@ -142,40 +148,30 @@ def is_in_the_way(result: LandingResult) -> bool:
 
 def keep_obstacles(layout: Layout, name: str, met: Iterable[Obstacle]) -> None:
     """Keeps what an agent could not land, for the next run. Never fails."""
-    said = [
+    said: list[dict[str, object]] = [
         {
             "issue_id": each.issue_id,
             "path": each.path,
             "branch": each.branch,
             "head": each.head,
-            "message": each.result.message,
-            "commands": [one.to_dict() for one in each.result.commands],
+            "why": each.why,
+            "result": asdict(each.result)
+            | {"commands": [one.to_dict() for one in each.result.commands]},
         }
         for each in met
         if each.is_kept
     ]
-    path = _kept_path(layout, name)
-    if said:
-        keep(path, said)
-    else:
-        with suppress(OSError, QueenError):
-            safe_open.unlink(path)
+    roster.note_waiting(layout, name, said)
 
 
 def kept_obstacles(layout: Layout, name: str) -> list[Obstacle]:
     """Returns what an agent of an earlier run could not land, to be tried at once."""
-    said = recall(_kept_path(layout, name), _MOST_BYTES)
     found = list[Obstacle]()
-    for each in said if isinstance(said, list) else ():
+    for each in roster.waiting_of(layout, name):
         with suppress(KeyError, TypeError, AttributeError):
-            commands = [*map(Proposal.of, each["commands"])]
-            result = LandingResult(UNTRUSTED, str(each["message"]), commands=commands)
+            result = LandingResult.refused(each["result"])
             issue_id, path, branch, head = (
                 str(each[key]) for key in ("issue_id", "path", "branch", "head")
             )
             found.append(Obstacle(issue_id, result, path, -1, branch, head=head))
     return found
-
-
-def _kept_path(layout: Layout, name: str) -> str:
-    return os.path.join(roster.folder(layout), f"{name}.waits")

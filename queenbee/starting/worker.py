@@ -28,7 +28,6 @@ from queenbee.starting.landing_result import (
     message_of,
 )
 from queenbee.starting.obstacles import (
-    UNTRUSTED,
     Obstacle,
     is_in_the_way,
     keep_obstacles,
@@ -276,9 +275,9 @@ class Worker(PlacedAgent):
         self.obstacles[obstacle.issue_id] = obstacle
         obstacle.head = (known and known.head) or self._committed(obstacle)
         if self._may_leave(obstacle):
-            # What waits for consent need not be in the record, where it would be read for ever.
+            # What waits for a person need not be in the record, where it would be read for ever.
             recorded = f"{self.name} has worked on it" if obstacle.head else ""
-            unfinished = self._give_back(held, obstacle.sentence, tells=is_news, recorded=recorded)
+            unfinished = self._give_back(held, obstacle.sentence, tells=False, recorded=recorded)
             obstacle.branch = (unfinished and unfinished.branch) or (known and known.branch) or ""
             if obstacle.head and obstacle.branch:
                 tip = f"refs/heads/{obstacle.branch}"
@@ -286,16 +285,16 @@ class Worker(PlacedAgent):
                 obstacle.head = line("rev-parse", tip, cwd=cwd, repository={}) or ""
             self.gave_back.pop(obstacle.issue_id, None)
         else:
-            if is_news:
-                self.tell(f"{self.name}: {obstacle.sentence}")
             self.rest(_WAITS, _LOOK_AGAIN_S)
+        if is_news:
+            self.tell(f"{self.name}: {obstacle.sentence}")
         keep_obstacles(self.home.layout, self.name, self.obstacles.values())
 
     def _committed(self, obstacle: Obstacle) -> str:
-        """Commits what its agent made, if only a person's consent keeps that from landing; returns
-        the commit that can land without an agent, or "".
+        """Commits what its agent made, if only a person keeps that from landing; returns the commit
+        that can land without an agent, or "".
         """
-        if obstacle.result.code != UNTRUSTED or obstacle.path != self.made.path:
+        if not obstacle.can_be_kept or obstacle.path != self.made.path:
             return ""
         with suppress(QueenError, OSError):
             commit_all(self.hive.layout, self._message(obstacle.issue_id))
@@ -303,7 +302,7 @@ class Worker(PlacedAgent):
         return ""
 
     def _take_up_obstacles(self) -> None:
-        """Takes up what waited for consent when an earlier run ended: that lands before an agent
+        """Takes up what waited for a person when an earlier run ended: that lands before an agent
         begins, if all is still as its agent left it.
         """
         held = self.held()

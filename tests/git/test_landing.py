@@ -181,7 +181,8 @@ def test_work_in_the_main_worktree_is_not_overwritten(repo: Path, worktree: Work
     with pytest.raises(NotLanded, match="cannot be moved") as refused:
         landed(tree, tell=told.append)
     assert (refused.value.code, refused.value.files) == ("main_blocked", ["README.md"])
-    way_out = f"git -C {repo} status; commit or stash README.md there, then queen land"
+    stash = f"git --literal-pathspecs -C {repo} stash push -u -- README.md"
+    way_out = f"{stash}; or commit them there; then queen land"
     assert refused.value.hint == way_out
     assert head(repo, "main") == before
     assert (repo / "README.md").read_text() == "being edited\n"

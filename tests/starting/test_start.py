@@ -182,9 +182,32 @@ class TestAnAgentThatFails:
         assert git(team.repo, "show", "unfinished/x-1-ui:x-1.txt") == "half\n"
         assert git(team.repo.parent / "repo-ui", "status", "--porcelain") == ""
         assert "x-1" in ran.out.splitlines()[-1]
+        shown = team.queen("status", as_="lead")
+        assert "given back by ui: queen show x-1" in shown.out
+        assert "without a landing: it ended with status 3" in team.queen("show", "x-1").out
+        assert " queen (seen" not in shown.out
         found = team.queen("next", as_="lead")
         assert "given back by ui" in found.out
-        assert "git merge unfinished/x-1-ui" in found.out
+        assert "git merge" not in found.out + ran.out
+        assert "git diff main...unfinished/x-1-ui shows it" in found.out
+        git(team.repo, "diff", "main...unfinished/x-1-ui")
+        way = "queen worktree add NAME ISSUE --branch unfinished/x-1-ui"
+        assert way in ran.out
+        assert team.queen("release", "x-1", as_="lead").code == 0
+        made = team.queen(*way.replace("NAME ISSUE", "bo x-1").split()[1:], as_="lead")
+        assert made.code == 0, made
+        at = team.repo.parent / "repo-bo"
+        assert (at / "x-1.txt").read_text() == "half\n"
+        assert team.queen("land", "x-1", "-m", "done", as_="bo", cwd=at).code == 0
+        assert sorted(team.done()) == ["x-1", "x-2"]
+        git(team.repo, "branch", "unfinished/x-1-ui-2", "main")
+        git(team.repo, "branch", "unfinished/x-9-ui", "main")
+        assert team.queen("worktree", "remove", "repo-bo", as_="lead").code == 0
+        told = team.queen("doctor", "--json", as_="lead").json
+        (found,) = [each for each in told if each["code"] == "outlived"]
+        way = found["hint"].partition(": ")[2]
+        git(team.repo, *way.split()[1:])
+        assert git(team.repo, "branch", "--list", "unfinished/*") == "  unfinished/x-9-ui\n"
 
     def test_goes_on_as_long_as_it_commits_up_to_the_limit_and_keeps_the_commits(
         self, team: Team

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,54 @@ class TestAFileInTheMainWorktree:
         assert (ran.json["code"], ran.json["left"]) == ("waits", ["x-1"])
         said = reasons(ran)["waits"]
         assert (said["issue_id"], said["agent"]) == ("x-1", "ui")
-        assert f"git -C {team.repo} status; commit or stash x-1.txt there" in said["text"]
+        assert f"-C {team.repo} stash push -u -- x-1.txt; or commit them there" in said["text"]
+        assert "git merge" not in ran.out + ran.err
         assert team.done() == {"x-2": ["ui"]}
         assert (runs(team, "x-1"), len(checks.read_text())) == (1, 2)
         assert git(team.repo, "show", "unfinished/x-1-ui:x-1.txt") == "x-1 by ui\n"
         assert (team.repo / "x-1.txt").read_text() == "mine\n"
+
+    def test_out_of_the_way_as_the_end_says_lets_the_next_run_land_it(self, team: Team) -> None:
+        """Typed as it is printed, in another folder; no agent begins with the issue again."""
+        team.issues(1)
+        mine = team.repo / "x-1.txt"
+        mine.write_text("mine\n")
+        agent = team.agent(COUNTS + WORKS)
+        for _ in range(2):
+            ran = team.start("ui", "--json", "--agent", agent)
+            said = reasons(ran)["waits"]["text"]
+            assert (ran.code, runs(team, "x-1")) == (1, 1), ran
+        for command in (("issues",), ("queen",), ("show", "x-1"), ("next",)):
+            told = team.queen(*command[command == ("queen",) :], as_="lead")
+            assert "ui has worked on it" in told.out, told
+            assert "ready  P" not in told.out
+        refused = team.queen("claim", "x-1", as_="lead")
+        assert refused.code == 5
+        assert "queen start lands it" in refused.err
+        way = said.partition("try: ")[2].partition(";")[0]
+        subprocess.run(way, shell=True, check=True, cwd=team.bin)
+        assert not mine.exists()
+        ran = team.start("ui", "--json", "--agent", agent)
+        assert (ran.code, runs(team, "x-1")) == (0, 1), ran
+        assert team.content("x-1") == "x-1 by ui\n"
+        assert team.done() == {"x-1": ["ui"]}
+        assert "mine" in git(team.repo, "stash", "show", "-p", "--include-untracked")
+
+    def test_is_no_matter_for_work_that_a_person_has_gone_on_with(self, team: Team) -> None:
+        team.issues(1)
+        (team.repo / "x-1.txt").write_text("mine\n")
+        agent = team.agent(COUNTS + WORKS)
+        assert team.start("ui", "--agent", agent).code == 1
+        assert "on_hold" in team.queen("issues", "--json", as_="lead").out
+        (team.repo / "x-1.txt").unlink()
+        made = team.queen("worktree", "add", "bo", "--branch", "unfinished/x-1-ui", as_="lead")
+        assert made.code == 0, made
+        at = team.repo.parent / "repo-bo"
+        (at / "x-1.txt").write_text("x-1 by bo\n")
+        assert team.queen("claim", "x-1", "--force", as_="bo", cwd=at).code == 0
+        landed = team.queen("land", "x-1", "-m", "done", as_="bo", cwd=at)
+        assert landed.code == 0, landed
+        assert team.done() == {"x-1": ["bo"]}
 
     def test_that_goes_away_lets_it_land_between_two_issues(self, team: Team) -> None:
         team.issues(2)

@@ -217,6 +217,7 @@ class TestAnIssueThatIsOpenWhileItsFileSaysCompleted:
         assert refused.code == 5 and "nobody on this machine has seen" in refused.err
         asked = quick("config", "trust")
         assert asked.code == 5 and "touch ran" in asked.err
+        assert "in a terminal" in asked.err and "queen config trust --yes" in asked.err
         assert quick("config", "trust", "--yes").code == 0
         assert ready(Hive.open(repo, droid="ui", env={})) == ["gt-1"]
 

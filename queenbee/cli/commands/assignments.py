@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from queenbee.workflows.complete_hive import Hive
 
 
-def show_list(assignments: Sequence[Assignment]) -> None:
-    """Shows assignments as a table."""
+def show_list(assignments: Sequence[Assignment], given_back: Assignment | None = None) -> None:
+    """Shows assignments as a table, and the whole reason of one that was given back."""
     now_ms = time.time_ns() // 1_000_000
     ended = any(each.status != "active" for each in assignments)
     rows = [
@@ -53,6 +53,14 @@ def show_list(assignments: Sequence[Assignment]) -> None:
         spare=["BY", "WORKTREE", "SINCE", "REASON"] if ended else ["BY", "WORKTREE", "REASON"],
         mine=[is_mine(each.droid) for each in assignments],
     )
+    if given_back is not None:
+        show_given_back(given_back)
+
+
+def show_given_back(assignment: Assignment) -> None:
+    """Shows the whole reason for which an issue was given back."""
+    said = printable(str(assignment.reason))
+    paragraph(f"given back by {printable(assignment.droid)}: {said}")
 
 
 def _status(assignment: Assignment) -> str:

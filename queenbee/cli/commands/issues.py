@@ -122,7 +122,7 @@ def _show_overview(view: Overview) -> None:
 
         show_view(view.bead)
     say("")
-    assignment_views.show_list(view.assignments)
+    assignment_views.show_list(view.assignments, view.given_back)
     say("")
     reservation_views.show_list(view.reservations)
     say("")

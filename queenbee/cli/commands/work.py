@@ -72,8 +72,7 @@ def _show_begin(begin: Begin) -> None:
     if begin.relief is not None:
         paragraph(f"taken over from {printable(begin.relief.droid)}: {begin.assignment.reason}")
     if begin.given_back is not None:
-        said = printable(str(begin.given_back.reason))
-        paragraph(f"given back by {printable(begin.given_back.droid)}: {said}")
+        assignments.show_given_back(begin.given_back)
     for each in begin.builds_on:
         paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
     for lease in begin.leases:
@@ -435,13 +434,19 @@ def show_status(status: Status) -> None:
         took = f"; the last check took {lander.check_s:.0f} s" if lander.check_s else ""
         said = f": {quotation(lander.doing)}" if lander.doing else ""
         paragraph(f"{who} (began {since}{took}){said}")
+    _show_for_a_person(status)
+    _show_counted(status, now_ms)
+
+
+def _show_for_a_person(status: Status) -> None:
+    for issue_id, why in status.waits_to_land.items():
+        paragraph(printable(f"{issue_id}: {why}"), bold=True)
     for message in status.check_changes:
         said = f"{printable(message.subject)} ({printable(message.from_)})"
         paragraph(f"{said}: queen msg read --as human", bold=True)
     if count := len(status.unseen_commands):
         what = f"{count} command{'s' * (count != 1)} to look at"
         paragraph(f"waits for a person: {what}: queen config trust", bold=True)
-    _show_counted(status, now_ms)
 
 
 def _show_me(status: Status, now_ms: int) -> None:
@@ -470,6 +475,9 @@ def _show_counted(status: Status, now_ms: int) -> None:
     for issue in status.first_ready:
         before = f"  ready  P{issue.priority}  {printable(issue.id)}  "
         entry(before, _short_title(issue.title), state="ready")
+        if back := status.given_back.get(issue.id):
+            why = f"given back by {back}: {suggested('queen show', issue.id)}"
+            paragraph(printable(why), "         ")
     if status.ready_count > len(status.first_ready):
         paragraph(f"  … {status.ready_count - len(status.first_ready)} more: queen issue ready")
     for done in status.done:

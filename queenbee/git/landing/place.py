@@ -28,6 +28,7 @@ from queenbee.git.landing.refusals import (
     NothingToLand,
     NotLanded,
     Unresolved,
+    way_past,
 )
 from queenbee.git.objects import Objects
 from queenbee.git.ownership import worktree_note
@@ -332,11 +333,13 @@ class Place:
         files = sorted(changed & set(differing(tree, self.target_ref, head)))
         # The records change all the time, and are in the way of none but themselves.
         files = [each for each in files if not each.startswith(f"{_HIVE}/")] or files
-        them = f"; commit or stash {named(files, SHOWN)} there, then queen land" if files else ""
         return MainBlocked(
             f"{tree} cannot be moved to {head[:10]}: {' '.join(said.split())}",
-            hint=f"git -C {shell_word(tree)} status{them}",
+            hint=f"{way_past(tree, files)}; then queen land"
+            if files
+            else f"git -C {shell_word(tree)} status",
             files=files,
+            path=tree,
         )
 
     def other(self, what: str) -> NotLanded:
@@ -365,10 +368,7 @@ def landing_branch(layout: Layout) -> tuple[GitTree, str, str]:
     """
     here, target = git_tree(layout.tree), target_branch(layout)
     if here is None or not here.linked:
-        raise InvalidInput(
-            "this is not a linked worktree: there is nothing to land",
-            hint="queen worktree add NAME, and work there",
-        )
+        raise _not_linked(here, target)
     refuse_elsewhere(here.tree)
     refuse_lost(layout)
     branch = _rebased(here.git_dir) or current_branch(here.git_dir)
@@ -381,6 +381,23 @@ def landing_branch(layout: Layout) -> tuple[GitTree, str, str]:
     refuse_no_target(layout, here, target)
     refuse_not_own(layout, Worktree(here.tree, here.git_dir, here.common_dir), branch)
     return here, branch, target
+
+
+def _not_linked(here: GitTree | None, target: str | None) -> InvalidInput:
+    """Returns the refusal of a landing from the main worktree: a branch there needs its own."""
+    branch = current_branch(here.git_dir) if here is not None else None
+    remote = remote_of(here.common_dir, target) if here is not None and target else None
+    main = (target or "").removeprefix(f"{remote}/") if remote is not None else target
+    if branch is None or main is None or branch == main:
+        hint = "queen worktree add NAME, and work there"
+        return InvalidInput("this is not a linked worktree: there is nothing to land", hint=hint)
+    way = (
+        f"{suggested('git switch', main)} && {suggested('queen worktree add NAME', branch=branch)}"
+    )
+    return InvalidInput(
+        f"{branch} is checked out in the main worktree: it lands from a worktree of its own",
+        hint=f"{way}; then queen land there",
+    )
 
 
 def refuse_no_target(layout: Layout, here: GitTree, target: str) -> None:

@@ -32,6 +32,9 @@ class Overview:
         self.blockers = hive.issues.blockers(self.issue) if self.issue is not None else []
         self.assignments: list[Assignment] = hive.assignments.find(issue_id=issue_id, status="all")
         """Oldest first, ended ones included."""
+        ended = (one for one in reversed(self.assignments) if one.status == "released")
+        self.given_back = next((one for one in ended if one.reason), None)
+        """The last one that ended without it being done, if somebody said why."""
         self.reservations = [
             lease for lease in hive.reservations.find() if lease.issue_id == issue_id
         ]

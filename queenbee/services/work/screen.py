@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from queenbee.core.names import PERSON, is_name
+from queenbee.core.names import PERSON, QUEEN, is_name
 from queenbee.core.readiness import is_work
 from queenbee.services.messages import CHECK_FILES
 from queenbee.services.work.members import Member, team
@@ -71,6 +71,22 @@ class Status:
         return self._hive.issues.open()
 
     @cached_property
+    def given_back(self) -> dict[str, str]:
+        """Who gave back those in `first_ready` that somebody did, with a reason, by id."""
+        find = self._hive.assignments.find
+        found = {each.id: find(issue_id=each.id, status="released") for each in self.first_ready}
+        named = {
+            key: dict.fromkeys(one.droid for one in some if one.reason)
+            for key, some in found.items()
+        }
+        return {key: ", ".join(droids) for key, droids in named.items() if droids}
+
+    @cached_property
+    def waits_to_land(self) -> dict[str, str]:
+        """What agents have made and the next `queen start` lands, with what it waits for, by id."""
+        return roster.waiting(self._hive.layout)
+
+    @cached_property
     def unseen_commands(self) -> Sequence[Proposal]:
         """The commands that wait until a person on this machine has seen them."""
         return self._hive.documents.unseen_commands()
@@ -92,6 +108,8 @@ class Status:
         assert self.open is not None
         assert self.check_changes is not None
         assert self.unseen_commands is not None
+        assert self.waits_to_land is not None
+        assert self.given_back is not None
         return self
 
     def _in_order(self) -> Iterator[Issue]:
@@ -120,6 +138,8 @@ class Status:
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],
             "programs": self.programs,
+            "waits_to_land": self.waits_to_land,
+            "given_back": self.given_back,
             "counts": self.counts,
             "unseen_commands": [each.to_dict() for each in self.unseen_commands],
             "ready": [each.to_dict() for each in self.ready],
@@ -133,7 +153,8 @@ def _idle(hive: Services, at_work: Collection[str | None]) -> dict[str, int]:
     """
     since_ms = hive.now_ms() - _HERE_MS
     seen = hive.droids.seen_here().items()
-    return {name: at_ms for name, at_ms in seen if at_ms > since_ms and name not in at_work}
+    others = {*at_work, QUEEN}  # A rehearsal, not somebody.
+    return {name: at_ms for name, at_ms in seen if at_ms > since_ms and name not in others}
 
 
 def _landing(hive: Services) -> list[Lander]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.droids.liveness import described, is_running
+from queenbee.store.git_files.worktrees import branch_head
 from queenbee.store.settings import CLIENTS
 from queenbee.store.whole_files import keep, recall
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _MOST_BYTES = 2**16
+_MOST_WAITING_BYTES = 2**20
+_WAITING = ".waits"
 _TEXTS = ("client", "path", "state", "process", "issue_id", "session", "supervisor", "team")
 STEPS = ("developing", "judging")
 """The states of an agent that works on a sprint bead, which is landed for it."""
@@ -191,6 +194,36 @@ def at(layout: Layout, tree: str) -> Entry | None:
     """Returns the agent that is looked after and works in a worktree, or None."""
     found = everybody(layout) if os.path.isdir(folder(layout)) else []
     return next((each for each in found if each.is_looked_after and each.is_at(tree)), None)
+
+
+def note_waiting(layout: Layout, name: str, waiting: list[dict[str, object]]) -> None:
+    """Keeps what an agent has made and could not land, for the next run. Never fails."""
+    if waiting:
+        keep(os.path.join(folder(layout), f"{name}{_WAITING}"), waiting)
+    else:
+        with suppress(OSError, QueenError):
+            safe_open.unlink(os.path.join(folder(layout), f"{name}{_WAITING}"))
+
+
+def waiting_of(layout: Layout, name: str) -> list[dict[str, Any]]:
+    """Returns what an agent of an earlier run has made and could not land."""
+    said = recall(os.path.join(folder(layout), f"{name}{_WAITING}"), _MOST_WAITING_BYTES)
+    return [each for each in said if isinstance(each, dict)] if isinstance(said, list) else []
+
+
+def waiting(layout: Layout, *, without: str | None = None) -> dict[str, str]:
+    """Returns the issues of which the work is done and lands by the next `queen start`, with what
+    it waits for, but for those of an agent: as far as it is on a branch as its agent left it.
+    """
+    found = dict[str, str]()
+    for file in safe_open.names_in(folder(layout)):
+        name = file.removesuffix(_WAITING)
+        for each in waiting_of(layout, name) if name not in (file, without) else ():
+            branch, head = str(each.get("branch") or ""), each.get("head")
+            if head and branch and branch_head(str(layout.common_dir), branch) == head:
+                made = f"{name} has worked on it, and that waits to land"
+                found[str(each.get("issue_id"))] = f"{made}: {each.get('why')}"
+    return found
 
 
 def folder(layout: Layout) -> str:

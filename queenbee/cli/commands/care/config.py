@@ -15,7 +15,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.names import is_of_agent
 from queenbee.core.text import escaped, printable, shell_word
 from queenbee.core.timestamps import format_ms
-from queenbee.errors import ExternalFailure, InvalidInput, QueenError
+from queenbee.errors import ExternalFailure, InvalidInput, QueenError, Untrusted
 from queenbee.git.landed import uncommitted
 from queenbee.git.run import without_programs
 from queenbee.git.upstream import pushing
@@ -258,7 +258,14 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
         show_commands(hive.layout, waiting)
         known.add(waiting)
     else:
-        Consent.of(hive).require(waiting)
+        try:
+            Consent.of(hive).require(waiting)
+        except Untrusted as error:  # Its way out is this very command.
+            error.hint = (
+                "in a terminal, queen config trust asks; queen config trust --yes shows the "
+                "commands, and trusts them"
+            )
+            raise
     return {**found, "trusted": [] if forget else [each.to_dict() for each in waiting]}
 
 

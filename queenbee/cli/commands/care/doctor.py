@@ -41,9 +41,10 @@ def doctor(hive: Hive, fix: bool) -> Answer:
     """
     from queenbee.git.beforehand.hindrances import in_diagnosis  # noqa: PLC0415 - start-up
     from queenbee.git.remote.relocating import tracked_still  # noqa: PLC0415 - start-up
+    from queenbee.git.unfinished import outlived  # noqa: PLC0415 - start-up
 
     findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive), *tracked_still(hive)]
     findings += [*unprotected(hive.layout, os.environ), *outdated(hive.layout, os.environ)]
-    findings += in_diagnosis(hive.layout)
+    findings += [*in_diagnosis(hive.layout), *outlived(hive)]
     wrong = [each for each in findings if each.severity == "error" and not each.fixed]
     return Answer(findings, yes=not wrong)
