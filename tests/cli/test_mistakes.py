@@ -230,7 +230,7 @@ def test_undoing_a_setup_names_only_what_it_takes_out(tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
     shell(SHOP, shop)
-    assert shell("queen setup", shop).returncode == 4
+    assert shell("queen setup --user", shop).returncode == 4
     assert not (shop / ".git" / "hooks" / "pre-commit").exists()
     assert shell("queen setup --undo", shop).stdout == "No file had to be changed.\n"
     assert shell("queen setup codex", shop).returncode == 0
