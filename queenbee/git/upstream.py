@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, named, shell_word, suggested
 from queenbee.errors import InvalidInput, QueenError, Unreachable
-from queenbee.git.contents.running_hooks import HOOK, runs_hooks
-from queenbee.git.contents.tracked_hooks import has_tracked_hooks
+from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS
+from queenbee.git.contents.tracked_hooks import is_tracked
 from queenbee.git.run import git, line, network
 from queenbee.store.git_files.worktrees import (
     has_remotes,
@@ -157,15 +157,18 @@ class Upstream:
         """Has git push, so that it moves to a commit, only from the one that it had `before`, if
         that is said; returns what `run` does. With `is_try`, all happens but the move.
 
-        A hook that is a file of the branch runs by itself, without the tokens that a push needs.
+        No hook runs with the tokens that a push needs but `pre-push`, unless that is a file of a
+        worktree.
         """
-        to, how = f"refs/heads/{self.branch}", [*_PUSH]
-        if has_tracked_hooks(tree):
-            asked = (*HOOK[runs_hooks(tree)], "pre-push", "--", self.remote, self._url())
-            done = run(*asked, cwd=tree)
-            if done.status != 0:
-                return done
-            how = ["-c", f"core.hooksPath={os.devnull}", *_PUSH]
+        to = f"refs/heads/{self.branch}"
+        own = line("rev-parse", no_dash(commit), cwd=tree, repository={}) or commit
+        hook = (*HOOK_BY_ALIAS, "pre-push", "--", self.remote, self._url())
+        has_tokens = not is_tracked(self.layout, "pre-push", tree)
+        pushed = f"{commit} {own} {to} {before or '0' * len(own)}"
+        done = run(*hook, cwd=tree, stdin=pushed, has_tokens=has_tokens)
+        if done.status != 0:
+            return done
+        how = ["-c", f"core.hooksPath={os.devnull}", *_PUSH]
         if is_try:
             how.append("--dry-run")
         if before:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
 from queenbee.documents.issue_lists import import_issue_list, read_issue_list
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
@@ -28,6 +29,7 @@ from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
+from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
 from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.validation import agents_for
 
@@ -144,14 +146,19 @@ def import_issues(
 ) -> RowImport:
     """Returns what importing a list of issues from elsewhere does to the tracker, and does it.
 
-    Raises `InvalidInput`; nothing is imported then.
+    Raises `InvalidInput`, and `NotYours` for an agent of a team that would end an issue which has
+    checks; nothing is imported then.
     """
     listed = read_issue_list(data)
     actor = hive.author
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         first = prefix or usual_prefix(row["id"] for row in rows)
-        return import_issue_list(listed, rows, prefix=first, actor=actor, now_ms=now_ms)
+        found = import_issue_list(listed, rows, prefix=first, actor=actor, now_ms=now_ms)
+        for row in found.rows:
+            if row.get("status") in DONE and has_checks(hive, row["id"]):
+                refuse_agent(hive, row["id"], "ends")
+        return found
 
     return _imported(hive, make, dry_run=dry_run)
 

@@ -13,7 +13,7 @@ from queenbee.git.run import network
 
 HOOKS = (
     "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-index-change",
-    "post-checkout", "pre-merge-commit", "post-merge", "pre-push",
+    "post-checkout", "pre-merge-commit", "post-merge", "pre-push", "reference-transaction",
 )  # fmt: skip
 SIGNERS = {
     "ssh": 'for each; do :; done; exec > "$each.sig"',

@@ -187,7 +187,7 @@ def test_a_secret_that_resolves_a_conflict_is_refused(
     assert quick("land", "--continue", *text, cwd=tree).code == 0
 
 
-@pytest.mark.parametrize("by", ["queen", "git"])
+@pytest.mark.parametrize("by", ["queen", "git", "git, squashed"])
 def test_a_copy_from_the_main_worktree_is_refused_once_git_ignores_it_no_more(
     quick: QuickQueen, repo: Path, tree: Path, by: str
 ) -> None:
@@ -197,16 +197,39 @@ def test_a_copy_from_the_main_worktree_is_refused_once_git_ignores_it_no_more(
     (tree / "other.log").write_text("is not there\n")
     (tree / ".gitignore").write_text("*.pyc\n")
     (tree / "big.log").unlink()
-    if by == "git":
+    quick("config", "set", "land.strategy", "squash" if "squashed" in by else "merge", cwd=repo)
+    if by != "queen":
         git(tree, "add", "--all")
         git(tree, "commit", "-qm", "all in")
     done = quick("land", "-m", "all in", cwd=tree)
     assert done.code == 5 and "where git does not track it: local.log" in done.err, done
     (tree / ".gitignore").write_text("local.log\n")
-    if by == "git":
-        git(tree, "rm", "-q", "--cached", "local.log")
+    if by != "queen":
+        git(tree, "reset", "-q", "main")
     assert quick("land", "-m", "again", cwd=tree).code == 0
     assert "other.log" in git(repo, "ls-tree", "--name-only", "main").split()
+
+
+@pytest.mark.parametrize("strategy", ["merge", "squash"])
+def test_a_copy_from_the_main_worktree_does_not_land_in_an_earlier_commit(
+    quick: QuickQueen, repo: Path, tree: Path, strategy: str
+) -> None:
+    quick("config", "set", "worktree.copy", "*.log", cwd=repo)
+    quick("config", "set", "land.strategy", strategy, cwd=repo)
+    for place in (repo, tree):
+        (place / "local.log").write_text("password of this machine\n")
+    (tree / "big.log").unlink()
+    git(tree, "add", "--force", "local.log")
+    git(tree, "commit", "-qm", "with it")
+    git(tree, "rm", "-q", "--cached", "local.log")
+    done = quick("land", "-m", "without it", cwd=tree)
+    if strategy == "squash":
+        assert done.code == 0, done
+        return
+    assert done.code == 5 and "git reset --soft main, then queen land -m" in done.err, done
+    git(tree, "reset", "-q", "--soft", "main")
+    assert quick("land", "-m", "again", cwd=tree).code == 0
+    assert git(repo, "log", "--format=%h", "main", "--", "local.log") == ""
 
 
 def test_a_moved_file_with_an_old_secret_lands(quick: QuickQueen, tree: Path) -> None:

@@ -436,6 +436,21 @@ class TestATargetThatNobodyHereHasAgreedTo:
         assert landing(quick, tree).code == 0
         assert "b" in on(repo, "mine")
 
+    def test_is_asked_for_before_a_worktree_begins_at_it(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        """It would have what somebody works on."""
+        self.changed(tree, 'target = "main"\n', 'target = "mine"\n')
+        assert landing(quick, tree, "-m", "settings").code == 0
+        refused = quick("worktree", "add", "api", "--json")
+        assert (refused.code, refused.error["code"]) == (5, "untrusted"), refused
+        assert quick("config", "set", "land.check", "true").code == 0
+        refused = quick("start", "api", "--agent", "true", "--json")
+        assert (refused.code, refused.error["code"]) == (5, "untrusted"), refused
+        assert not repo.with_name("repo-api").exists()
+        assert quick("config", "trust", "--yes").code == 0
+        assert quick("worktree", "add", "api").code == 0
+
     def test_is_not_asked_for_where_a_person_has_typed_it(
         self, quick: QuickQueen, repo: Path, tree: Path
     ) -> None:

@@ -196,6 +196,25 @@ def test_a_landing_here_can_be_pushed(
     assert git(hub, "rev-parse", "main") == git(repo, "rev-parse", "main")
 
 
+@pytest.mark.parametrize(
+    "what",
+    ["git commit -q --amend --no-edit", "git commit -qm more"],
+    ids=["made otherwise", "on top of it"],
+)
+def test_what_a_hook_makes_of_a_landing_is_not_pushed_unchecked(
+    quick: QuickQueen, repo: Path, hub: Path, pushing: Path, what: str
+) -> None:
+    hook = repo / ".git" / "hooks" / "post-merge"
+    hook.parent.mkdir(exist_ok=True)
+    only = f'[ "$PWD" = {repo} ] || exit 0'
+    hook.write_text(f"#!/bin/sh\n{only}\necho x > evil; git add evil; {what}\nexit 0\n")
+    hook.chmod(0o755)
+    done = landing(quick, pushing)
+    assert (done.code, "evil" in on(hub)) == (0, False), done
+    is_amended = "amend" in what
+    assert ("a" in on(hub), "not pushed: a hook made" in done.out) == (not is_amended, is_amended)
+
+
 def test_a_landing_that_cannot_be_pushed_has_landed(
     quick: QuickQueen, repo: Path, hub: Path, pushing: Path
 ) -> None:
@@ -288,6 +307,20 @@ def test_hooks_that_are_files_of_the_branch_get_no_tokens(
     done = quick("land", "-m", "hooks", "--check", "test -e a", as_="ui", cwd=tree)
     assert (done.code, (tmp_path / "said").read_text()) == (0, "ran "), done
     assert "a" in on(hub)
+
+
+def test_a_hook_of_the_main_worktree_that_git_tracks_gets_no_tokens(
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path, tmp_path: Path
+) -> None:
+    """`core.hooksPath` may name that folder by its whole path."""
+    hook = repo / ".githooks" / "pre-push"
+    hook.parent.mkdir()
+    hook.write_text(f"#!/bin/sh\nprintf '%s' \"ran $GH_TOKEN$SSH_AUTH_SOCK\" > {tmp_path}/said\n")
+    hook.chmod(0o755)
+    git(repo, "config", "core.hooksPath", str(hook.parent))
+    quick.env |= {"GH_TOKEN": "secret", "SSH_AUTH_SOCK": "/socket"}
+    done = landing(quick, tree)
+    assert (done.code, (tmp_path / "said").read_text()) == (0, "ran "), done
 
 
 def test_a_tracked_hook_can_refuse_a_push(

@@ -371,3 +371,20 @@ def test_a_dry_run_shows_all_and_does_nothing(
     assert sorted(each.name for each in other.iterdir()) == [".git", ".gitignore", "README.md"]
     assert {each.name for each in place.iterdir()} == before
     assert json.dumps(shown)
+
+
+@pytest.mark.parametrize("gone", ["setting", "original"])
+def test_what_was_copied_does_not_land_whatever_becomes_of_the_original(
+    repo: Path, other: Path, quick: QuickQueen, sets: Callable[..., None], gone: str
+) -> None:
+    commit_file(repo, ".gitignore", "local.toml\n")
+    (repo / "local.toml").write_text("password\n")
+    sets("copy", "local.toml")
+    assert quick("worktree", "add", "ui").code == 0
+    if gone == "setting":
+        quick("config", "unset", "worktree.copy")
+    else:
+        (repo / "local.toml").unlink()
+    (other / ".gitignore").write_text("")
+    done = quick("land", "-m", "x", "--unchecked", as_="ui", cwd=other)
+    assert done.code == 5 and "does not track it: local.toml" in done.err, done

@@ -17,6 +17,7 @@ import pytest
 from hives import COMMAND, Ran, commit_file, git
 from teams import LIMIT_S, WORKS, Team
 
+from queenbee.services import unasked
 from queenbee.store.droids import liveness, roster
 
 pytestmark = [pytest.mark.slow, pytest.mark.linux]
@@ -115,6 +116,16 @@ class TestAnAgentInASandbox:
         said = tried(team, f"cd {other}-mine; {SANDBOX} env -i PATH=$PATH queen land -m x --as x\n")
         assert "it lands nothing from" in said
         assert not (other / "draft.txt").exists()
+
+
+def test_an_agent_agrees_to_no_exchange_of_records(team: Team, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare", "public.git")
+    git(team.repo, "remote", "add", "public", str(tmp_path / "public.git"))
+    team.set("sync.remote", "public")
+    said = tried(team, "queen sync\n")
+    assert not unasked.is_allowed(team.hive().layout), said
+    assert team.queen("sync").code == 0
+    assert unasked.is_allowed(team.hive().layout)
 
 
 @has_namespaces

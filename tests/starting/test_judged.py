@@ -79,6 +79,14 @@ class TestAnIssueWithChecks:
         assert "no agent that queen start looks after ends x-1 without its checks" in tried
         assert "x-1" not in judged.team.done()
 
+    def test_is_not_ended_by_an_import(self, judged: Judged) -> None:
+        row = {"id": "x-1", "title": "one", "status": "open", "issue_type": "task"}
+        (judged.team.repo / ".beads" / "issues.jsonl").write_text(json.dumps(row) + "\n")
+        listed = json.dumps([{**row, "status": "closed"}])
+        done = f"echo '{listed}' > $0.json; queen issue import $0.json"
+        tried = judged.tries(f"queen release x-1; {done}")
+        assert "no agent that queen start looks after ends x-1 without its checks" in tried
+
     def test_is_not_ended_by_the_row_of_another_landing(self, judged: Judged) -> None:
         queen, repo = judged.team.queen, judged.team.repo
         assert queen("issue", "new", "T", "--id", "t-1", as_="lead").code == 0

@@ -28,6 +28,7 @@ from queenbee.core.names import is_name
 from queenbee.core.text import HINT, printable
 from queenbee.errors import InvalidInput, NoHive, NotFound, NothingLands, Untrusted
 from queenbee.git import ownership
+from queenbee.git.upstream import pushing
 from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.store import creating, layout, safe_open
 from queenbee.store.droids import roster
@@ -270,6 +271,7 @@ def _ask_for_all(hive: Hive) -> None:
         hive.asks_person = None
     seen_check(hive, Rules.of(hive))
     seen_setup(hive.layout)
+    Consent.of(hive).require(pushing(hive.layout))
 
 
 def _lets_run(hive: Hive, unseen: Sequence[Proposal]) -> bool:

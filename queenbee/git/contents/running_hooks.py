@@ -6,14 +6,13 @@ from functools import cache
 
 from queenbee.git.run import git
 
-HOOK_BY_ALIAS = (
+_ALIAS = (
     'alias.queen-hook=!f() { hook=$(git rev-parse --git-path "hooks/$1"); shift 2; '
     '[ ! -x "$hook" ] || "$hook" "$@"; }; f'
 )
-HOOK = {
-    True: ("hook", "run", "--ignore-missing"),
-    False: ("-c", HOOK_BY_ALIAS, "queen-hook"),
-}
+HOOK_BY_ALIAS = ("-c", _ALIAS, "queen-hook")
+"""The same for a hook that reads, and for git before 2.36."""
+HOOK = {True: ("hook", "run", "--ignore-missing"), False: HOOK_BY_ALIAS}
 """With this, the name of a hook and `--`, git runs it; the second way is for git before 2.36."""
 
 

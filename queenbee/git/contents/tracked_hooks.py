@@ -5,14 +5,26 @@ get tokens.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.git.run import line
+from queenbee.store.git_files.worktrees import worktrees
+
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
 
 
-def has_tracked_hooks(tree: str) -> bool:
-    """Returns whether git runs hooks from a folder in a worktree, such as husky's."""
-    asked = ("config", "--type=path", "core.hooksPath")
-    return bool(within(tree, line(*asked, cwd=tree, repository={}) or ""))
+def is_tracked(layout: Layout, hook: str, tree: str) -> bool:
+    """Returns whether the hook that git runs in a worktree is a file of it, such as husky's, or of
+    another worktree, also where a link leads there.
+    """
+    path = line("rev-parse", "--git-path", f"hooks/{hook}", cwd=tree, repository={})
+    if path is None:
+        return False
+    real = os.path.realpath(os.path.join(tree, path))
+    places = {tree, *(each.path for each in worktrees(layout))}
+    inside = (within(os.path.realpath(each), real) for each in places)
+    return any(path.split(os.sep)[0] not in ("", ".git") for path in inside)
 
 
 def within(tree: str, folder: str) -> str:

@@ -296,14 +296,15 @@ def _refuse_unfit(
     return changed
 
 
-def refuse_copied(layout: Layout, tree: str, new: Sequence[str]) -> None:
+def refuse_copied(layout: Layout, tree: str, new: Sequence[str], *, hint: str = "") -> None:
     """Raises `NotLanded` for new files that were copied from the main worktree, where git ignores
-    them: they are for this machine.
+    them: they are for this machine. The hint says what else to do than ignoring them.
     """
     if files := copied(layout, tree, new):
         raise NotLanded(
             f"copied from the main worktree, where git does not track it: {named(files)}",
-            hint=f"{ignoring(tree, files[0])}; or, if it belongs in git, commit it in the main "
+            hint=hint
+            or f"{ignoring(tree, files[0])}; or, if it belongs in git, commit it in the main "
             "worktree",
             files=files,
         )

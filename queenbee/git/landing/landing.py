@@ -27,10 +27,11 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, InvalidInput, QueenError
+from queenbee.git.contents.hive_files import is_record
 from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.landing.arrivals import Incoming
 from queenbee.git.landing.checkout import Checkout, checkout_path
-from queenbee.git.landing.commands import Commands, is_commit
+from queenbee.git.landing.commands import Commands, differing, is_commit
 from queenbee.git.landing.conflicts import Joins, left_places
 from queenbee.git.landing.joining import Joining
 from queenbee.git.landing.leading import Leading
@@ -163,6 +164,7 @@ class _One:
         self._head = ""
         """The commit that is to land."""
         self._tip = ""
+        self._is_amended = False
         """What the target was before this landing."""
         self._looked_at = ""
         """The commit of the target that was last looked at while waiting."""
@@ -243,7 +245,7 @@ class _One:
     def _settle(self, kept: Fields) -> Landing:
         """Brings this worktree to the commit that landed, and does what follows."""
         self._follow(str(kept.get("commit")), str(kept.get("head") or ""))
-        self._tip = str(kept.get("before") or "")
+        self._note(kept)
         record = kept.get("record")
         self.work.record = record if isinstance(record, dict) else None
         return self.finish(Landing.promised(self.place.target, kept), kept.get("issue_id"))
@@ -351,20 +353,28 @@ class _One:
             raise
         self.promised.end()
         if self._store.layout.settings.land_push and self.place.upstream is None:
-            self._push()
+            self._push(str(done.commit))
         mine = [each for each in done.changed if not self.joining.joins.keeps_both(each)]
         came_in = self._came_in(self._tip, mine) if self._tip else []
         return replace(done, untracked=self.place.untracked, came_in=came_in)
 
-    def _push(self) -> None:
-        """Pushes what has landed here. The work has landed, whatever the remote says."""
+    def _push(self, commit: str) -> None:
+        """Pushes what has landed here, and the records on top of it; nothing that a hook has made.
+        The work has landed, whatever the remote says.
+        """
         target = self.place.target
+        if self._is_amended:
+            what = f"a hook made {commit[:10]} of what was checked"
+            self._tell(f"landed, and not pushed: {what}; try: git push")
+            return
+        later = differing(self.place.tree, commit, f"refs/heads/{target}")
+        pushed = f"refs/heads/{target}" if all(map(is_record, later)) else commit
         upstream = Upstream.of_branch(self._store.layout, target)
         if upstream is None:
             way = suggested("git push -u origin", target)
             self._tell(f"not pushed: {named([target])} follows no branch of a remote; try: {way}")
             return
-        done = upstream.push(self.commands, self.place.tree, f"refs/heads/{target}")
+        done = upstream.push(self.commands, self.place.tree, pushed)
         if done.status != 0:
             said = " ".join(done.said.split())
             self._tell(f"landed, and not pushed to {named([upstream.name])}: {said}")
@@ -386,8 +396,12 @@ class _One:
                 tell=self._tell,
             )
             done, mine = leading.land(is_alone=self.offer() is None)
-        self._tip = str(mine.get("before") or "")
+        self._note(mine)
         return done
+
+    def _note(self, kept: Fields) -> None:
+        self._tip = str(kept.get("before") or "")
+        self._is_amended = bool(kept.get("is_amended"))
 
     def _came_in(self, tip: str, changed: Sequence[str]) -> list[Arrival]:
         if self.incoming is None:

@@ -12,8 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import Consent, SeenCommand, typed_command
-from queenbee.core.text import named, shell_word, some
+from queenbee.core.command_lines import no_dash
+from queenbee.core.text import named, shell_word, some, suggested
 from queenbee.git.landing.arrivals import began, undone
+from queenbee.git.landing.commands import git
 from queenbee.git.landing.committing import refuse_copied
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
@@ -26,7 +28,8 @@ from queenbee.git.landing.together.checked import Verdict, check_of
 from queenbee.git.landing.together.records import with_records
 from queenbee.git.landing.together.target_verdict import TargetJudge
 from queenbee.git.landing.together.trial import Emptied, Trial
-from queenbee.git.landing.work import Landing
+from queenbee.git.landing.work import SQUASH, Landing
+from queenbee.git.run import names_in
 from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
 
@@ -131,7 +134,7 @@ class Leading:
         if landed is None:
             self._tell(f"{target} was moved, or somebody left the line; merging it again")
             return None
-        mine["commit"] = landed
+        mine |= {"commit": landed, "is_amended": landed != commit}
         self._note_passed(commit, begun_s)
         done = Landing.promised(target, mine)
         return replace(done, changed=changed, joined=self.joining.joined), mine
@@ -172,6 +175,10 @@ class Leading:
         checkout.refuse_unreadable(changed)
         new = [path for path, blobs in contents.items() if set(blobs[0]) == {"0"}]
         refuse_copied(checkout.layout, self._own.tree, new)
+        if self.rules.strategy != SQUASH:
+            again = f"{suggested('git reset --soft', self._own.target)}, then queen land -m TEXT"
+            way = f"its commits would be on {self._own.target}: {again}"
+            refuse_copied(checkout.layout, self._own.tree, self._once_new(), hint=way)
         refuse_other_hive(checkout.layout, checkout.objects, changed)
         work.refuse_unjudged(contents, self._head)
         self._stop_marked(contents)
@@ -271,6 +278,15 @@ class Leading:
                 f"git rebase --onto {target} {commits[0][:10]}",
                 commits,
             )
+
+    def _once_new(self) -> list[str]:
+        """Returns the files that the commits of the branch bring, also those that they removed
+        again.
+        """
+        only = ("-c", "--diff-filter=A", "--no-renames", "--name-only", "--format=", "-z")
+        commits = (no_dash(self._head), "--not", no_dash(self.joining.target))
+        listed = git("log", *only, *commits, "--", cwd=self._own.tree)
+        return sorted({*names_in(listed)})
 
     def _stop_marked(self, changed: dict[str, list[str]]) -> None:
         """Raises `NotLanded`, once, for files in which the markers of a conflict were left."""

@@ -60,6 +60,7 @@ _STAMP, _LOCK, _PROCESS = "queenbee-setup", "queenbee-setup.lock", "queenbee-set
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "POETRY_ACTIVE", "INIT_CWD")
 """What says that something of another worktree is in use: `poetry install` would install there."""
 _LOCK_FILE_BYTES = 1 << 26
+_COPIED = "queenbee-copied"
 _LOGS = "setup"
 _MOST_LOGS, _LOGS_KEPT_S = 64, 30 * 86400.0
 _LAST_LINES, _LINE_CHARS = 10, 200
@@ -197,11 +198,18 @@ def planned(layout: Layout, tree: str, *, again: bool = False) -> Plan:
 
 
 def copied(layout: Layout, tree: str, paths: Sequence[str]) -> list[str]:
-    """Returns those of new files of a worktree that were copied into it, as far as the settings
-    say. Raises `NotFound` outside of git, and `ExternalFailure`.
+    """Returns those of new files of a worktree that were copied into it, or would be by now. Raises
+    `NotFound` outside of git, and `ExternalFailure`.
     """
     place = _Place(layout, tree)
-    return copies(place.main, place.patterns, paths) if place.main is not None else []
+    known = {*_words(recall(place.file(_COPIED)))}.intersection(paths)
+    if place.main is not None:
+        known.update(copies(place.main, place.patterns, paths))
+    return sorted(known)
+
+
+def _words(said: object) -> list[str]:
+    return [str(each) for each in said] if isinstance(said, list) else []
 
 
 class _Place:
@@ -245,6 +253,7 @@ class _Place:
         if self.main is None or not self.patterns:
             return
         found = select(self.main, self.here.tree, self.patterns)
+        keep(self.file(_COPIED), sorted({*found.files, *_words(recall(self.file(_COPIED)))}))
         problems = [*found.left_out, *copy(self.main, self.here.tree, found.files)]
         if found.files:
             tell(f"copied {some([mentioned(each) for each in found.files], _SHOWN)}")

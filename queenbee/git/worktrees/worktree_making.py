@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from queenbee.checks.consent import Consent
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import mentioned, suggested
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
@@ -44,6 +45,7 @@ from queenbee.store.git_files.main_worktree import note_main
 from queenbee.store.git_files.worktrees import Worktree, is_checkout, target_ref, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import LongLock
+from queenbee.store.trust import BRANCH, of_target
 from queenbee.store.whole_files import write_document
 
 if TYPE_CHECKING:
@@ -126,6 +128,7 @@ class _Making:
         self.path = path
         self.folder = os.path.join(hive.layout.state_dir, "making")
         self._layout = hive.layout
+        self._consent = Consent.of(hive)
         self._top = top
         """Where git runs: the main worktree, or the repository if it has none."""
         self._base: str | None = None
@@ -207,6 +210,9 @@ class _Making:
             refuse_foreign(self._layout, self.branch, place, droid=self.name, bead=self._bead)
 
     def _commit(self) -> str:
+        if not self._from:  # It has what somebody works on, if nobody here has agreed to it.
+            branches = [each for each in of_target(self._layout) if each.kind == BRANCH]
+            self._consent.require(branches)
         base = self._from or target_ref(self._layout) or "HEAD"
         found = line(
             "rev-parse", "--verify", no_dash(f"{base}^{{commit}}"), cwd=self._top, repository={}

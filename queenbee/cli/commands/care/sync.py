@@ -114,8 +114,10 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
     if undo and what is None:
         raise InvalidInput("--undo goes with setup", hint="queen sync setup --undo")
     from queenbee.services import unasked  # noqa: PLC0415 - start-up
+    from queenbee.store.droids.agent_callers import calling_agent  # noqa: PLC0415 - start-up
 
-    unasked.allow(hive.layout)
+    if calling_agent(hive.layout) is None:
+        unasked.allow(hive.layout)
     if watch:
         return _watched(hive)
     if what is not None:

@@ -40,7 +40,7 @@ class Promised:
         for each in self._own.all():
             commit, before = (str(each.get(name) or "") for name in ("commit", "before"))
             if landed := self._place.landed_as(commit, before):
-                return {**each, "commit": landed}
+                return {**each, "commit": landed, "is_amended": landed != commit}
         return None
 
     def kept_at_last(self) -> Fields | None:

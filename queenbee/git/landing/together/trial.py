@@ -13,6 +13,7 @@ from queenbee.git.landing.together.batch import Batch
 from queenbee.git.landing.together.checked import check_of, run_check, side_by_side
 from queenbee.git.landing.together.pace import Pace
 from queenbee.git.landing.work import offers
+from queenbee.git.worktrees.preparing import copied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -160,7 +161,9 @@ class Trial:
         """Returns whether a branch must wait for its own turn: also one that changes the check."""
         paths = [*contents]
         is_held = bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
-        return is_held or self._work.is_unjudged(offer, contents)
+        new = [path for path, blobs in contents.items() if set(blobs[0]) == {"0"}]
+        is_copied = bool(copied(self._place.layout, offer.tree, new))
+        return is_held or is_copied or self._work.is_unjudged(offer, contents)
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
         """Returns those who wait and may land with this one."""
