@@ -227,6 +227,15 @@ def test_the_answer_comes_once_with_the_next_tool_or_prompt(
     assert heard(queen, tree) == ""
 
 
+def test_a_prompt_while_it_goes_on_hides_no_kill(queen: Queen, tree: Path, gate: Path) -> None:
+    check = f"{slow(gate)}; kill -9 $PPID; sleep 1"
+    queen("land", "--no-wait", "--check", check, as_="ui", cwd=tree)
+    until(Path(f"{gate}.on").exists)
+    assert heard(queen, tree) == ""
+    gate.touch()
+    until(lambda: "your landing was killed" in heard(queen, tree))
+
+
 def heard(queen: Queen, tree: Path) -> str:
     """Returns what the hook says with a prompt."""
     said = run_hook(recorded("claude/prompt", tree), queen.environment("ui", None), str(tree))
