@@ -53,8 +53,12 @@ class Worker:
         ask.register(self._report, 0)
         return not ask.poll(0)  # Only that the other end is closed is reported.
 
-    def leave(self, record: LandingRecord, patience_s: float, **said: object) -> None:
-        """Goes on without the caller, who shows what is printed for some time. Raises `Busy`."""
+    def leave(
+        self, record: LandingRecord, patience_s: float, *, takes_next: bool, **said: object
+    ) -> None:
+        """Goes on without the caller, who shows what is printed for some time, and then takes the
+        next issue if that is asked for. Raises `Busy`.
+        """
         outputs = record.begin(**said)
         self._record = record
         for stream in (sys.stdout, sys.stderr):
@@ -64,13 +68,14 @@ class Worker:
         for number, each in enumerate((nothing, *outputs)):
             os.dup2(each, number)
             os.close(each)
-        self._show(record, patience_s, os.getpid())
+        self._show(record, patience_s, os.getpid(), takes_next=takes_next)
 
-    def hand_over(self, record: LandingRecord, patience_s: float) -> NoReturn:
+    def hand_over(self, record: LandingRecord, patience_s: float, *, takes_next: bool) -> NoReturn:
         """Ends, and leaves it to the caller to show a landing that is under way, or has ended."""
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        self._show(record, patience_s, int(str(record.read().get("pid") or 0)))
+        pid = int(str(record.read().get("pid") or 0))
+        self._show(record, patience_s, pid, takes_next=takes_next)
         os._exit(0)
 
     def end(self, status: int) -> None:
@@ -81,29 +86,38 @@ class Worker:
             else:
                 os.write(self._report, f"status {status}\n".encode())
 
-    def _show(self, record: LandingRecord, patience_s: float, pid: int) -> None:
+    def _show(
+        self, record: LandingRecord, patience_s: float, pid: int, *, takes_next: bool
+    ) -> None:
         with suppress(BrokenPipeError):
             folder = os.fsencode(os.path.dirname(record.path)).hex()
-            os.write(self._report, f"shows {pid} {patience_s} {folder}\n".encode())
+            line = f"shows {pid} {patience_s} {folder} {int(takes_next)}\n"
+            os.write(self._report, line.encode())
         os.close(self._hold)
 
 
 worker: Worker | None = None
 """What this process is, if it does the work of another one."""
+has_left = False
+"""Whether this process has left a landing to go on, and only takes the next issue."""
 
 
 def begin(arguments: list[str]) -> int | None:
     """Returns the exit status of a command that goes on, in the process that was called; None in
-    the one that does the work, and for all other commands.
+    the one that does the work, in one that has left it and takes the next issue, and for all other
+    commands.
     """
-    global worker  # noqa: PLW0603 - what this process is
+    global worker, has_left  # noqa: PLW0603 - what this process is
     if arguments[:1] != ["land"] or _WITHOUT & {*arguments} or os.environ.get(ATTACHED):
         return None
     (report, into), (held, hold) = os.pipe(), os.pipe()
     if os.fork():
         for each in (into, held, hold):
             os.close(each)
-        return _Shown(report).until_the_end()
+        shown = _Shown(report)
+        status = shown.until_the_end()
+        has_left = status == GOES_ON and shown.takes_next
+        return None if has_left else status
     if os.fork():
         for each in (report, into, hold):
             os.close(each)
@@ -121,6 +135,8 @@ class _Shown:
     """What the process that was called does: it shows what the worker prints."""
 
     def __init__(self, report: int) -> None:
+        self.takes_next = False
+        """Whether the next issue is asked for."""
         self._report = report
         self._buffer = b""
         self._status: int | None = None
@@ -132,9 +148,10 @@ class _Shown:
 
     def until_the_end(self) -> int:
         """Returns the exit status."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, self._note)
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {each: signal.getsignal(each) for each in numbers}
+        for number in (each for each in numbers if before[each] != signal.SIG_IGN):
+            signal.signal(number, self._note)
         is_open, status = True, None
         while status is None:
             is_open = is_open and self._listen()
@@ -144,6 +161,9 @@ class _Shown:
                     time.sleep(_AGAIN_S)
             elif not is_open:
                 status = 128 + self._signal if self._status is None else self._status
+        os.close(self._report)  # Whoever lands sees that nobody waits.
+        for number, handler in before.items():
+            signal.signal(number, handler)
         return status
 
     def _look(self, record: LandingRecord) -> int | None:
@@ -177,6 +197,7 @@ class _Shown:
             elif words[0] == b"status":
                 self._status = int(words[1])
             else:
+                self.takes_next = words[4] == b"1"
                 self._show(int(words[1]), float(words[2]), words[3])
         return bool(data)
 

@@ -36,7 +36,7 @@ def _has_commit(layout: Layout, commit: str) -> bool:
     return line(*asked, cwd=layout.tree, repository={}, limit_s=2.0) == commit
 
 
-def _changed_by(layout: Layout, droids: Collection[str]) -> set[str]:
+def _changed_by(layout: Layout, droids: Collection[str], own: bool) -> set[str]:
     from queenbee.git.touched import changed_by  # noqa: PLC0415 - start-up
 
-    return changed_by(layout, droids)
+    return changed_by(layout, droids, own=own)

@@ -384,14 +384,18 @@ def _catch_up(hive: Services, begin: Begin) -> None:
         begin.caught_up, begin.behind = begin.behind, 0
 
 
-def changed_by(layout: Layout, droids: Collection[str]) -> set[str]:
+def changed_by(layout: Layout, droids: Collection[str], *, own: bool = False) -> set[str]:
     """Returns the files in which some droids have unmerged work in worktrees of their own, as of
-    half a minute ago.
+    half a minute ago; with `own`, also those of the present worktree.
     """
-    if not droids or not are_several(layout):
+    if not (droids or own) or not are_several(layout):
         return set()
-    found = Neighbours(layout, budget_s=BUDGET_S)
-    theirs = [each for each in found.others if each.linked and each.droid in droids]
+    found = Neighbours(layout, budget_s=BUDGET_S, own=own)
+    theirs = [
+        each
+        for each in found.others
+        if each is found.here or (each.linked and each.droid in droids)
+    ]
     changed = {path for each in theirs for path in found.files(each, most_age_s=_MOST_AGE_S)}
     found.keep()
     return changed

@@ -66,7 +66,7 @@ class Store:
         """Records written here since the last notice whose lines other tools cannot read."""
         self.has_commit: Callable[[Layout, str], bool] | None = None
         """Tells whether the branch of this worktree has a commit."""
-        self.changed_by: Callable[[Layout, Collection[str]], set[str]] | None = None
+        self.changed_by: Callable[[Layout, Collection[str], bool], set[str]] | None = None
         """Tells in which files droids have unmerged work, in worktrees of their own."""
         self.asks_person: Callable[[Sequence[Proposal]], bool | None] | None = None
         """Shows commands to a person who sits here, and tells whether they may run."""

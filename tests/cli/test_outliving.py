@@ -227,6 +227,15 @@ def test_the_answer_comes_once_with_the_next_tool_or_prompt(
     assert heard(queen, tree) == ""
 
 
+def test_a_prompt_while_it_goes_on_hides_no_kill(queen: Queen, tree: Path, gate: Path) -> None:
+    check = f"{slow(gate)}; kill -9 $PPID; sleep 1"
+    queen("land", "--no-wait", "--check", check, as_="ui", cwd=tree)
+    until(Path(f"{gate}.on").exists)
+    assert heard(queen, tree) == ""
+    gate.touch()
+    until(lambda: "your landing was killed" in heard(queen, tree))
+
+
 def heard(queen: Queen, tree: Path) -> str:
     """Returns what the hook says with a prompt."""
     said = run_hook(recorded("claude/prompt", tree), queen.environment("ui", None), str(tree))
@@ -268,3 +277,112 @@ def test_without_a_worker_it_ends_with_its_caller(
     started.communicate(timeout=60)
     gate.touch()
     assert (started.returncode, has_landed(repo)) == (130, False)
+
+
+class TestTheNextIssue:
+    """An agent whose issue is landing goes on with another one."""
+
+    @pytest.fixture
+    def work(self, queen: Queen, repo: Path, beads: Path, tree: Path) -> Path:
+        """Returns a worktree with work on the first of three issues, in a file of the second."""
+        about = {"qb-1": "1", "qb-2": "2 in a.py", "qb-3": "3"}
+        rows = [{"id": key, "title": text, "status": "open"} for key, text in about.items()]
+        write_lines(beads / "issues.jsonl", *rows)
+        queen("claim", "qb-1", as_="ui", cwd=tree)
+        commit_file(tree, "a.py", "x = 1\n")
+        return tree
+
+    def mine(self, queen: Queen) -> list[str]:
+        held = queen("issue", "assignments", "--json", as_="ui").json
+        return sorted(each["issue_id"] for each in held)
+
+    @pytest.mark.parametrize("patience", ["1s", None])
+    def test_is_taken_once_the_landing_goes_on_by_itself(
+        self, queen: Queen, repo: Path, work: Path, gate: Path, patience: str | None
+    ) -> None:
+        more = () if patience else ("--no-wait",)
+        if patience:
+            queen("config", "set", "land.patience", patience)
+        done = queen("land", "--next", *more, "--check", slow(gate), as_="ui", cwd=work)
+        assert (done.code, "you need not wait" in done.err) == (9, True)
+        assert "qb-3 is yours" in done.out
+        assert "queen land -m" in done.out  # Without the issue that is landing.
+        assert self.mine(queen) == ["qb-1", "qb-3"]
+        gate.touch()
+        until(lambda: "has ended" in queen("status", as_="ui", cwd=work).err)
+        assert self.mine(queen) == ["qb-3"]
+
+    def test_comes_in_the_same_document(self, queen: Queen, work: Path, gate: Path) -> None:
+        check = ("--check", slow(gate))
+        done = queen("land", "--no-wait", "--next", "--json", *check, as_="ui", cwd=work)
+        assert (done.code, done.json["landing"]) == (9, None)
+        assert done.json["next"]["issue_id"] == "qb-3"
+        gate.touch()
+
+    def test_is_taken_by_queen_next_alone(self, queen: Queen, work: Path, gate: Path) -> None:
+        queen("land", "--no-wait", "--check", slow(gate), as_="ui", cwd=work)
+        taken = [queen("next", "--json", as_="ui", cwd=work).json for _ in range(2)]
+        assert [(each["issue_id"], each["again"]) for each in taken] == [
+            ("qb-3", False),
+            ("qb-3", True),
+        ]
+        gate.touch()
+        until(lambda: self.mine(queen) == ["qb-3"])
+
+    def test_is_not_about_files_that_the_landing_one_names(
+        self, queen: Queen, beads: Path, work: Path, gate: Path
+    ) -> None:
+        commit_file(work, "b.py", "x = 1\n")
+        git(work, "rm", "-q", "a.py")
+        git(work, "commit", "-qm", "moved")
+        about = {"qb-1": "1 in b.py", "qb-2": "2 in b.py", "qb-3": "3"}
+        rows = [{"id": key, "title": text, "status": "open"} for key, text in about.items()]
+        write_lines(beads / "issues.jsonl", *rows)
+        queen("land", "--no-wait", "--check", slow(gate), as_="ui", cwd=work)
+        assert queen("next", "--json", as_="ui", cwd=work).json["issue_id"] == "qb-3"
+        gate.touch()
+
+    def test_is_the_landing_one_again_if_that_failed(
+        self, queen: Queen, work: Path, gate: Path
+    ) -> None:
+        queen("land", "--no-wait", "--check", f"{slow(gate)}; false", as_="ui", cwd=work)
+        gate.touch()
+        until(lambda: "did not pass" in queen("status", as_="ui", cwd=work).err)
+        assert queen("next", "--json", as_="ui", cwd=work).json["issue_id"] == "qb-1"
+
+    def test_lands_after_the_one_on_which_it_stands(
+        self, queen: Queen, repo: Path, work: Path, gate: Path
+    ) -> None:
+        queen("land", "--no-wait", "--next", "--check", slow(gate), as_="ui", cwd=work)
+        (work / "b").write_text("x\n")
+        late = queen("land", "--no-wait", "-m", "b", "--check", "true", as_="ui", cwd=work)
+        assert (late.code, "under way" in late.err) == (6, True)
+        second = queen.start("land", "--check", "true", cwd=work, as_="ui")
+        assert second.stdout is not None
+        assert "under way" in second.stdout.readline()
+        gate.touch()
+        out, err = second.communicate(timeout=60)
+        assert (second.returncode, has_landed(repo, "b")) == (0, True), err
+        assert self.mine(queen) == []
+        assert "it has ended: qb-1 was completed" in out
+
+    def test_falls_with_the_one_on_which_it_stands(
+        self, queen: Queen, repo: Path, work: Path, gate: Path
+    ) -> None:
+        failing = f"{slow(gate)}; echo no price; false"
+        queen("land", "--no-wait", "--next", "--check", failing, as_="ui", cwd=work)
+        commit_file(work, "b", "x\n")
+        second = queen.start("land", "--check", "true", cwd=work, as_="ui")
+        assert second.stdout is not None
+        second.stdout.readline()
+        gate.touch()
+        _, err = second.communicate(timeout=60)
+        assert second.returncode == 5
+        assert "qb-1, which did not land: “no price”" in err
+        assert "queen land qb-1 qb-3" in err
+        refused = queen("land", "qb-3", "--check", "true", as_="ui", cwd=work)
+        assert (refused.code, self.mine(queen)) == (5, ["qb-1", "qb-3"])
+        assert "several issues" in queen("land", "--check", "true", as_="ui", cwd=work).err
+        assert not has_landed(repo, "b")
+        both = queen("land", "qb-1", "qb-3", "--check", "true", as_="ui", cwd=work)
+        assert (both.code, self.mine(queen), has_landed(repo, "b")) == (0, [], True), both

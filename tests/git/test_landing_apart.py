@@ -272,14 +272,25 @@ class TestTheSetUp:
         assert len((tmp_path / "ran").read_text().splitlines()) == 1
         assert "junk" not in git(repo, "show", "main:README.md")
 
-    def test_that_fails_lands_nothing_and_says_so(
-        self, quick: QuickQueen, repo: Path, tree: Path
+    def test_that_fails_lands_nothing_and_says_so_once(
+        self, quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
     ) -> None:
-        (repo / SETTINGS).write_text("[worktree]\nsetup = 'echo no network; exit 3'\n")
+        setup = f"echo x >> {tmp_path}/ran; echo no network; exit 3"
+        (repo / SETTINGS).write_text(f"[worktree]\nsetup = '{setup}'\n")
         commit_file(tree, "a", "x\n")
         done = landing(quick, tree, "--check", "true")
         assert (done.code, "no network" in done.out + done.err) == (8, True), done
+        assert (tmp_path / "ran").read_text() == "x\n"
         assert not is_on_main(repo, "a")
+
+    def test_that_fails_is_tried_again_on_what_was_merged(
+        self, quick: QuickQueen, repo: Path, tree: Path
+    ) -> None:
+        commit_file(tree, "a", "x\n")
+        commit_file(repo, SETTINGS, "[worktree]\nsetup = 'test -e mended'\n")
+        commit_file(repo, "mended", "x\n")
+        assert landing(quick, tree, "--check", "true").code == 0
+        assert is_on_main(repo, "a")
 
 
 def test_the_worktree_is_not_touched_while_it_is_checked(

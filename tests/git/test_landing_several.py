@@ -177,7 +177,7 @@ def test_nothing_lands_if_the_checks_of_a_further_issue_fail(
     (tree / "a.py").write_text("x = 3\n")
     failed = quick("land", "q-1", "q-2", "-m", "two", as_="ui", cwd=tree)
     assert (failed.code, "the checks of q-2 failed" in failed.out) == (1, True)
-    assert "when it is mended: queen land q-1 q-2 -m" in failed.out
+    assert "try: queen land q-1 q-2 -m" in failed.out
     assert (closed(repo), git(repo, "show", "main:a.py")) == ([], "x = 1\n")
 
 

@@ -19,7 +19,7 @@ from queenbee.cli.person import sits_here
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block, landing_of
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable
+from queenbee.core.text import HINT, printable
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
 from queenbee.services.waiting.landing_record import LandingRecord
@@ -49,11 +49,11 @@ def _show(value: dict[str, Any]) -> None:
     if "result" in value:
         _show_result(value["result"])
         return
-    if value["landing"] is None:
-        say("taken back; the turn went on to the next")
-        return
     if not value.get("is_shown"):
-        _show_landing(value)
+        if value["landing"] is None:
+            say("taken back; the turn went on to the next")
+        else:
+            _show_landing(value)
     if value["next"] is not None:
         views.show_next(value["next"])
 
@@ -75,7 +75,7 @@ def _show_landing(value: dict[str, Any]) -> None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
         block(landing.output, most=40)
         again = landing_of(kept_issues(invocation().hive.layout), "-m 'WHAT YOU DID'")
-        say(f"when it is mended: {printable(again)}")
+        say(f"{HINT}{printable(again)}, when it is mended")
         return
     end = "" if landing.checked else ", unchecked"
     if landing.landed_with:
@@ -162,11 +162,14 @@ def land(  # noqa: PLR0913 - the options of a command
     The landing goes on if this command is ended, by a time limit of its caller, say: the answer
     comes with a later command, or with --result; called again, it shows the same landing. Ctrl-C
     or --abort takes it back. After [land] patience (8m) it returns by itself (exit 9), with
-    --no-wait at once.
+    --no-wait at once; with --next, you then have the next issue. What you land meanwhile waits for
+    it, and is refused if it did not land.
 
     It names what your branch changes of the check: its settings, a file that it runs, a workflow.
     With guard_check in [land], that waits for a person, who types --accept-check in your worktree.
     """
+    if outliving.has_left:
+        return _next_meanwhile(hive, confirm=confirm)
     others = (issue_ids, check, reason, take_next, go_on, confirm, unchecked, message, alone)
     if abort:
         return _taken_back(hive, (*others, accept_check, no_wait, result))
@@ -206,27 +209,41 @@ def _last(hive: Hive, others: Sequence[object]) -> Answer:
     return Answer({**_NOTHING, "result": shown}, yes=status == DONE, no=no)
 
 
-def _leave(hive: Hive, asked: Request, patience_s: float) -> None:
+def _next_meanwhile(hive: Hive, *, confirm: bool) -> Answer:
+    """Takes the next issue while a landing goes on by itself."""
+    following = confirmation(hive, confirm=confirm).take_following()
+    shown = {} if invocation().json else {"is_shown": True}
+    return Answer({**_NOTHING, "next": following, **shown}, yes=False, no=GOES_ON)
+
+
+def _leave(hive: Hive, asked: Request, patience_s: float, issues: list[str]) -> None:
     """Goes on by itself, if the caller is there to show what this process prints; or shows the
-    landing of the same commit that is under way.
+    landing of the same commit that is under way. Another one ends first: this stands on it.
     """
-    worker, disk = outliving.worker, os.statvfs(str(hive.layout.git_dir))
-    if worker is None or disk.f_bavail * disk.f_frsize < _LEAST_BYTES:
-        return
+    from queenbee.git.landing.requests import refuse_fallen  # noqa: PLC0415 - start-up
+
+    disk = os.statvfs(str(hive.layout.git_dir))
+    has_room = disk.f_bavail * disk.f_frsize >= _LEAST_BYTES
+    worker = outliving.worker if has_room else None
     record, head = LandingRecord(str(hive.layout.git_dir)), commit_at(hive.layout.tree)
-    until_s = time.monotonic() + asked.wait_s
+    until_s = time.monotonic() + min(asked.wait_s, patience_s)
     is_told = False
     while True:
-        if not asked.go_on and record.answers(head, hive.actor):
-            worker.hand_over(record, patience_s)
+        if worker is not None and not asked.go_on and record.answers(head, hive.actor):
+            worker.hand_over(record, patience_s, takes_next=asked.take_next)
         if not record.is_under_way or time.monotonic() >= until_s:
             break
         if not is_told:
             tell("an earlier landing of this worktree is under way; waiting for it")
             is_told = True
         time.sleep(_AGAIN_S)
-    since = format_ms(hive.now_ms())
-    worker.leave(record, patience_s, head=head, droid=hive.actor, since=since)
+    refuse_fallen(hive, record, issues, str(head))
+    if is_told and record.is_new(hive.actor):
+        tell(f"it has ended: {printable(record.last_line())}")
+    if worker is not None:
+        said = {"issues": issues, "head": head, "droid": hive.actor}
+        said["since"] = format_ms(hive.now_ms())
+        worker.leave(record, patience_s, takes_next=asked.take_next, **said)
 
 
 def _refuse_agents() -> None:

@@ -90,6 +90,8 @@ class Checkout(Place):
         self.commands.tell_waiting = own.commands.tell_waiting
         self._is_new = False
         """Whether it was made anew because git failed in it."""
+        self._failed: tuple[str | None, SetupFailed] | None = None
+        """The files on which the set-up has failed, as a tree of git, and how."""
         self._compiled_at = ""
         """The commit up to which nothing is left that Python compiled from other files."""
 
@@ -242,8 +244,16 @@ class Checkout(Place):
                 self.commands(*_WHOLE, "clean", "-ffdq", cwd=each)
 
     def _set_up(self) -> None:
-        if not is_prepared(self.layout, self.tree):
+        if is_prepared(self.layout, self.tree):
+            return
+        tree = self.commit("HEAD", "tree")
+        if self._failed is not None and self._failed[0] == tree:
+            raise self._failed[1]
+        try:
             self._prepare(again=False)
+        except SetupFailed as error:
+            self._failed = (tree, error)
+            raise
 
     def _prepare(self, *, again: bool) -> None:
         how: Any = {"tell": self._tell, "interrupts": self.commands.interrupts, "again": again}

@@ -38,6 +38,8 @@ from queenbee.git.worktrees.preparing import seen_setup
 from queenbee.services.assignments import SUPERVISORS, taken
 from queenbee.services.messages import CHECK_FILES, LANDED, stage
 from queenbee.services.telling.notices import ended_by
+from queenbee.services.waiting.landing_record import issues_landing
+from queenbee.services.work.taking import to_land
 from queenbee.services.writing.secrets import redacted
 from queenbee.store.trust import of_setting
 from queenbee.workflows.completing import GOOD, Completion, check, complete
@@ -93,14 +95,14 @@ def land_issue(
     env: Mapping[str, str],
     tell: Callable[[str], None] = lambda _: None,
     on_progress: Callable[[Progress], None] | None = None,
-    leave: Callable[[], None] = lambda: None,
+    leave: Callable[[list[str]], None] = lambda _: None,
 ) -> Landed:
     """Lands the branch of this worktree, and completes the issue with the commit as its reason.
 
-    `leave` is called once all is asked and committed. Its own checks run before anything lands.
-    Raises as `land` and `complete` do; `InvalidInput` if the actor has several issues, or there is
-    no check; `Taken` and `Unreachable` as `Terms` does; and `Conflict` for what an agent of a team
-    may not land.
+    `leave` is called with the issues once all is asked and committed. Their own checks run before
+    anything lands. Raises as `land` and `complete` do; `InvalidInput` if the actor has several
+    issues, or there is no check; `Taken` and `Unreachable` as `Terms` does; and `Conflict` for what
+    an agent of a team may not land.
     """
     refuse_stranger(hive.layout)
     let_ask(hive)
@@ -118,14 +120,14 @@ def land_issue(
         is_unchecked=rules.check is None and not asked.unchecked,
         asked=asked,
     )
-    refuse_unjudged(hive, work.issues)
+    refuse_unjudged(hive, [*work.issues, *issues_landing(hive.layout, hive.actor)])
     _confirm(terms, work.issues)
     hive.look({"reason": asked.reason})
     if news := look_for_news(hive.layout, fetches=False):
         tell(news)
     _refuse_unseen(hive, rules, work.issues)
     work.commit()
-    leave()
+    leave([*filter(None, work.issues)])
     how: Any = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
     with hive.patient(asked.wait_s):
         landing = land(hive, check=None, wait_s=asked.wait_s, **how)
@@ -538,7 +540,7 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
         if not (was_done_here and issue_id in kept_issues(hive.layout)):  # Before a kill.
             hive.assignments.check_ending(issue_id)
         return issue_id
-    mine = [each.issue_id for each in hive.assignments.find(droid=hive.own_actor)]
+    mine = to_land(hive, hive.own_actor)
     if len(mine) > 1:
         raise InvalidInput(
             f"{hive.actor} has several issues: {', '.join(mine)}",

@@ -8,21 +8,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.finding import check_setting, found_checks
-from queenbee.core.text import suggested
+from queenbee.core.command_lines import no_dash
+from queenbee.core.text import named, quotation, suggested
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, QueenError
+from queenbee.git.landing.commands import is_commit
 from queenbee.git.landing.judged.check_files import SHOWN_CHECK
+from queenbee.git.landing.refusals import NotLanded
+from queenbee.git.run import user_git
 from queenbee.store import safe_open
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.services.hive import Services
+    from queenbee.services.waiting.landing_record import LandingRecord
     from queenbee.store.layout import Layout
 
 WAIT = "10m"
 """How long a landing waits for its turn, if nothing else is said."""
-_MOST_BYTES = 2**16
+_MOST_BYTES, _SAID_CHARS = 2**16, 120
 STOPPED = "queenbee-land-stopped"
 """The file, in the git directory of a worktree, that lists what a landing was stopped for."""
 
@@ -105,6 +111,29 @@ def forget(layout: Layout) -> None:
     for name in (_KEPT_IN, STOPPED, SHOWN_CHECK):
         with suppress(OSError, QueenError):
             safe_open.unlink(_path(layout, name))
+
+
+def refuse_fallen(hive: Services, record: LandingRecord, issues: Sequence[str], head: str) -> None:
+    """Raises `NotLanded` for a commit that stands on one which did not land, of issues that the
+    actor still has: they land together, or not at all.
+    """
+    said = record.read()
+    held = {each.issue_id for each in hive.assignments.find(droid=hive.own_actor)}
+    left = [each for each in record.issues if each in held and each not in issues]
+    before = said.get("head")
+    if not left or said.get("landed") or record.is_under_way or not is_commit(before):
+        return
+    asked = ("merge-base", "--is-ancestor", no_dash(str(before)), no_dash(head))
+    if user_git(*asked, cwd=hive.layout.tree)[0] != 0:
+        return
+    record.is_new(hive.actor)
+    why = quotation(record.last_line(), _SAID_CHARS)
+    raise NotLanded(
+        f"this stands on the work on {named(left, len(left))}, which did not land: {why}; nothing "
+        "was landed",
+        hint=f"queen land --result; mend it, then {suggested('queen land', *left, *issues)}",
+        issues=left,
+    )
 
 
 def refuse_unchecked(check: str | None, asked: Request) -> None:

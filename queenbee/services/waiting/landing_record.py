@@ -22,6 +22,7 @@ from queenbee.store.lock import is_held
 
 if TYPE_CHECKING:
     from queenbee.core.fold import Fields
+    from queenbee.store.layout import Layout
 
 _MOST_BYTES = 2**20
 _MOST_SHOWN_BYTES = 2**22
@@ -49,6 +50,12 @@ class LandingRecord:
     def is_under_way(self) -> bool:
         """Whether its process lives."""
         return is_held(self.path)
+
+    @property
+    def issues(self) -> list[str]:
+        """The issues that it completes, or was to complete."""
+        said = self.read().get("issues")
+        return [each for each in said if isinstance(each, str)] if isinstance(said, list) else []
 
     def begin(self, **said: object) -> tuple[int, int]:
         """Begins one, of this process; returns descriptors for what it prints. Raises `Busy` if
@@ -120,14 +127,26 @@ class LandingRecord:
         return out, err
 
     def last_line(self) -> str:
-        """Returns the last line that it has printed."""
-        said = (last_said(each.decode(errors="replace")) for each in self.printed())
-        return next(filter(None, said), "")
+        """Returns the last line that it has printed; if it was refused, that of the refusal."""
+        said = [last_said(each.decode(errors="replace")) for each in self.printed()]
+        is_refused = self.read().get("status") not in (None, 0, 1)
+        return next(filter(None, reversed(said) if is_refused else said), "").strip()
 
     def _write(self, said: Fields) -> None:
         line = json.dumps(said).encode(errors="surrogatepass") + b"\n"
         os.pwrite(self._fd, line, 0)
         os.ftruncate(self._fd, len(line))
+
+
+def issues_landing(layout: Layout, droid: str) -> list[str]:
+    """Returns the issues of a droid that a landing of this worktree completes, which is under way:
+    the droid goes on with others meanwhile.
+    """
+    if layout.git_dir is None:
+        return []
+    record = LandingRecord(layout.git_dir)
+    is_its_own = record.is_under_way and record.read().get("droid") == droid
+    return record.issues if is_its_own else []
 
 
 def _end_of(path: str) -> bytes:

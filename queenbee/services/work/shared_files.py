@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import named_in
 from queenbee.core.conflicts.appended import everybody_appends_to
+from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.members import live_leases
 
 if TYPE_CHECKING:
@@ -41,14 +42,16 @@ def files_of(issue: Issue, hive: Services) -> set[str]:
 
 def to_take(hive: Services, actor: str, *, free_only: bool = False) -> Iterator[Issue]:
     """Yields the open issues that an actor could take, in the order in which `queen next` takes
-    them: those whose files others have reserved, are in, or have changed come later; those that
-    the actor has just made possible, or whose files were those of its last issues, come first.
-    With `free_only`, without those that it has.
+    them: those whose files others have reserved, are in, or have changed, or that are landing, come
+    later; those that the actor has just made possible, or whose files were those of its last
+    issues, come first. With `free_only`, without those that it has.
     """
     others = hive.issues.at_work(without=actor)
-    busy = {path for each in others for path in files_of(each.issue, hive)}
-    if others and hive.changed_by is not None:
-        busy |= hive.changed_by(hive.layout, {str(each.holder) for each in others})
+    landing = hive.issues.some(issues_landing(hive.layout, actor))
+    at_work = [*(each.issue for each in others), *landing.values()]
+    busy = {path for each in at_work for path in files_of(each, hive)}
+    if at_work and hive.changed_by is not None:
+        busy |= hive.changed_by(hive.layout, {str(each.holder) for each in others}, bool(landing))
     has_leases = any(lease.droid != actor for lease in live_leases(hive))
 
     known = _Known(hive, actor)

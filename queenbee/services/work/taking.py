@@ -14,6 +14,7 @@ from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
 from queenbee.services.waiting.attempts import Watch, until
+from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.members import Member, live_leases, silence, team
 from queenbee.services.work.relief import relieve
 from queenbee.services.work.shared_files import files_of, to_take
@@ -103,8 +104,8 @@ class Begin(_Answer):
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(hive)
         """The files of this issue that others are in, by droid."""
-        self.mine = [each.issue_id for each in hive.assignments.find(droid=assignment.droid)]
-        """All issues that its droid has."""
+        self.mine = to_land(hive, assignment.droid)
+        """All issues that its droid has, without those that are landing."""
         self.together = [] if again or len(self.mine) > 1 else self._together(hive)
         """Issues about the same files that could be done with it, if there are enough for all."""
         self.given_back = _given_back(hive, assignment.issue_id)
@@ -371,6 +372,7 @@ def _first(hive: Services, place: PlaceInLine) -> tuple[list[Issue], list[str]]:
     """
     line = [each for each in hive.queue.everything() if each.droid != hive.actor]
     wanted = {each.want.issue_id for each in line if each.want.issue_id is not None}
+    wanted |= {*issues_landing(hive.layout, hive.actor)}
     before = hive.queue.ahead_of(place.want, before=place.name) if line else []
     candidates = _candidates(hive, len(before) + _FURTHER, without=wanted)
     names = {each.name for each in before}
@@ -380,13 +382,22 @@ def _first(hive: Services, place: PlaceInLine) -> tuple[list[Issue], list[str]]:
 
 
 def _mine(hive: Services) -> Assignment | None:
-    """Returns the oldest active assignment of the actor whose issue is not done."""
-    active = hive.assignments.find(droid=hive.own_actor)
+    """Returns the oldest active assignment of the actor whose issue is neither done nor landing."""
+    landing = issues_landing(hive.layout, hive.own_actor)
+    found = hive.assignments.find(droid=hive.own_actor)
+    active = [each for each in found if each.issue_id not in landing]
     issues = hive.issues.some(each.issue_id for each in active)
     for each in active:
         if each.issue_id not in issues or not issues[each.issue_id].done:
             return each
     return None
+
+
+def to_land(hive: Services, droid: str) -> list[str]:
+    """Returns the issues that a droid has, without those that are landing, if it has others."""
+    mine = [each.issue_id for each in hive.assignments.find(droid=droid)]
+    landing = issues_landing(hive.layout, droid)
+    return [each for each in mine if each not in landing] or mine
 
 
 def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[Issue]:

@@ -16,6 +16,7 @@ from queenbee.core.names import EVERYONE, is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.files import read_at, stamp_of
+from queenbee.store.lock import is_held
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -174,7 +175,9 @@ class Told:
         stamps.update({kind: [end, stamps[kind]] for kind, end in ends.items()})
         stamps[QUEUE] = safe_open.names_in(layout.queue_dir)
         if layout.git_dir is not None:
-            stamps[LANDING] = list(stamp_of(os.path.join(layout.git_dir, LANDING_RECORD)))
+            # A process that is killed changes no file, and one that ends does so a moment before.
+            path = os.path.join(layout.git_dir, LANDING_RECORD)
+            stamps[LANDING] = [*stamp_of(path), is_held(path)]
         return stamps
 
     def _seen(self) -> Stamps:
