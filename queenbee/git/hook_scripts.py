@@ -12,8 +12,10 @@ CHAINED = ".before-queenbee"
 OF_SETUP = "# `queen setup` installed the guard, so `queen setup --undo` removes it.\n"
 """The line of the runner that keeps `--undo` from removing a guard that the user installed."""
 
+# A hook that runs after the guard may be a link to another hook with the guard.
 _CALL = """\
 queenbee_guard() {{
+    case $0 in *.before-queenbee) return 0 ;; esac
     queenbee_runner="$(git rev-parse --git-common-dir)/queenbee/guard.sh"
     if [ -x "$queenbee_runner" ]; then
         "$queenbee_runner" "$@" >&2

@@ -265,7 +265,7 @@ def _written(hooks: HookFolder) -> list[HookState]:
     aside = [hooks.path(hook) + _SET_ASIDE for hook in _OF_FRAMEWORKS]
     return [
         HookState(hook, INSTALLED, legacy, None)
-        if _is_ours(_read(legacy) or b"")
+        if _is_ours(legacy, _read(legacy) or b"")
         else HookState(hook, INSTALLED if named else ABSENT, config or hooks.path(hook), None)
         for hook, legacy in zip(_OF_FRAMEWORKS, aside, strict=True)
     ]
@@ -285,7 +285,7 @@ def _takes_block(hooks: HookFolder, path: str) -> bool:
     content = _read(path)
     if hooks.framework == HUSKY or (hooks.is_in_tree and content is None):
         return True
-    is_script = content is not None and bool(_SHELL.match(content)) and not _is_ours(content)
+    is_script = content is not None and bool(_SHELL.match(content)) and not _is_ours(path, content)
     # One that git does not run would run from then on.
     return hooks.is_in_tree and is_script and os.access(path, os.X_OK) and not os.path.islink(path)
 
@@ -293,18 +293,18 @@ def _takes_block(hooks: HookFolder, path: str) -> bool:
 def _install_whole(hook: str, path: str) -> None:
     wanted = whole_hook(hook).encode()
     content = _read(path)
-    if content == wanted:
-        return
     _refuse_two_hooks(path, content)
-    if content is not None and not _is_ours(content):
+    if content is not None and not _is_ours(path, content):
         _set_aside(path, path + CHAINED)
+    elif content == wanted:
+        return
     take_name(path, wanted)  # A hook that was a link has another name by now.
     _make_executable(path)
 
 
 def _refuse_two_hooks(path: str, content: bytes | None) -> None:
     chained = path + CHAINED
-    if content is not None and not _is_ours(content) and os.path.lexists(chained):
+    if content is not None and not _is_ours(path, content) and os.path.lexists(chained):
         raise Conflict(
             f"{path} is not the guard's hook, and {chained} already exists",
             hint="move one of the two away, then run: queen guard install",
@@ -328,7 +328,7 @@ def _set_aside(path: str, chained: str) -> None:
 
 def _remove_whole(hook: str, path: str) -> None:
     content = _read(path)
-    if content is None or not _is_ours(content):
+    if content is None or not _is_ours(path, content):
         return
     chained = os.path.join(os.path.dirname(path), hook + CHAINED)
     try:
@@ -352,7 +352,7 @@ def _install_block(hook: str, path: str) -> None:
 
 def _remove_block(path: str) -> None:
     content = _read(path)
-    if content is None or BEGIN.encode() not in content:
+    if content is None or BEGIN.encode() not in content or os.path.islink(path):
         return
     text = without_block(_decode(content))
     if text == _FIRST_LINE:
@@ -361,8 +361,9 @@ def _remove_block(path: str) -> None:
         write_document(path, _encode(text))
 
 
-def _is_ours(content: bytes) -> bool:
-    return content.startswith(HEADER.encode())
+def _is_ours(path: str, content: bytes) -> bool:
+    # A link to another hook has the content of ours once that one is.
+    return content.startswith(HEADER.encode()) and not os.path.islink(path)
 
 
 def _read(path: str) -> bytes | None:

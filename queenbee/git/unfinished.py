@@ -61,6 +61,8 @@ _TRIES = 20
 _NAMED = 5
 _NONE = ""
 """In place of a ref's old value: it must not exist. Zeros would have to be as many as in an id."""
+_KEPT = "queen: kept"
+"""What the reflog says of a ref that QueenBee has brought to what it kept."""
 _NO_HOOKS = {"core.hooksPath": os.devnull}
 _TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
 OPEN = {
@@ -339,7 +341,7 @@ def keep_late(
     where = partial(git, cwd=place.path, repository={}, limit_s=_LIMIT_S)
     if kept is None:
         return _branch(where, name, commit), commit
-    where("update-ref", f"refs/heads/{kept}", no_dash(commit), no_dash(str(base)))
+    where("update-ref", "-m", _KEPT, f"refs/heads/{kept}", no_dash(commit), no_dash(str(base)))
     return kept, commit
 
 
@@ -461,7 +463,7 @@ class _PuttingBack:
             if kept is not None and kept != self._head:
                 # Unless somebody moves it meanwhile.
                 moved = ("HEAD", kept, self._head or _NONE)
-                self._git("update-ref", "--no-deref", "-m", "queen: kept", *moved)
+                self._git("update-ref", "--no-deref", "-m", _KEPT, *moved)
             how = ("checkout", "-q", "--no-overwrite-ignore", f"-B{self._branch}")
             self._as_the_user(*how, no_dash(to), "--")
             if special := special_files(place.path, changed):
@@ -574,9 +576,10 @@ def _branch(run: Callable[..., object], name: str, commit: str) -> str:
     """Makes a branch of a name that none has. Raises `ExternalFailure`."""
     names = [f"{name}{f'-{number + 1}' if number else ''}" for number in range(_TRIES)]
     # Where a branch is called `unfinished`, git can have none below it.
+    how = ("update-ref", "--no-deref", "--create-reflog", "-m", _KEPT)
     for branch in [*(f"{FOLDER}/{each}" for each in names), f"{FOLDER}-{name}"]:
         try:
-            run("update-ref", "--no-deref", f"refs/heads/{branch}", no_dash(commit), _NONE)
+            run(*how, f"refs/heads/{branch}", no_dash(commit), _NONE)
         except ExternalFailure as error:
             failure = error
         else:
@@ -585,8 +588,8 @@ def _branch(run: Callable[..., object], name: str, commit: str) -> str:
 
 
 def outlived(hive: Services) -> list[Diagnosis]:
-    """Returns the branches that keep work on issues which have landed since, by the names that the
-    records give them.
+    """Returns the branches that keep work on issues which are done, by the names that the records
+    give them: those that may go, as that has landed and nobody has added anything, and the others.
     """
     layout = hive.layout
     asked = ("for-each-ref", "--format=%(refname:lstrip=3)", f"refs/heads/{FOLDER}/")
@@ -594,15 +597,44 @@ def outlived(hive: Services) -> list[Diagnosis]:
     released = hive.assignments.find(status="released") if any(names) else ()
     issues = hive.issues.some(each.issue_id for each in released)
     done = {
-        name_of(one) for one in released if one.issue_id in issues and issues[one.issue_id].done
+        name_of(one): one.issue_id
+        for one in released
+        if one.issue_id in issues and issues[one.issue_id].done
     }
-    left = [each for each in names if each in done or re.sub(r"-\d+$", "", each) in done]
-    if not left:
-        return []
-    branches = [f"{FOLDER}/{each}" for each in left]
-    text = f"branches keep work on issues that have landed since: {some(branches, _NAMED)}"
-    hint = f"if nothing in them is needed: {suggested('git branch -D', *branches)}"
-    return [Diagnosis("outlived", str(layout.common_dir), text, hint=hint, severity="note")]
+    target = target_branch(layout) or "HEAD"
+    old, others = list[str](), list[str]()
+    for each in names:
+        issue_id = done.get(each) or done.get(re.sub(r"-\d+$", "", each))
+        if issue_id is not None:
+            branch = f"{FOLDER}/{each}"
+            may_go = _has_landed(hive, issue_id) and _is_as_kept(layout, branch, target)
+            (old if may_go else others).append(branch)
+    way = f"if nothing in them is needed: {suggested('git branch -D', *old)}"
+    look = suggested("git log", *(f"{target}..{each}" for each in others[:_NAMED]))
+    return [
+        *_outlived(layout, old, "have landed since", way),
+        *_outlived(layout, others, "are done, and did perhaps not land", look),
+    ]
+
+
+def _outlived(layout: Layout, branches: list[str], what: str, hint: str) -> Iterator[Diagnosis]:
+    if branches:
+        text = f"branches keep work on issues that {what}: {some(branches, _NAMED)}"
+        yield Diagnosis("outlived", str(layout.common_dir), text, hint=hint, severity="note")
+
+
+def _has_landed(hive: Services, issue_id: str) -> bool:
+    completed = hive.assignments.find(issue_id=issue_id, status="completed")
+    return any(each.landed for each in completed)
+
+
+def _is_as_kept(layout: Layout, branch: str, target: str) -> bool:
+    """Returns whether a branch has nothing but what QueenBee has put there, or what has landed."""
+    ref = no_dash(f"refs/heads/{branch}")
+    last = ("log", "--walk-reflogs", "--max-count=1", "--format=%gs", ref, "--")
+    lacking = ("rev-list", "--count", ref, "--not", no_dash(target), "--")
+    said = partial(line, cwd=layout.tree, repository={})
+    return said(*last) == _KEPT or said(*lacking) == "0"
 
 
 def name_of(assignment: Assignment) -> str:

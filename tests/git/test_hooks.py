@@ -182,6 +182,34 @@ def test_a_hook_that_is_a_link_is_chained_and_restored_as_a_link(repo: Path, try
     assert os.readlink(link) == "../../tools/check.sh"
 
 
+@pytest.mark.parametrize("real", ["pre-commit", "pre-push"])
+def test_a_hook_that_is_a_link_to_another_hook_is_chained_and_restored(
+    repo: Path, try_git: Git, hold: Hold, real: str
+) -> None:
+    place = repo / ".git" / "hooks"
+    write_hook(place / real)
+    links = [each for each in HOOKS if each != real]
+    for each in links:
+        (place / each).symlink_to(real)
+    bare = repo.parent / "remote.git"
+    git(repo, "init", "-q", "--bare", str(bare))
+    assert install(repo) == install(repo) == ["installed"] * 4
+    stage(repo, "free.py")
+    assert try_git("commit", "-m", "x").returncode == 0
+    hold("held.py")
+    stage(repo, "held.py")  # What is staged keeps nobody from pushing.
+    pushed = try_git("push", str(bare), "main")
+    assert pushed.returncode == 0, pushed.stderr
+    lines = note(repo).splitlines()
+    assert lines[:2] == ["theirs: ", "theirs: .git/COMMIT_EDITMSG message"]
+    assert lines[2] == f"theirs: {bare} {bare}"
+    assert lines[3].startswith("refs/heads/main ") and len(lines) == 4
+    uninstall(repo)
+    assert [os.readlink(place / each) for each in links] == [real] * 3
+    assert (place / real).read_text() == NOTE
+    assert not [*place.glob("*.before-queenbee")]
+
+
 def test_a_second_earlier_hook_is_a_conflict(repo: Path) -> None:
     place = repo / ".git" / "hooks"
     write_hook(place / "pre-commit")

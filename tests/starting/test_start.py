@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import COMMAND, Ran, git
+from hives import COMMAND, Ran, commit_file, git
 from teams import LIMIT_S, WORKS, Team
 
 from queenbee import Hive
@@ -210,6 +210,33 @@ class TestAnAgentThatFails:
         way = found["hint"].partition(": ")[2]
         git(team.repo, *way.split()[1:])
         assert git(team.repo, "branch", "--list", "unfinished/*") == "  unfinished/x-9-ui\n"
+
+    @pytest.mark.parametrize("who", ["nobody", "a person"])
+    @pytest.mark.parametrize("end", ["landed", "closed"])
+    def test_leaves_a_branch_that_only_goes_if_its_issue_landed_and_nobody_added_to_it(
+        self, team: Team, end: str, who: str
+    ) -> None:
+        team.issues(1)
+        fails = team.agent('echo half > "$FILE"; exit 3\n')
+        assert team.start("ui", "--agent", fails).code == 1
+        kept = "unfinished/x-1-ui"
+        at = team.repo.parent / "at"
+        if who == "a person":
+            git(team.repo, "worktree", "add", "-q", str(at), kept)
+            commit_file(at, "more.txt", "more\n")
+            git(team.repo, "worktree", "remove", str(at))
+        if end == "closed":
+            assert team.queen("issue", "close", "x-1", "--reason", "no", as_="human").code == 0
+        else:
+            assert team.start("bo", "--agent", team.agent(WORKS)).code == 0
+        told = team.queen("doctor", "--json", as_="lead").json
+        (found,) = [each for each in told if each["code"] == "outlived"]
+        if (end, who) == ("landed", "nobody"):
+            assert found["hint"] == f"if nothing in them is needed: git branch -D {kept}"
+        else:
+            assert found["hint"] == f"git log main..{kept}"
+            assert "landed since" not in str(found)
+            assert git(team.repo, *found["hint"].split()[1:])
 
     def test_goes_on_as_long_as_it_commits_up_to_the_limit_and_keeps_the_commits(
         self, team: Team
