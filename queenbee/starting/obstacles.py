@@ -53,6 +53,8 @@ class Obstacle:
     met_s: float = field(default_factory=time.monotonic)
     head: str = ""
     """The commit with the work, where the next run can land it without an agent; else empty."""
+    updated_at: str = ""
+    """When its issue had last changed then, as its row says."""
 
     @property
     def sentence(self) -> str:
@@ -154,6 +156,7 @@ def keep_obstacles(layout: Layout, name: str, met: Iterable[Obstacle]) -> None:
             "path": each.path,
             "branch": each.branch,
             "head": each.head,
+            "updated_at": each.updated_at,
             "why": each.why,
             "result": asdict(each.result)
             | {"commands": [one.to_dict() for one in each.result.commands]},
@@ -170,8 +173,10 @@ def kept_obstacles(layout: Layout, name: str) -> list[Obstacle]:
     for each in roster.waiting_of(layout, name):
         with suppress(KeyError, TypeError, AttributeError):
             result = LandingResult.refused(each["result"])
-            issue_id, path, branch, head = (
-                str(each[key]) for key in ("issue_id", "path", "branch", "head")
+            issue_id, path, branch, head, updated_at = (
+                str(each[key]) for key in ("issue_id", "path", "branch", "head", "updated_at")
             )
-            found.append(Obstacle(issue_id, result, path, -1, branch, head=head))
+            found.append(
+                Obstacle(issue_id, result, path, -1, branch, head=head, updated_at=updated_at)
+            )
     return found

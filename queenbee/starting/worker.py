@@ -28,6 +28,7 @@ from queenbee.starting.landing_result import (
     message_of,
 )
 from queenbee.starting.obstacles import (
+    UNTRUSTED,
     Obstacle,
     is_in_the_way,
     keep_obstacles,
@@ -274,6 +275,9 @@ class Worker(PlacedAgent):
         is_news = known is None or known.result.code != obstacle.result.code
         self.obstacles[obstacle.issue_id] = obstacle
         obstacle.head = (known and known.head) or self._committed(obstacle)
+        issue = self.hive.issues.get_or_none(obstacle.issue_id)
+        now = str(issue.updated_at) if issue is not None else ""
+        obstacle.updated_at = known.updated_at if known is not None else now
         if self._may_leave(obstacle):
             # What waits for a person need not be in the record, where it would be read for ever.
             recorded = f"{self.name} has worked on it" if obstacle.head else ""
@@ -303,7 +307,7 @@ class Worker(PlacedAgent):
 
     def _take_up_obstacles(self) -> None:
         """Takes up what waited for a person when an earlier run ended: that lands before an agent
-        begins, if all is still as its agent left it.
+        begins, if all is still as its agent left it, and nobody has changed the issue.
         """
         held = self.held()
         for each in kept_obstacles(self.home.layout, self.name):
@@ -319,6 +323,30 @@ class Worker(PlacedAgent):
             if is_left and not self.entry.is_alive:
                 self.entry.issue_id = self.entry.issue_id if each.branch else each.issue_id
                 self.obstacles[each.issue_id] = each
+        self._drop_changed()
+
+    def _drop_changed(self) -> None:
+        """Has agents begin again with what waits to land, if somebody has changed the issue since,
+        or it cannot be taken now for another reason than what it waits for.
+        """
+        waiting = [each for each in self.obstacles.values() if each.is_kept]
+        standings = self.hive.issues.standings_of(each.issue_id for each in waiting)
+        changed = [
+            each
+            for each in waiting
+            if (found := standings.get(each.issue_id)) is None
+            or str(found.issue.updated_at) != each.updated_at
+            or not (found.takeable(self.name) or each.result.code == UNTRUSTED)
+        ]
+        if not changed:
+            return
+        self._count_given_back()
+        for each in changed:
+            self._drop(each)
+            if each.issue_id in self.entry.without:
+                self.entry.without.remove(each.issue_id)
+                self._note(self.entry.state)
+        keep_obstacles(self.home.layout, self.name, self.obstacles.values())
 
     def _may_leave(self, obstacle: Obstacle) -> bool:
         """Returns whether it takes other issues while this one waits."""
@@ -331,6 +359,7 @@ class Worker(PlacedAgent):
             # A person may have landed it, or thrown the work away.
             if each.is_lost(self.home.layout) or not (is_held or each.branch):
                 self._drop(each)
+        self._drop_changed()
         obstacle = self.obstacles.get(held.issue_id) if held is not None else None
         if obstacle is None or held is None:
             return False

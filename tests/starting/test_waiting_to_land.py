@@ -73,6 +73,58 @@ class TestAFileInTheMainWorktree:
         assert team.done() == {"x-1": ["ui"]}
         assert "mine" in git(team.repo, "stash", "show", "-p", "--include-untracked")
 
+    @pytest.mark.parametrize(
+        "decides",
+        [
+            ("edit", "x-1", "--status", "blocked"),
+            ("edit", "x-1", "--title", "No: do the opposite"),
+            ("edit", "x-1", "--defer", "2099-01-31T09:00:00Z"),
+            ("edit", "x-1", "--assignee", "dave", "--status", "in_progress"),
+            ("dep", "x-1", "x-8"),
+            ("reopen", "x-9"),
+        ],
+        ids=lambda words: words[2].strip("-") if words[0] == "edit" else words[0],
+    )
+    def test_is_no_matter_for_an_issue_that_a_person_has_changed_since(
+        self, team: Team, decides: tuple[str, ...]
+    ) -> None:
+        """What was made then lands only through an agent, if one may take the issue at all."""
+        team.issues(1)
+        before = [("new", "Before", "--id", "x-9"), ("dep", "x-1", "x-9"), ("close", "x-9")]
+        for words in (*before, ("new", "Another", "--id", "x-8")):
+            made = team.queen("issue", *words, as_="human")
+            assert made.code == 0, made
+        mine = team.repo / "x-1.txt"
+        mine.write_text("mine\n")
+        only = ("--issues", "x-1", "--max-minutes", "1")
+        assert team.start("ui", "--agent", team.agent(COUNTS + WORKS), *only).code == 1
+        mine.unlink()
+        changed = team.queen("issue", *decides, as_="human")
+        assert changed.code == 0, changed
+        looks = 'echo looks >> "$0.runs.$QUEEN_ISSUE"; exit 3\n'
+        ran = team.start("ui", "--agent", team.agent(looks), *only)
+        assert "overwritten" not in ran.out + ran.err
+        assert team.done() == {}
+        assert team.content("x-1") == ""
+        assert git(team.repo, "show", "unfinished/x-1-ui:x-1.txt") == "x-1 by ui\n"
+        begun = "--title" in decides
+        assert ("looks" in (team.bin / "agent.runs.x-1").read_text()) == begun
+        if begun:
+            assert "unfinished/x-1-ui" in (team.bin / "agent.said.x-1").read_text()
+
+    def test_is_begun_again_in_the_run_in_which_a_person_rewrites_the_issue(
+        self, team: Team
+    ) -> None:
+        team.issues(2)
+        mine = team.repo / "x-1.txt"
+        mine.write_text("mine\n")
+        edits = f"rm -f {mine}; (cd {team.repo}; queen issue edit x-1 --title new --as human)"
+        only_2 = f'[ "$QUEEN_ISSUE" = x-1 ] || {{ {edits}; }}\n'
+        ran = team.start("ui", "--agent", team.agent(COUNTS + only_2 + WORKS))
+        assert ran.code == 0, ran
+        assert team.done() == {"x-1": ["ui"], "x-2": ["ui"]}
+        assert runs(team, "x-1") == 2
+
     def test_is_no_matter_for_work_that_a_person_has_gone_on_with(self, team: Team) -> None:
         team.issues(1)
         (team.repo / "x-1.txt").write_text("mine\n")
