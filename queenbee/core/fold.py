@@ -26,6 +26,8 @@ MAX_REV = 2**53 - 1
 """The largest integer that every JSON reader keeps exactly."""
 
 _FLAGS = ("read", "deleted")
+_SETTLED = ("created_at", *_FLAGS)
+"""What earlier lines may decide."""
 _FINALITY = {"active": 0, "expired": 1}
 _FINAL = 2
 
@@ -84,6 +86,20 @@ class Entry:
         self.lines.append(line)
         self.lines.sort(key=lambda each: each.key)
         self.fields = merge(self.lines)
+
+    def is_told(self, raw: bytes) -> bool:
+        """Returns whether a line alone says what all lines fold to."""
+        top = self.lines[-1]
+        said = top.fields
+        if len(self.lines) == 1 or top.raw != raw:
+            return top.raw == raw
+        return (
+            said == self.fields
+            and [*said] == [*self.fields]
+            and explicit_rev(said) == top.rev
+            # 1 equals true, and is none of our flags.
+            and all(type(said.get(each)) is type(self.fields.get(each)) for each in _SETTLED)
+        )
 
 
 class Table:

@@ -16,6 +16,8 @@ RANDOM_BYTES = 10
 MAX_MS = (1 << 48) - 1
 _RANDOM_BITS = 80
 _SHIFTS = tuple(range(125, -1, -5))
+_DIGITS = frozenset(_ALPHABET)
+_LENGTH, _TIME_LENGTH = 26, 10
 
 
 def ulid(instant_ms: int, random: bytes) -> str:
@@ -77,11 +79,9 @@ def shortest_end(identifier: str, neighbours: Iterable[str]) -> str:
 
 def ulid_ms(identifier: str) -> int:
     """Returns the instant in a ULID, in ms since 1970; -1 for a text that is none."""
+    if len(identifier) != _LENGTH or not _DIGITS.issuperset(identifier):
+        return -1
     number = 0
-    for char in identifier:
-        digit = _ALPHABET.find(char)
-        if digit < 0:
-            return -1
-        number = number << 5 | digit
-    instant_ms = number >> _RANDOM_BITS
-    return instant_ms if len(identifier) == 26 and instant_ms <= MAX_MS else -1
+    for char in identifier[:_TIME_LENGTH]:
+        number = number << 5 | _ALPHABET.index(char)
+    return number if number <= MAX_MS else -1

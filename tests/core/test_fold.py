@@ -305,3 +305,23 @@ def test_a_status_that_is_not_text_is_no_more_final_than_an_active_one(status):
     for order in (fields, active), (active, fields):
         (text,) = folded([json.dumps(each).encode() for each in order]).values()
         assert json.loads(text)["status"] == "active"
+
+
+@given(lines_with_rev() | lines_without_rev())
+@settings(max_examples=examples(300))
+def test_a_line_that_tells_all_reads_as_the_record_does(lines):
+    table = Table()
+    for raw in lines:
+        table.add(raw, json.loads(raw))
+    for key, entry in table.entries.items():
+        for raw in filter(entry.is_told, entry.arrived):
+            assert folded([raw])[key] == json.dumps(Record(entry.fields).to_dict())
+
+
+def test_a_line_tells_all_unless_an_earlier_one_decides():
+    table, first = Table(), {"id": "q", "rev": 1, "created_at": "2026-01-05T10:00:00.000Z"}
+    table.add(b"1", first)
+    table.add(b"2", {**first, "rev": 2, "x": True})
+    assert table.entry("q").is_told(b"2")
+    table.add(b"3", {**first, "rev": 3, "created_at": "2026-01-06T10:00:00.000Z", "x": True})
+    assert not table.entry("q").is_told(b"3")

@@ -10,10 +10,9 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ulid import ULID
-
 from queenbee.core.beads import DEFAULT_PRIORITY, newest
 from queenbee.core.glob import pattern as glob
+from queenbee.core.ids import ulid_ms
 from queenbee.core.kinds import ISSUES, kind_of
 from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.readiness import missing_blockers
@@ -34,6 +33,7 @@ from queenbee.store.codec import (
     SCANNED_LINE_BYTES,
     Unusable,
     decoder,
+    without_collection,
 )
 from queenbee.store.files import START, Original, read_after, size_of
 from queenbee.store.git_files.ignore_files import is_ignored_by_git
@@ -45,7 +45,7 @@ from queenbee.store.settings_file.changing_text import changed_under_lock
 from queenbee.store.whole_files import read_own
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
@@ -94,15 +94,18 @@ def examine(hive: Services) -> list[Diagnosis]:
 
 
 def _of_kind(hive: Services, kind: str) -> Iterator[Diagnosis]:
+    hive.state(kind)
+    compared = memory_findings.Compared(hive, kind)
+    with without_collection(MOST_BYTES):
+        wrong = hive.engine.memory.asked(lambda: _records(hive, kind, compared.records()))
     for path in _tracked_files(hive, kind):
-        yield from _tracked_file(path)
+        yield from _tracked_file(path, compared.known)
         if kind_of(kind).everywhere and path == hive.layout.ledger_path(kind):
             yield from _long_lines(path)
     yield from _size(hive, kind)
     yield from _two_files(hive, kind)
-    if kind != ISSUES:
-        yield from _records(hive, kind)
-    yield from memory_findings.of_kind(hive, kind)
+    yield from wrong
+    yield from compared.findings()
 
 
 def _notes_of_sync(folder: str) -> Iterator[Diagnosis]:
@@ -264,7 +267,7 @@ def _ignored(hive: Services) -> Iterator[Diagnosis]:
             yield Diagnosis("ignored", path, text, hint=hint, severity="note")
 
 
-def _tracked_file(path: str) -> Iterator[Diagnosis]:
+def _tracked_file(path: str, known: Collection[int]) -> Iterator[Diagnosis]:
     chunk = read_after(path, START)
     lines = (chunk.lines + chunk.rest).split(b"\n")
     if chunk.rest:
@@ -278,7 +281,7 @@ def _tracked_file(path: str) -> Iterator[Diagnosis]:
     decode = decoder(len(chunk.lines))
     for number, raw in enumerate(lines, start=1):
         line = raw.removesuffix(b"\r")
-        if not line or line.isspace():
+        if hash(line) in known or not line or line.isspace():
             continue
         try:
             fields = decode(line)
@@ -344,37 +347,38 @@ def _two_files(hive: Services, kind: str) -> Iterator[Diagnosis]:
         )
 
 
-def _records(hive: Services, kind: str) -> Iterator[Diagnosis]:
-    path = hive.layout.ledger_path(kind)
-    state = hive.state(kind)
-    for fields in sorted(state.everything(), key=lambda fields: str(fields["id"])):
-        wrong = [*_common(hive, fields)]
+def _records(hive: Services, kind: str, records: Iterable[Fields]) -> list[Diagnosis]:
+    path, state = hive.layout.ledger_path(kind), hive.state(kind)
+    clocks = hive.now_ms(), hive.present_ms()
+    found: dict[str, list[str]] = {}
+    for fields in records:
+        if kind == ISSUES:
+            continue
+        wrong = [*_common(fields, clocks)]
         wrong += [f"no {name}" for name in kind_of(kind).required if not fields.get(name)]
         if kind_of(kind).view is Message:
             wrong += _message(Message(fields), state.get)
         elif kind_of(kind).view is Reservation:
             wrong += _reservation(Reservation(fields))
-        for message in wrong:
-            yield Diagnosis("record", path, f"{fields['id']}: {message}", severity="note")
+        if wrong:
+            found[str(fields["id"])] = wrong
+    return [
+        Diagnosis("record", path, f"{each}: {message}", severity="note")
+        for each in sorted(found)
+        for message in found[each]
+    ]
 
 
-def _common(hive: Services, fields: dict[str, object]) -> Iterator[str]:
+def _common(fields: Fields, clocks: tuple[int, int]) -> Iterator[str]:
     created_ms = instant_ms(fields.get("created_at"))
     if created_ms is None:
         yield "created_at is missing or not a timestamp"
-    elif is_absurd(created_ms, hive.now_ms()) and is_absurd(created_ms, hive.present_ms()):
+    elif all(is_absurd(created_ms, now_ms) for now_ms in clocks):
         yield f"created at {fields['created_at']}, in the future: a clock was wrong"
-    elif (minted_ms := _minted_ms(str(fields["id"]))) is not None and abs(
-        minted_ms - created_ms
-    ) > CLOCKS_DIFFER_MS:
-        yield "its id and its created_at are more than a day apart"
-
-
-def _minted_ms(identifier: str) -> int | None:
-    try:
-        return ULID.from_str(identifier.partition("-")[2]).milliseconds
-    except ValueError:
-        return None  # Any string is allowed as an id; the document's own examples are not ULIDs.
+    else:
+        minted_ms = ulid_ms(str(fields["id"]).partition("-")[2])  # Any string is allowed as an id.
+        if minted_ms >= 0 and abs(minted_ms - created_ms) > CLOCKS_DIFFER_MS:
+            yield "its id and its created_at are more than a day apart"
 
 
 def _message(message: Message, get: Callable[[str], Fields | None]) -> Iterator[str]:
@@ -446,7 +450,8 @@ def _not_unique(
 
 def _made_twice(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:
     """Returns the issues that two clones made under one id: only the fields of the later show."""
-    for issue_id in issues:
+    changed = {str(each) for (each,) in hive.state(ISSUES).project(("id",), {})}
+    for issue_id in filter(changed.__contains__, issues):
         made: dict[tuple[object, object], Fields] = {}
         for each in hive.state(ISSUES).history(issue_id):
             if each.get("rev") == 1 and "created_at" in each:
@@ -472,6 +477,8 @@ def _spare(hive: Services) -> Iterator[tuple[Issue, str]]:
     """Yields the issues that two clones imported twice, and on which nobody works or waits, each
     with the one that is kept.
     """
+    if not _same_refs(hive.issues.tracked()):
+        return
     issues = hive.issues.all()
     needed = {on for each in issues.values() for on, _ in each.dependencies}
     for oldest, *others in _same_refs(issues).values():

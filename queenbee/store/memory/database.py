@@ -42,6 +42,8 @@ _LOG_HEAD_BYTES, _PAGE_HEAD_BYTES = 32, 24
 
 _BATCH = 400
 """Values in one query, which may name each twice: old builds of SQLite allow 999 parameters."""
+_SUMS: dict[str, int] = {}
+"""The checksum of each kind, with which that of its lines begins."""
 _opened: weakref.WeakSet[Database] = weakref.WeakSet()
 
 
@@ -426,7 +428,9 @@ def batches(them: Sequence[object]) -> Iterator[tuple[str, Sequence[object]]]:
 
 def sum_of_line(kind: str, raw: bytes) -> int:
     """Returns the checksum of a line, or of what lines fold to, as one of its kind."""
-    return zlib.crc32(raw, zlib.crc32(kind.encode()))
+    if (begun := _SUMS.get(kind)) is None:
+        begun = _SUMS[kind] = zlib.crc32(kind.encode())
+    return zlib.crc32(raw, begun)
 
 
 def checked(kind: str, raw: object, checksum: object) -> bytes:

@@ -28,7 +28,7 @@ from queenbee.store.memory.memory import Memory, refusal
 from queenbee.store.memory.old_journal import forget_old_journals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from queenbee.store.layout import Layout
 
@@ -145,9 +145,9 @@ class FilesMemory(Memory):
         for kind in self.kinds():
             self.refresh(kind)
 
-    def differing(self, kind: str) -> int:
+    def differing(self, kind: str, known: Collection[int]) -> int:
         self.refresh(kind)
-        return self.asked(lambda: Intake(self.database, kind, self.tracked(kind)).differing())
+        return self.asked(lambda: Intake(self.database, kind, self.tracked(kind)).differing(known))
 
     # Writing.
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     Added = list[tuple[str, bytes]]
     """New lines, each with the id of its record; `""` for a migration."""
+    Last = dict[str, tuple[int, bytes]]
+    """The line of each record that arrived last, with its `seq`."""
 
 
 class Folding:
@@ -123,14 +125,14 @@ class Folding:
     def fold_anew(self, ids: Collection[str]) -> None:
         """Folds records again from the lines that are there."""
         heads = heads_of(self._database, self.kind, ids)
-        table, now = self._read(heads.values())
+        table, now, last = self._read(heads.values())
         for identifier, old in heads.items():
             if identifier not in table:
                 self._remove(identifier)
             elif now[identifier] != old:
                 query = "UPDATE lines SET first = nullif(?, seq) WHERE first = ? AND kind = ?"
                 self._db.execute(query, (now[identifier], old, self.kind))
-        self._store(now, table, heads)
+        self._store(now, table, heads, last)
 
     def fold_all(self) -> Iterator[int]:
         """Folds every record of a kind whose table is empty; yields how many of them, piecemeal."""
@@ -139,11 +141,11 @@ class Folding:
             "SELECT seq FROM lines WHERE kind = ? AND first IS NULL AND seq > ? "
             "ORDER BY seq LIMIT 10000"
         )
-        ask, last = self._database.ask, 0
-        while heads := [whole_number(each) for (each,) in ask(query, self.kind, last)]:
-            table, now = self._read(heads)
-            self._store(now, table, {})
-            last = heads[-1]
+        ask, after = self._database.ask, 0
+        while heads := [whole_number(each) for (each,) in ask(query, self.kind, after)]:
+            table, now, last = self._read(heads)
+            self._store(now, table, {}, last)
+            after = heads[-1]
             yield len(heads)
 
     def expect_many(self) -> None:
@@ -180,7 +182,7 @@ class Folding:
         greatest, keys = self._greatest, (str(each["id"]) for _, each in records)
         asked = {key for key in keys if greatest is None or key <= greatest}
         heads = heads_of(self._database, self.kind, asked)
-        table, _ = self._read(heads.values())
+        table, *_ = self._read(heads.values())
         known = {each: len(entry.arrived) for each, entry in table.entries.items()}
         ids = table.add_all(records, once=once)
         new = {
@@ -205,16 +207,18 @@ class Folding:
         first = self.last_line + 1
         self.last_line = whole_number(self.last_line + len(added))
         kind, heads, rows = self.kind, dict[str, int](), []
+        last: Last = {}
         for seq, (identifier, raw) in enumerate(added, first):
             head = heads.get(identifier)
             if head is None:
                 head = before.get(identifier, seq) if identifier else OF_NO_RECORD
                 heads[identifier] = head
+            last[identifier] = seq, raw
             named_head = None if head == seq else head
             rows.append((seq, kind, named_head, raw, sum_of_line(kind, raw), loose, int(archived)))
         self._db.executemany("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         heads.pop("", None)
-        self._store(heads, table, before)
+        self._store(heads, table, before, last)
 
     def _is_new_migration(self, raw: bytes) -> bool:
         query = "SELECT 1 FROM lines WHERE first = 0 AND kind = ? AND raw = ?"
@@ -224,20 +228,24 @@ class Folding:
         """Returns a table with the lines that are known of these ids."""
         return self._read(heads_of(self._database, self.kind, ids).values())[0]
 
-    def _read(self, heads: Iterable[int]) -> tuple[Table, dict[str, int]]:
-        """Returns a table with the lines of records, and the first line that each of these has."""
+    def _read(self, heads: Iterable[int]) -> tuple[Table, dict[str, int], Last]:
+        """Returns a table with the lines of records, and the first and the last line of each."""
         table, firsts, ids = Table(self._kind.aliases), dict[str, int](), dict[int, str]()
+        last: Last = {}
         for head, seq, raw, checksum, _ in lines_of(self._database, self.kind, heads):
             line = checked(self.kind, raw, checksum)
             identifier = table.add(line, decode(line))
             if ids.setdefault(head, identifier) != identifier:
                 raise DatabaseError("the memory has a line in another record")
             firsts.setdefault(identifier, whole_number(seq))
-        return table, firsts
+            last[identifier] = seq, line
+        return table, firsts, last
 
-    def _store(self, changed: Mapping[str, int], table: Table, before: Collection[str]) -> None:
+    def _store(
+        self, changed: Mapping[str, int], table: Table, before: Collection[str], last: Last
+    ) -> None:
         """Writes the records of these ids, each with its head; some of them were there before. One
-        with a single line is that line.
+        whose last line says all of it is that line.
         """
         if not changed:
             return
@@ -248,7 +256,8 @@ class Folding:
         for identifier, seq in changed.items():
             entry = table.entry(identifier)
             assert entry is not None
-            rows.append(self._row(identifier, seq, len(entry.arrived), entry.fields))
+            told, raw = last[identifier]
+            rows.append(self._row(identifier, seq, told, entry.fields, is_line=entry.is_told(raw)))
             self._store_marks(identifier, entry.fields)
         self._db.executemany(self._insert, rows)
         if self._greatest is not None:
@@ -259,14 +268,16 @@ class Folding:
         query = f"DELETE FROM {self._table} WHERE end_key = ? AND id = ?"  # noqa: S608
         self._db.executemany(query, ((end_key(each), each) for each in ids))
 
-    def _row(self, identifier: str, seq: int, count: int, fields: Fields) -> tuple[object, ...]:
+    def _row(
+        self, identifier: str, seq: int, told: int, fields: Fields, *, is_line: bool
+    ) -> tuple[object, ...]:
         self._change += 1
         value = fields.get
-        body = None if count == 1 else pack(fields)
+        body = None if is_line else pack(fields)
         return (
             self._change,
             identifier,
-            count,
+            told,
             instant_ms(value("created_at")) or 0,
             value("read") is True,
             value("deleted") is True,

@@ -20,7 +20,7 @@ from queenbee.store.memory.old_journal import lines_of
 from queenbee.store.memory.record_lines import numbers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from queenbee.store.files import Appender, Stamp
     from queenbee.store.memory.database import Database, Progress
@@ -343,25 +343,29 @@ class Intake:
         there = set(split_lines(chunk.lines + chunk.rest))
         return [line for line in lines if line not in there]
 
-    def differing(self) -> int:
+    def differing(self, known: Collection[int]) -> int:
         """Returns the number of lines of the tracked files that are not here, and of loose lines
-        that are in none.
+        that are in none; given the hashes of the lines of all records.
         """
-        archive = self.tracked.archive
-        chunk = read_after(self.tracked.path, START)
-        pieces = [chunk.lines + chunk.rest, *map(archive.read, archive.listing())]
-        there = {raw for piece in pieces for raw in split_lines(piece) if named(raw) is not None}
         query = (
-            "SELECT raw, loose, number IS NULL FROM lines AS l LEFT JOIN "
-            "(SELECT DISTINCT number FROM ledgers) ON number = loose WHERE l.kind = ?"
+            "SELECT count(*) FROM lines WHERE kind = ? AND loose != 0 "
+            "AND loose NOT IN (SELECT number FROM ledgers)"
         )
-        rows = self._database.ask(query, self.kind)
-        missing = there.difference(raw for raw, *_ in rows)
-        ours = self.noted.number
-        return len(missing) + sum(
-            bool(loose and (is_lost or (loose == ours and raw not in there)))
-            for raw, loose, is_lost in rows
-        )
+        [[lost]] = self._database.ask(query, self.kind)
+        query = "SELECT raw FROM lines WHERE kind = ? AND loose = ? AND loose != 0"
+        rows = self._database.db.execute(query, (self.kind, self.noted.number))
+        loose, missing = {hash(raw) for (raw,) in rows}, set[bytes]()
+        for lines in map(split_lines, self._pieces()):
+            loose.difference_update(map(hash, lines))
+            missing.update(raw for raw in lines if hash(raw) not in known)
+        migrations = "SELECT raw FROM lines WHERE first = 0 AND kind = ?"
+        missing.difference_update(raw for (raw,) in self._database.ask(migrations, self.kind))
+        return whole_number(lost) + len(loose) + sum(named(raw) is not None for raw in missing)
+
+    def _pieces(self) -> Iterator[bytes]:
+        chunk = read_after(self.tracked.path, START)
+        yield chunk.lines + chunk.rest
+        yield from map(self.tracked.archive.read, self.tracked.archive.listing())
 
     # The note.
 

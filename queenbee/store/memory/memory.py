@@ -23,10 +23,10 @@ from queenbee.store.memory.database import (
 )
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.record_lines import OF_NO_RECORD
-from queenbee.store.memory.tables import make_fold
+from queenbee.store.memory.tables import make_fold, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeVar
 
     from queenbee.store.memory.database import Progress
@@ -75,12 +75,22 @@ class Memory:
     def kinds(self) -> list[str]:
         """Returns the kinds that have lines."""
         query = (
-            "SELECT substr(key, 6) AS name FROM meta WHERE key LIKE 'born %' "
-            "AND EXISTS (SELECT 1 FROM lines WHERE kind = name)"
+            "SELECT substr(key, 6) AS name FROM meta JOIN sqlite_master AS s "
+            "ON s.name = 'records ' || substr(key, 6) WHERE key LIKE 'born %'"
         )
-        rows = self.asked(lambda: self.database.ask(query))
-        # A name is part of the names of files: nothing in a memory leads out of their folder.
-        return [name for (kind,) in rows if "/" not in (name := str(kind)) and name.isprintable()]
+
+        def kinds() -> list[str]:
+            # A name is part of the names of files: nothing in a memory leads out of their folder.
+            names = [str(name) for (name,) in self.database.ask(query)]
+            return [each for each in names if "/" not in each and each.isprintable() and has(each)]
+
+        def has(kind: str) -> bool:
+            # Not of all lines, which have no index by their kind.
+            has_any = f"SELECT EXISTS (SELECT 1 FROM {table_of(kind)})"  # noqa: S608
+            others = "SELECT EXISTS (SELECT 1 FROM lines WHERE first = 0 AND kind = ?)"
+            return bool(self.database.ask(has_any)[0][0] or self.database.ask(others, kind)[0][0])
+
+        return self.asked(kinds)
 
     def identity(self) -> str:
         """Returns a text that no other memory has, nor an older copy of this one that was put back:
@@ -184,25 +194,19 @@ class Memory:
 
         self.asked(folded)
 
-    def lines(self, kind: str) -> list[bytes]:
-        """Returns every line of a kind in order of arrival, loose ones included."""
-        return self.asked(lambda: self._check_lines(kind))
-
-    def differing(self, kind: str) -> int:
+    def differing(self, kind: str, known: Collection[int]) -> int:
         """Returns the number of lines that are in the memory or in the tracked files alone, and
-        should not be.
+        should not be; given the hashes of the lines of all records.
         """
         return 0
 
-    def _check_lines(self, kind: str) -> list[bytes]:
+    def _check_lines(self, kind: str) -> None:
         query = "SELECT seq, first, raw, sum FROM lines WHERE kind = ? ORDER BY seq"
-        lines: list[bytes] = []
         heads: dict[str | None, object] = {"": OF_NO_RECORD}
-        for seq, first, raw, checksum in self.database.ask(query, kind):
-            lines.append(checked(kind, raw, checksum))
-            if heads.setdefault(named(lines[-1]), seq) != (seq if first is None else first):
+        for seq, first, raw, checksum in self.database.db.execute(query, (kind,)):
+            line = named(checked(kind, raw, checksum))
+            if heads.setdefault(line, seq) != (seq if first is None else first):
                 raise sqlite.DatabaseError("the memory has a line in another record")
-        return lines
 
     def _fold_anew(self, database: Database) -> None:
         rows = database.ask("SELECT kind, sum(first IS NULL) FROM lines GROUP BY kind")

@@ -41,8 +41,8 @@ class Recorded:
         self._memory = memory
         self._database = memory.database
         self._name = table_of(kind)
-        self._table = f"{self._name} AS r LEFT JOIN lines AS l USING (seq)"
-        self._row = "r.count, coalesce(r.body, l.raw), coalesce(r.body_sum, l.sum)"
+        self._table = f"{self._name} AS r LEFT JOIN lines AS l ON l.seq = r.told"
+        self._row = "r.body IS NULL, coalesce(r.body, l.raw), coalesce(r.body_sum, l.sum)"
         self._checked_at: object = None
         self._in_effect: dict[str, str] = {}
         """What active grants hold, by their ids."""
@@ -311,11 +311,11 @@ class Recorded:
         if any(not self._database.ask(query, end_key(each), each) for each in missing):
             raise sqlite.DatabaseError("the memory does not find a grant that it has")
 
-    def _folded(self, count: object, body: object, checksum: object) -> Fields:
+    def _folded(self, is_line: object, body: object, checksum: object) -> Fields:
         """Returns the fields of a record, from its row. Raises `DatabaseError`."""
         raw = checked(self.kind, body, checksum)
         fields = unpack(raw)
-        if count == 1:  # The line itself, as the ledger has it.
+        if is_line:  # As the ledger has it.
             table = Table(self._kind.aliases)
             return table.get(table.add(raw, fields)) or {}
         return fields

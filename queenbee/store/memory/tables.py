@@ -21,7 +21,7 @@ APPLICATION_ID = 0x51426565
 """In the header of the file: "QBee". A file with another one is not ours."""
 LINES_VERSION = 2
 """Of the tables that cannot be made anew. A newer one is refused."""
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 """Of the tables that follow from the lines: made anew in another version's file."""
 MOST = 2**53
 """No number that is counted here gets this large; one that is was written by somebody else."""
@@ -200,7 +200,7 @@ def _records(kind: str) -> str:
     named = "".join(f', "{column}" TEXT' for column in kind_of(kind).columns)
     return (
         f"TABLE {table_of(kind)} (change INTEGER PRIMARY KEY, "
-        "id TEXT NOT NULL, count INTEGER NOT NULL, created_ms INTEGER NOT NULL, "
+        "id TEXT NOT NULL, told INTEGER NOT NULL, created_ms INTEGER NOT NULL, "
         "read INTEGER NOT NULL, deleted INTEGER NOT NULL, end_key TEXT NOT NULL, "
         f"seq INTEGER NOT NULL, body BLOB, body_sum INTEGER{named})"
     )

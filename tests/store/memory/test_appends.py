@@ -202,4 +202,5 @@ def append(place: Place, *lines: bytes) -> None:
 def lines_of(place: Place) -> list[bytes]:
     with closing(FilesMemory(place.layout)) as memory:
         memory.refresh("messages")
-        return memory.lines("messages")
+        query = "SELECT raw FROM lines WHERE kind = 'messages' ORDER BY seq"
+        return [raw for (raw,) in memory.database.ask(query) if isinstance(raw, bytes)]
