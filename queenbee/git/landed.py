@@ -135,13 +135,14 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     also where git does not have them yet.
     """
     from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
+    from queenbee.store.trust import builds_on_target  # noqa: PLC0415 - start-up
 
     layout = hive.layout
     name, root = os.path.basename(layout.beads_dir), layout.root
     left = _left(layout) if carries_records(layout) else {}
     may = is_end or not (landers(hive) or not is_tracked(name, root, left))
     wanted = _to_carry(hive, left, is_end=is_end) if left and may else []
-    if not wanted:
+    if not wanted or not builds_on_target(layout):
         return ""
     before = _head(root)
     if before is None:

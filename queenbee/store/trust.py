@@ -112,6 +112,14 @@ def of_target(layout: Layout) -> list[Proposal]:
     return [] if is_first or target == default_of_origin(common_dir) else [asked]
 
 
+def builds_on_target(layout: Layout) -> bool:
+    """Returns whether worktrees may begin at what `land.target` names, and follow it: somebody here
+    has agreed to it, or it is the default branch of `origin`. Else it has what somebody works on.
+    """
+    default = f"origin/{default_of_origin(layout.common_dir or '')}"
+    return layout.settings.land_target == default or not Trust(layout).unseen(of_target(layout))
+
+
 class Trust:
     """What was seen here of one repository, in all of its worktrees. Safe for processes."""
 

@@ -448,8 +448,15 @@ class TestATargetThatNobodyHereHasAgreedTo:
         refused = quick("start", "api", "--agent", "true", "--json")
         assert (refused.code, refused.error["code"]) == (5, "untrusted"), refused
         assert not repo.with_name("repo-api").exists()
+        commit_file(repo, "unfinished", "x\n")
+        git(repo, "branch", "-q", "--force", "mine", "main")
+        git(repo, "reset", "-q", "--hard", "HEAD~")
+        assert quick("issue", "new", "T", "--id", "q-2").code == 0
+        assert quick("next", as_="ui", cwd=tree).code == 0
+        assert not (tree / "unfinished").exists()
         assert quick("config", "trust", "--yes").code == 0
         assert quick("worktree", "add", "api").code == 0
+        assert (repo.with_name("repo-api") / "unfinished").exists()
 
     def test_is_not_asked_for_where_a_person_has_typed_it(
         self, quick: QuickQueen, repo: Path, tree: Path

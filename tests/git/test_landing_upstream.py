@@ -161,6 +161,9 @@ def test_nobody_pushes_where_nobody_here_has_agreed(
     commit_file(tmp_path / "ui", "a", "x\n")
     refused = landing(quick, tmp_path / "ui", "--json")
     assert (refused.code, refused.error["code"]) == (5, "untrusted")
+    assert quick("worktree", "add", "begins", "--json").error["code"] == "untrusted"
+    git(repo, "remote", "set-head", "origin", "main")  # As a clone has it.
+    assert quick("worktree", "add", "begins").code == 0
     assert "git push origin main" in refused.error["message"]
     assert quick("config", "trust", "--yes").code == 0
     assert landing(quick, tmp_path / "ui").code == 0
@@ -309,15 +312,21 @@ def test_hooks_that_are_files_of_the_branch_get_no_tokens(
     assert "a" in on(hub)
 
 
+@pytest.mark.parametrize("by", ["its path", "a link", "the guard"])
 def test_a_hook_of_the_main_worktree_that_git_tracks_gets_no_tokens(
-    quick: QuickQueen, repo: Path, hub: Path, tree: Path, tmp_path: Path
+    quick: QuickQueen, repo: Path, hub: Path, tree: Path, tmp_path: Path, by: str
 ) -> None:
-    """`core.hooksPath` may name that folder by its whole path."""
+    """`core.hooksPath` may name that folder by its whole path, and a link may lead there."""
     hook = repo / ".githooks" / "pre-push"
     hook.parent.mkdir()
     hook.write_text(f"#!/bin/sh\nprintf '%s' \"ran $GH_TOKEN$SSH_AUTH_SOCK\" > {tmp_path}/said\n")
     hook.chmod(0o755)
-    git(repo, "config", "core.hooksPath", str(hook.parent))
+    if by == "its path":
+        git(repo, "config", "core.hooksPath", str(hook.parent))
+    else:
+        (repo / ".git" / "hooks" / "pre-push").symlink_to(hook)
+    if by == "the guard":
+        assert quick("guard", "install").code == 0
     quick.env |= {"GH_TOKEN": "secret", "SSH_AUTH_SOCK": "/socket"}
     done = landing(quick, tree)
     assert (done.code, (tmp_path / "said").read_text()) == (0, "ran "), done

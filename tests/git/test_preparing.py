@@ -373,7 +373,7 @@ def test_a_dry_run_shows_all_and_does_nothing(
     assert json.dumps(shown)
 
 
-@pytest.mark.parametrize("gone", ["setting", "original"])
+@pytest.mark.parametrize("gone", ["setting", "original", "worktree"])
 def test_what_was_copied_does_not_land_whatever_becomes_of_the_original(
     repo: Path, other: Path, quick: QuickQueen, sets: Callable[..., None], gone: str
 ) -> None:
@@ -386,5 +386,12 @@ def test_what_was_copied_does_not_land_whatever_becomes_of_the_original(
     else:
         (repo / "local.toml").unlink()
     (other / ".gitignore").write_text("")
-    done = quick("land", "-m", "x", "--unchecked", as_="ui", cwd=other)
+    if gone == "worktree":
+        git(other, "add", "--all")
+        git(other, "commit", "-qm", "with it")
+        assert quick("worktree", "remove", "ui", "--force").code == 0
+        assert quick("worktree", "add", "api").code == 0
+        other = repo.with_name("repo-api")
+        git(other, "merge", "-q", "ui")
+    done = quick("land", "-m", "x", "--unchecked", as_=other.name[len("repo-") :], cwd=other)
     assert done.code == 5 and "does not track it: local.toml" in done.err, done

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from queenbee.git.hook_scripts import CHAINED
 from queenbee.git.run import line
 from queenbee.store.git_files.worktrees import worktrees
 
@@ -21,9 +22,11 @@ def is_tracked(layout: Layout, hook: str, tree: str) -> bool:
     path = line("rev-parse", "--git-path", f"hooks/{hook}", cwd=tree, repository={})
     if path is None:
         return False
-    real = os.path.realpath(os.path.join(tree, path))
+    # The guard runs the hook that was there before it.
+    names = (path, f"{path}{CHAINED}")
+    reals = [os.path.realpath(os.path.join(tree, each)) for each in names]
     places = {tree, *(each.path for each in worktrees(layout))}
-    inside = (within(os.path.realpath(each), real) for each in places)
+    inside = (within(os.path.realpath(each), real) for each in places for real in reals)
     return any(path.split(os.sep)[0] not in ("", ".git") for path in inside)
 
 

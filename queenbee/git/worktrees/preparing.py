@@ -60,7 +60,7 @@ _STAMP, _LOCK, _PROCESS = "queenbee-setup", "queenbee-setup.lock", "queenbee-set
 _ACTIVE = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "POETRY_ACTIVE", "INIT_CWD")
 """What says that something of another worktree is in use: `poetry install` would install there."""
 _LOCK_FILE_BYTES = 1 << 26
-_COPIED = "queenbee-copied"
+_COPIED, _MOST_COPIED_BYTES = "queenbee-copied", 1 << 24
 _LOGS = "setup"
 _MOST_LOGS, _LOGS_KEPT_S = 64, 30 * 86400.0
 _LAST_LINES, _LINE_CHARS = 10, 200
@@ -202,14 +202,10 @@ def copied(layout: Layout, tree: str, paths: Sequence[str]) -> list[str]:
     `NotFound` outside of git, and `ExternalFailure`.
     """
     place = _Place(layout, tree)
-    known = {*_words(recall(place.file(_COPIED)))}.intersection(paths)
+    known = place.copies().intersection(paths)
     if place.main is not None:
         known.update(copies(place.main, place.patterns, paths))
     return sorted(known)
-
-
-def _words(said: object) -> list[str]:
-    return [str(each) for each in said] if isinstance(said, list) else []
 
 
 class _Place:
@@ -225,6 +221,10 @@ class _Place:
         """Where files are copied from, or None."""
         self.command = _machine_command(layout) or layout.settings.worktree_setup
         self.patterns = self._patterns()
+        self._copied = os.path.join(here.common_dir, _COPIED)
+        """The folder that says what was copied into each worktree, also into those that are gone:
+        branches go from one worktree to another.
+        """
 
     def file(self, name: str) -> str:
         """Returns the path of a file of ours, in the worktree's own git directory."""
@@ -248,12 +248,24 @@ class _Place:
             "copies": _hash(json.dumps(self.patterns).encode()),
         }
 
+    def copies(self) -> set[str]:
+        """Returns the files that were copied in this repository."""
+        paths = (os.path.join(self._copied, each) for each in safe_open.names_in(self._copied))
+        said = (recall(path, _MOST_COPIED_BYTES) for path in paths)
+        return {str(path) for each in said if isinstance(each, list) for path in each}
+
+    def _remember_copies(self, files: Sequence[str]) -> None:
+        path = os.path.join(self._copied, os.path.basename(self.here.git_dir))
+        before = recall(path, _MOST_COPIED_BYTES)
+        safe_open.make_folder(self._copied)
+        keep(path, sorted({*files, *map(str, before if isinstance(before, list) else ())}))
+
     def copy(self, tell: Callable[[str], None]) -> None:
         """Copies what is missing, and says what is not copied."""
         if self.main is None or not self.patterns:
             return
         found = select(self.main, self.here.tree, self.patterns)
-        keep(self.file(_COPIED), sorted({*found.files, *_words(recall(self.file(_COPIED)))}))
+        self._remember_copies(found.files)
         problems = [*found.left_out, *copy(self.main, self.here.tree, found.files)]
         if found.files:
             tell(f"copied {some([mentioned(each) for each in found.files], _SHOWN)}")

@@ -42,10 +42,15 @@ from queenbee.store import safe_open
 from queenbee.store.droids.agent_callers import calling_agent
 from queenbee.store.droids.identity import checked_droid
 from queenbee.store.git_files.main_worktree import note_main
-from queenbee.store.git_files.worktrees import Worktree, is_checkout, target_ref, worktrees
+from queenbee.store.git_files.worktrees import (
+    Worktree,
+    is_checkout,
+    target_ref,
+    worktrees,
+)
 from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import LongLock
-from queenbee.store.trust import BRANCH, of_target
+from queenbee.store.trust import builds_on_target, of_target
 from queenbee.store.whole_files import write_document
 
 if TYPE_CHECKING:
@@ -210,9 +215,8 @@ class _Making:
             refuse_foreign(self._layout, self.branch, place, droid=self.name, bead=self._bead)
 
     def _commit(self) -> str:
-        if not self._from:  # It has what somebody works on, if nobody here has agreed to it.
-            branches = [each for each in of_target(self._layout) if each.kind == BRANCH]
-            self._consent.require(branches)
+        if not self._from and not builds_on_target(self._layout):
+            self._consent.require(of_target(self._layout))
         base = self._from or target_ref(self._layout) or "HEAD"
         found = line(
             "rev-parse", "--verify", no_dash(f"{base}^{{commit}}"), cwd=self._top, repository={}
