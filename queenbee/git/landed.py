@@ -20,6 +20,7 @@ from queenbee.services.leases import edits
 from queenbee.store.git_files.worktrees import Worktree, target_branch, target_ref
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import Layout
+from queenbee.store.trust import builds_on_target
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -135,7 +136,6 @@ def commit_records(hive: Services, *, is_end: bool) -> str:
     also where git does not have them yet.
     """
     from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
-    from queenbee.store.trust import builds_on_target  # noqa: PLC0415 - start-up
 
     layout = hive.layout
     name, root = os.path.basename(layout.beads_dir), layout.root

@@ -12,6 +12,7 @@ from queenbee.cli.app import command, invocation
 from queenbee.cli.terminal import columns, say
 from queenbee.core.text import lines_counted, printable, shortened, suggested
 from queenbee.errors import InvalidInput
+from queenbee.store.droids.agent_callers import calling_agent
 
 if TYPE_CHECKING:
     from queenbee.git.remote.alongside import State
@@ -114,7 +115,6 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
     if undo and what is None:
         raise InvalidInput("--undo goes with setup", hint="queen sync setup --undo")
     from queenbee.services import unasked  # noqa: PLC0415 - start-up
-    from queenbee.store.droids.agent_callers import calling_agent  # noqa: PLC0415 - start-up
 
     if calling_agent(hive.layout) is None:
         unasked.allow(hive.layout)
