@@ -18,7 +18,6 @@ from queenbee.core.text import last_said
 from queenbee.errors import Busy, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.droids.told import LANDING_RECORD
-from queenbee.store.lock import is_held
 
 if TYPE_CHECKING:
     from queenbee.core.fold import Fields
@@ -49,6 +48,8 @@ class LandingRecord:
     @property
     def is_under_way(self) -> bool:
         """Whether its process lives."""
+        from queenbee.store.lock import is_held  # noqa: PLC0415 - start-up
+
         return is_held(self.path)
 
     @property
@@ -145,7 +146,7 @@ def issues_landing(layout: Layout, droid: str) -> list[str]:
     if layout.git_dir is None:
         return []
     record = LandingRecord(layout.git_dir)
-    is_its_own = record.is_under_way and record.read().get("droid") == droid
+    is_its_own = record.read().get("droid") == droid and record.is_under_way
     return record.issues if is_its_own else []
 
 

@@ -16,7 +16,6 @@ from queenbee.core.names import EVERYONE, is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 from queenbee.store.files import read_at, stamp_of
-from queenbee.store.lock import is_held
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
@@ -165,6 +164,8 @@ class Told:
         self.saw({_MAIL: stamp}, None)
 
     def _stamps(self) -> Stamps:
+        from queenbee.store.lock import is_held  # noqa: PLC0415 - start-up
+
         layout, engine = self._layout, self._engine
         paths = {kind: [layout.ledger_path(kind)] for kind in (MESSAGES, LEASES, ISSUES)}
         paths[ISSUES].append(layout.issues_path)
