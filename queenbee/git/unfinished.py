@@ -594,7 +594,9 @@ def outlived(hive: Services) -> list[Diagnosis]:
     layout = hive.layout
     asked = ("for-each-ref", "--format=%(refname:lstrip=3)", f"refs/heads/{FOLDER}/")
     names = (line(*asked, cwd=layout.tree, repository={}) or "").split("\n")
-    released = hive.assignments.find(status="released") if any(names) else ()
+    if not any(names):
+        return []
+    released = hive.assignments.find(status="released")
     issues = hive.issues.some(each.issue_id for each in released)
     done = {
         name_of(one): one.issue_id

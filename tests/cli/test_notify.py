@@ -59,7 +59,7 @@ def test_messages_to_human_and_to_you_are_told_once(quick: QuickQueen, beads: Pa
 def test_commands_from_elsewhere_are_told_once(asking: Path, quick: QuickQueen, repo: Path) -> None:
     assert quick("init").code == 0
     for check in ("true", "id"):
-        (repo / ".beads" / "queen.toml").write_text(f'[land]\ncheck = "{check}"\n')
+        (repo / ".beads" / "queen.toml").write_text(f'[land]\ntarget = "main"\ncheck = "{check}"\n')
         [told] = once(quick)
         assert told == "commands wait for you to look at them, 1 in all: queen config trust"
         assert once(quick) == []

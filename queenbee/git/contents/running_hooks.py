@@ -6,11 +6,11 @@ from functools import cache
 
 from queenbee.git.run import git
 
-_ALIAS = (
+HOOK_ALIAS = (
     'alias.queen-hook=!f() { hook=$(git rev-parse --git-path "hooks/$1"); shift 2; '
     '[ ! -x "$hook" ] || "$hook" "$@"; }; f'
 )
-HOOK_BY_ALIAS = ("-c", _ALIAS, "queen-hook")
+HOOK_BY_ALIAS = ("-c", HOOK_ALIAS, "queen-hook")
 """The same for a hook that reads, and for git before 2.36."""
 HOOK = {True: ("hook", "run", "--ignore-missing"), False: HOOK_BY_ALIAS}
 """With this, the name of a hook and `--`, git runs it; the second way is for git before 2.36."""
