@@ -219,8 +219,10 @@ class Checkout(Place):
         return True
 
     def _put_submodules_right(self) -> None:
+        if not (there := links(self.tree)):
+            return
         known = registered(self.tree, "HEAD")  # No other one can be fetched.
-        paths = [f"./{each}" for each in links(self.tree) if each in known]
+        paths = [f"./{each}" for each in there if each in known]
         if not paths:
             return
         self._empty_submodules()

@@ -30,6 +30,7 @@ from queenbee.git.landing.together.target_verdict import TargetJudge
 from queenbee.git.landing.together.trial import Emptied, Trial
 from queenbee.git.landing.work import SQUASH, Landing
 from queenbee.git.run import names_in
+from queenbee.git.worktrees.preparing import may_have_copies
 from queenbee.store.trust import of_setting
 from queenbee.store.whole_files import keep, recall
 
@@ -175,7 +176,7 @@ class Leading:
         checkout.refuse_unreadable(changed)
         new = [path for path, blobs in contents.items() if set(blobs[0]) == {"0"}]
         refuse_copied(checkout.layout, self._own.tree, new)
-        if self.rules.strategy != SQUASH:
+        if self.rules.strategy != SQUASH and may_have_copies(checkout.layout, self._own.tree):
             again = f"{suggested('git reset --soft', self._own.target)}, then queen land -m TEXT"
             way = f"its commits would be on {self._own.target}: {again}"
             refuse_copied(checkout.layout, self._own.tree, self._once_new(), hint=way)

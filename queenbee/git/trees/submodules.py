@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _LINK = "160000 "
+_MODE, _EXTENSIONS = b"\0\0\xe0\0", (b"link", b"sdir")
+"""How an index has that mode; a split and a sparse index have entries elsewhere."""
 _LISTED = ("ls-files", "--stage", "-z", "--full-name", "--", ":/")
 _NO_HOOKS = {"core.hooksPath": os.devnull}
 
@@ -30,9 +32,23 @@ def links(tree: str, run: Callable[..., bytes] | None = None) -> dict[str, str]:
     """Returns the submodules in the index of a worktree, each with its commit; `run` may run git
     with another index. Raises `ExternalFailure`.
     """
+    if run is None and not _may_have_links(tree):
+        return {}
     listed = run(*_LISTED) if run is not None else git(*_LISTED, cwd=tree, repository={})
     entries = (each.partition("\t") for each in names_in(listed))
     return {path: said.split()[1] for said, _, path in entries if said.startswith(_LINK)}
+
+
+def _may_have_links(tree: str) -> bool:
+    """Returns whether the index may have a submodule, without git: it says the mode of each entry,
+    or that there are others elsewhere.
+    """
+    try:
+        here = git_tree(tree)
+        data = safe_open.read(os.path.join(here.git_dir if here is not None else "", "index"))
+    except (OSError, Unreadable):
+        return True
+    return any(each in data for each in (_MODE, *_EXTENSIONS))
 
 
 def unseen(tree: str, run: Callable[..., bytes] | None = None) -> list[str]:

@@ -197,6 +197,12 @@ def planned(layout: Layout, tree: str, *, again: bool = False) -> Plan:
     )
 
 
+def may_have_copies(layout: Layout, tree: str) -> bool:
+    """Returns whether anything was copied in this repository, or would be."""
+    place = _Place(layout, tree)
+    return bool(place.patterns or place.copies())
+
+
 def copied(layout: Layout, tree: str, paths: Sequence[str]) -> list[str]:
     """Returns those of new files of a worktree that were copied into it, or would be by now. Raises
     `NotFound` outside of git, and `ExternalFailure`.
