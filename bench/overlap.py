@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bench import results
 from bench.results import Row
 from queenbee.core.glob import pattern as patterns
-from queenbee.core.glob import words
+from queenbee.core.glob import word_sets as words
 from queenbee.core.glob.parse import MAX_CHARS
 from queenbee.core.glob.pattern import ByFolder, scan_covering, scan_meeting
 
