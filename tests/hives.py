@@ -229,6 +229,14 @@ def git(cwd: Path, *arguments: str) -> str:
     return done.stdout
 
 
+def add_hook(repo: Path, name: str, text: str) -> None:
+    """Has git run a script as a hook of a repository."""
+    path = repo / ".git" / "hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
+
+
 def commit_file(tree: Path, name: str, text: str = "") -> None:
     """Adds a file to a repository and commits it."""
     path = tree / name

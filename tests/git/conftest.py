@@ -26,6 +26,15 @@ def _no_guard_around(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def hub(repo: Path, tmp_path: Path) -> Path:
+    """A bare repository that `repo` is on, as `origin`."""
+    git(repo, "clone", "-q", "--bare", str(repo), str(tmp_path / "hub"))
+    git(repo, "remote", "add", "origin", str(tmp_path / "hub"))
+    git(repo, "fetch", "-q", "origin")
+    return tmp_path / "hub"
+
+
+@pytest.fixture
 def guarded(repo: Path) -> Path:
     """The repository with the guard in its hooks."""
     install_guard(repo)

@@ -22,15 +22,6 @@ SIGNERS = {
 
 
 @pytest.fixture
-def hub(repo: Path, tmp_path: Path) -> Path:
-    """The remote on which work lands."""
-    git(repo, "clone", "-q", "--bare", str(repo), str(tmp_path / "hub"))
-    git(repo, "remote", "add", "origin", str(tmp_path / "hub"))
-    git(repo, "fetch", "-q", "origin")
-    return tmp_path / "hub"
-
-
-@pytest.fixture
 def queen(quick: QuickQueen, hub: Path) -> QuickQueen:
     """`queen`, where somebody has tokens."""
     assert quick("config", "set", "land.target", "origin/main").code == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, Ran, commit_file, git, write_lines
+from hives import QuickQueen, Ran, add_hook, commit_file, git, write_lines
 
 AMENDS = {
     "a trailer": "git commit -q --amend --no-verify -m 'said otherwise'",
@@ -27,11 +27,8 @@ def tree(quick: QuickQueen, repo: Path, tmp_path: Path) -> Path:
 
 def hook(repo: Path, what: str, name: str = "post-merge") -> None:
     """Has a hook do something; that of a merge in the main worktree alone."""
-    path = repo / ".git" / "hooks" / name
-    path.parent.mkdir(exist_ok=True)
     only = f'[ "$PWD" = {repo} ] || exit 0' if name == "post-merge" else ""
-    path.write_text(f"#!/bin/sh\n{only}\n{what}\nexit 0\n")
-    path.chmod(0o755)
+    add_hook(repo, name, f"{only}\n{what}\nexit 0\n")
 
 
 def landing(quick: QuickQueen, tree: Path, *more: str) -> Ran:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Queen, QuickQueen, commit_file, git, write_lines
+from hives import Queen, QuickQueen, add_hook, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.git.contents.running_hooks import HOOK
@@ -287,13 +287,6 @@ def test_what_a_hook_says_of_the_records_is_told(
     quick("claim", "q-1", as_="ui", cwd=tree)
     done = quick("land", as_="ui", cwd=tree)
     assert "the records are not committed: no ticket" in done.out + done.err, done
-
-
-def add_hook(repo: Path, name: str, text: str) -> None:
-    path = repo / ".git" / "hooks" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}")
-    path.chmod(0o755)
 
 
 @pytest.mark.parametrize("has_command", [True, False])

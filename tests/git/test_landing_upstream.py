@@ -5,16 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, Ran, commit_file, git, write_lines
-
-
-@pytest.fixture
-def hub(repo: Path, tmp_path: Path) -> Path:
-    """A bare repository that `repo` is on, as `origin`."""
-    git(repo, "clone", "-q", "--bare", str(repo), str(tmp_path / "hub"))
-    git(repo, "remote", "add", "origin", str(tmp_path / "hub"))
-    git(repo, "fetch", "-q", "origin")
-    return tmp_path / "hub"
+from hives import QuickQueen, Ran, add_hook, commit_file, git, write_lines
 
 
 @pytest.fixture
@@ -207,11 +198,8 @@ def test_a_landing_here_can_be_pushed(
 def test_what_a_hook_makes_of_a_landing_is_not_pushed_unchecked(
     quick: QuickQueen, repo: Path, hub: Path, pushing: Path, what: str
 ) -> None:
-    hook = repo / ".git" / "hooks" / "post-merge"
-    hook.parent.mkdir(exist_ok=True)
     only = f'[ "$PWD" = {repo} ] || exit 0'
-    hook.write_text(f"#!/bin/sh\n{only}\necho x > evil; git add evil; {what}\nexit 0\n")
-    hook.chmod(0o755)
+    add_hook(repo, "post-merge", f"{only}\necho x > evil; git add evil; {what}\nexit 0\n")
     done = landing(quick, pushing)
     assert (done.code, "evil" in on(hub)) == (0, False), done
     is_amended = "amend" in what

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, commit_file, git, write_lines
+from hives import QuickQueen, add_hook, commit_file, git, write_lines
 
 from queenbee import Hive
 from queenbee.documents.ralph.bead_files import find_bead, update_bead
@@ -178,13 +178,10 @@ def test_it_is_said_again_after_it_was_over(hive: Hive, repo: Path, quick: Quick
 
 
 def test_the_hooks_of_the_user_run(hive: Hive, repo: Path) -> None:
-    hook = repo / ".git" / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ngit diff --cached --name-only > {repo}/.git/seen\n")
-    hook.chmod(0o755)
+    add_hook(repo, "pre-commit", f"git diff --cached --name-only > {repo}/.git/seen\n")
     commit_records(hive, is_end=False)
     assert ".beads/queen_assignments.jsonl" in (repo / ".git" / "seen").read_text()
-    hook.write_text("#!/bin/sh\nexit 1\n")
+    add_hook(repo, "pre-commit", "exit 1\n")
     before = head(repo)
     write_lines(repo / ".beads" / "issues.jsonl", {"id": "q-2", "title": "Two"})
     commit_records(hive, is_end=False)
@@ -196,11 +193,8 @@ def test_the_hooks_of_the_user_run(hive: Hive, repo: Path) -> None:
 def test_what_a_person_stages_during_the_commit_is_refused_and_not_committed(
     hive: Hive, repo: Path
 ) -> None:
-    hook = repo / ".git" / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
     text = f"unset GIT_INDEX_FILE; echo x > own.txt; git add own.txt 2> {repo}/.git/said; true"
-    hook.write_text(f"#!/bin/sh\n{text}\n")
-    hook.chmod(0o755)
+    add_hook(repo, "pre-commit", f"{text}\n")
     commit_records(hive, is_end=False)
     assert "index.lock" in (repo / ".git" / "said").read_text()
     assert "own.txt" not in files(repo)

@@ -30,7 +30,6 @@ from queenbee.git.landing.together.checked import check_of
 from queenbee.git.landing.together.target_verdict import TargetJudge, known_verdict
 from queenbee.git.landing.work import Rules
 from queenbee.git.run import line
-from queenbee.git.trees.submodules import repository_of
 from queenbee.git.worktrees.branch_names import new_branch
 from queenbee.git.worktrees.preparing import SetupFailed, setup_key
 from queenbee.git.worktrees.worktree_mending import commits_in
@@ -293,9 +292,8 @@ class _Rehearsal:
                 back = ("--no-deref", "HEAD", no_dash(before))
                 move(*back, cwd=checkout.tree, to_the_end=True)
             tip = self._commit(ref)
-            own = repository_of(checkout_path(self.place, self._folder)) or ""
             # What hooks commit and amend there, too: nobody else works in it.
-            made = commits_in(os.path.join(own, "logs", "HEAD"))
+            made = commits_in(os.path.join(checkout.git_dir, "logs", "HEAD"))
             is_ours = tip in (before, *made) or (
                 self._commit(f"{ref}^1") == before
                 and self._commit(f"{ref}^{{tree}}") == self._commit(f"{before}^{{tree}}")

@@ -136,7 +136,7 @@ class _Commit:
         """Returns whether the hooks agree to it, with what they make of a message."""
         with open(self._message, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{message}\n")
-        run = HOOK[runs_hooks(self._root)]
+        run = HOOK[runs_hooks()]
         agreed = (
             self._does(*run, "pre-commit", "--")
             and self._does(*run, "prepare-commit-msg", "--", self._message, "message")
@@ -144,20 +144,18 @@ class _Commit:
         )
         if not agreed:
             return False
+        with open(self._message, "rb") as file:
+            tidy = git("stripspace", cwd=self._root, stdin=file.read(), repository={})
         try:
-            with open(self._message, encoding="utf-8", errors="surrogateescape") as file:
-                refuse_secrets({"message": file.read()})
+            refuse_secrets({"message": tidy.decode(errors="surrogateescape")})
         except LooksLikeSecret as error:
             self.said = f"as the hooks left it, {error.message.partition(';')[0]}"
+        with open(self._message, "wb") as file:
+            file.write(tidy)
         return not self.said
 
     def make(self, files: str, before: str) -> bool:
         """Makes it, and moves the branch to it; returns whether that was possible."""
-        with open(self._message, "rb+") as file:
-            tidy = git("stripspace", cwd=self._root, stdin=file.read(), repository={})
-            file.seek(0)
-            file.truncate()
-            file.write(tidy)
         how = ["-p", no_dash(before), *(["-S"] if signs(self._root) else [])]
         if not self._does("commit-tree", *how, f"-F{self._message}", no_dash(files)):
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 from queenbee.git.run import git
@@ -11,12 +12,12 @@ HOOK_ALIAS = (
     '[ ! -x "$hook" ] || "$hook" "$@"; }; f'
 )
 HOOK_BY_ALIAS = ("-c", HOOK_ALIAS, "queen-hook")
-"""The same for a hook that reads, and for git before 2.36."""
+"""With this, the name of a hook and `--`, any git runs it, and it can read."""
 HOOK = {True: ("hook", "run", "--ignore-missing"), False: HOOK_BY_ALIAS}
-"""With this, the name of a hook and `--`, git runs it; the second way is for git before 2.36."""
+"""The same by git's own command, if `runs_hooks`: git has that since 2.36."""
 
 
 @cache
-def runs_hooks(cwd: str) -> bool:
+def runs_hooks() -> bool:
     """Returns whether this git has a command that runs a hook."""
-    return b"hook" in git("--list-cmds=builtins", cwd=cwd, repository={}).split()
+    return b"hook" in git("--list-cmds=builtins", cwd=os.sep, repository={}).split()

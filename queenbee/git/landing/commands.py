@@ -22,7 +22,7 @@ from queenbee.git.index_lock import remove_left_lock
 from queenbee.git.run import environment_of_hooks, environment_of_user
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.checks.processes import Interrupts
     from queenbee.services.waiting.landing_steps import Step
@@ -76,6 +76,11 @@ def contents(raw: bytes) -> dict[str, list[str]]:
     """
     fields = iter(os.fsdecode(each) for each in raw.split(b"\0") if each)
     return {next(fields): said.split()[2:4] for said in fields}
+
+
+def added(changed: Mapping[str, Sequence[str]]) -> list[str]:
+    """Returns those of the files of a comparison that were not there before."""
+    return [path for path, (before, *_) in changed.items() if set(before) == {"0"}]
 
 
 def merge_in_memory(theirs: str, tree: str) -> list[str]:

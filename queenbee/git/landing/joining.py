@@ -372,7 +372,7 @@ class Joining:
             with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(self._fit(message).rstrip("\n") + "\n")
             done = self._commands(
-                *(*HOOK[runs_hooks(self._place.tree)], "commit-msg", "--", path),
+                *(*HOOK[runs_hooks()], "commit-msg", "--", path),
                 cwd=self._place.tree,
             )
             if done.status != 0:

@@ -164,8 +164,9 @@ class _One:
         self._head = ""
         """The commit that is to land."""
         self._tip = ""
-        self._is_amended = False
         """What the target was before this landing."""
+        self._is_amended = False
+        """Whether a hook made the commit that landed again, after the check."""
         self._looked_at = ""
         """The commit of the target that was last looked at while waiting."""
 

@@ -15,7 +15,7 @@ from queenbee.checks.consent import Consent, SeenCommand, typed_command
 from queenbee.core.command_lines import no_dash
 from queenbee.core.text import named, shell_word, some, suggested
 from queenbee.git.landing.arrivals import began, undone
-from queenbee.git.landing.commands import git
+from queenbee.git.landing.commands import added, git
 from queenbee.git.landing.committing import refuse_copied
 from queenbee.git.landing.conflicts import Joins, with_markers
 from queenbee.git.landing.joining import Joining
@@ -174,8 +174,7 @@ class Leading:
         changed = [*contents]
         checkout.refuse_without_hive(changed)
         checkout.refuse_unreadable(changed)
-        new = [path for path, blobs in contents.items() if set(blobs[0]) == {"0"}]
-        refuse_copied(checkout.layout, self._own.tree, new)
+        refuse_copied(checkout.layout, self._own.tree, added(contents))
         if self.rules.strategy != SQUASH and may_have_copies(checkout.layout, self._own.tree):
             again = f"{suggested('git reset --soft', self._own.target)}, then queen land -m TEXT"
             way = f"its commits would be on {self._own.target}: {again}"

@@ -71,7 +71,7 @@ def select(main: str, tree: str, patterns: Sequence[str]) -> Selection:
     """Returns what these patterns, as in `.gitignore`, name in the main worktree and a worktree
     lacks. Raises `ExternalFailure` if git does not say what it ignores.
     """
-    safe = [each for each in patterns[:_MOST_PATTERNS] if not has_many_stars(each)]
+    safe = _safe(patterns)
     found = Selection()
     if left_out := len(patterns) - len(safe):
         found.left_out.append(f"{left_out} patterns: too many of them, or with too many stars")
@@ -95,8 +95,7 @@ def copies(main: str, patterns: Sequence[str], paths: Sequence[str]) -> list[str
     """Returns those of the paths that these patterns name, and that the main worktree has without
     that git tracks them there: a file at such a path is a copy, or in the way of one.
     """
-    spec = _spec(each for each in patterns[:_MOST_PATTERNS] if not has_many_stars(each))
-    found = [each for each in paths if spec.match_file(each)]
+    found = filter(_spec(_safe(patterns)).match_file, paths)
     there = [each for each in found if os.path.lexists(os.path.join(main, each))]
     if not there:
         return []
@@ -237,6 +236,10 @@ def _checked(tree: str, paths: Iterable[str]) -> set[str]:
             raise
         return set()
     return {*names_in(said)}
+
+
+def _safe(patterns: Sequence[str]) -> list[str]:
+    return [each for each in patterns[:_MOST_PATTERNS] if not has_many_stars(each)]
 
 
 def _spec(patterns: Iterable[str]) -> GitIgnoreSpec:

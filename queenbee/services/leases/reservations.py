@@ -422,15 +422,16 @@ class Reservations:
         """Returns a transaction of the store in which leases are written: what writes them is
         loaded before others have to wait for it.
         """
-        from queenbee.services.leases.granting import LeaseWriter  # noqa: PLC0415 - start-up
-
-        del LeaseWriter
+        self._writers()
         return self.store.transaction()
 
-    def _writer(self, tx: Transaction) -> LeaseWriter:
+    def _writers(self) -> type[LeaseWriter]:
         from queenbee.services.leases.granting import LeaseWriter  # noqa: PLC0415 - start-up
 
-        return LeaseWriter(tx, self.store.state(KIND), self._live)
+        return LeaseWriter
+
+    def _writer(self, tx: Transaction) -> LeaseWriter:
+        return self._writers()(tx, self.store.state(KIND), self._live)
 
     def _chosen(
         self,

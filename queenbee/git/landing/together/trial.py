@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import named, quotation
 from queenbee.errors import ExternalFailure
 from queenbee.git.contents.hive_files import is_record
-from queenbee.git.landing.commands import differing
+from queenbee.git.landing.commands import added, differing
 from queenbee.git.landing.refusals import SHOWN
 from queenbee.git.landing.together.batch import Batch
 from queenbee.git.landing.together.checked import check_of, run_check, side_by_side
@@ -161,8 +161,7 @@ class Trial:
         """Returns whether a branch must wait for its own turn: also one that changes the check."""
         paths = [*contents]
         is_held = bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
-        new = [path for path, blobs in contents.items() if set(blobs[0]) == {"0"}]
-        is_copied = bool(copied(self._place.layout, offer.tree, new))
+        is_copied = bool(copied(self._place.layout, offer.tree, added(contents)))
         return is_held or is_copied or self._work.is_unjudged(offer, contents)
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
