@@ -157,6 +157,19 @@ class TestStrategies:
             "add c.txt\nadd two.txt\nadd one.txt\n"
         )
 
+    def test_rebase_moves_no_other_branch_on_its_commits(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        git(repo, "config", "rebase.updateRefs", "true")
+        git(two, "branch", "keep")
+        commit_file(two, "c.txt", "x\n")
+        landed(one)
+        kept = head(repo, "keep")
+        landed(two, rules=Rules(strategy="rebase"))
+        assert git(repo, "log", "--format=%s", "-2", "main") == "add c.txt\nadd two.txt\n"
+        assert head(repo, "keep") == kept
+
     @pytest.mark.parametrize("strategy", ["merge", "squash"])
     def test_the_hook_for_messages_is_heard(
         self, repo: Path, trees: tuple[Path, Path], strategy: str
