@@ -54,6 +54,18 @@ def head(folder: Path, revision: str = "HEAD") -> str:
     return git(folder, "rev-parse", revision).strip()
 
 
+def stage_and_empty(tree: Path, how: str) -> None:
+    """Stages a file in the submodule, and has that be there no more."""
+    (tree / "lib" / "new.py").write_text("work\n")
+    git(tree / "lib", "add", "new.py")
+    if how == "deinit":
+        git(tree, "submodule", "--quiet", "deinit", "-f", "lib")
+    else:
+        shutil.rmtree(tree / "lib")
+    if how == "emptied":
+        (tree / "lib").mkdir()
+
+
 class TestAWorktreeThatIsRemoved:
     def test_stays_with_files_in_a_submodule_that_is_not_there(
         self, repo: Path, tree: Path
@@ -94,6 +106,23 @@ class TestAWorktreeThatIsRemoved:
         with pytest.raises(Conflict, match="commits that no remote has") as refusal:
             remove(opened(repo), "ui")
         assert refusal.value.details["files"] == [str(modules(repo) / "lib")]
+
+    @pytest.mark.parametrize("how", ["deinit", "emptied"])
+    def test_stays_with_what_is_staged_in_a_submodule_that_is_not_there(
+        self, repo: Path, tree: Path, lib: Path, how: str
+    ) -> None:
+        stage_and_empty(tree, how)
+        with pytest.raises(Conflict, match="what is not committed") as refusal:
+            remove(opened(repo), "ui")
+        assert refusal.value.details["files"] == [str(modules(repo) / "lib")]
+
+    def test_is_not_kept_by_a_submodule_that_is_not_there_and_has_nothing_of_its_own(
+        self, repo: Path, tree: Path, lib: Path
+    ) -> None:
+        git(lib, "rm", "-q", "lib.py")
+        git(tree, "submodule", "--quiet", "deinit", "-f", "lib")
+        remove(opened(repo), "ui")
+        assert not tree.exists()
 
     def test_names_what_its_submodules_ignore(self, repo: Path, lib: Path, library: Path) -> None:
         commit_file(library, ".gitignore", "*.log\n")
@@ -136,6 +165,18 @@ class TestAWorktreeThatIsCleared:
         git(tree, *FETCHES, "update", "--init")
         assert (head(lib), git(tree, "status", "--porcelain")) == (was, "")
         assert (head(aside), git(aside, "status", "--porcelain")) == left
+
+    @pytest.mark.parametrize("how", ["deinit", "gone", "emptied"])
+    def test_has_nothing_that_is_staged_in_a_submodule_that_is_not_there(
+        self, repo: Path, tree: Path, lib: Path, how: str
+    ) -> None:
+        stage_and_empty(tree, how)
+        assert any("modules/lib was set aside as" in each for each in cleared(repo))
+        aside = repo.with_name("repo-ui.set-aside-1")
+        assert git(aside, "show", ":new.py") == "work\n"
+        assert cleared(repo) == []
+        git(tree, *FETCHES, "update", "--init")
+        assert git(tree, "status", "--porcelain") == ""
 
     @pytest.mark.parametrize("is_here", [True, False])
     def test_has_each_submodule_at_the_commit_of_the_main_branch(

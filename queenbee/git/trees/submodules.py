@@ -75,6 +75,14 @@ def in_modules(git_dir: str) -> list[str]:
     return [*repositories(os.path.join(git_dir, "modules"))]
 
 
+def left_in_modules(git_dir: str) -> list[str]:
+    """Returns those of them that belong to no folder, or to one where they are not there any more,
+    those above first.
+    """
+    found = ((each, _tree_of(each)) for each in in_modules(git_dir))
+    return [each for each, tree in found if tree is None or repository_of(tree) != each]
+
+
 def come_to(folder: str, commit: str) -> bool:
     """Brings a submodule with nothing of its own to a commit, or has it be there no more until `git
     submodule update` fetches that; returns False where git refuses.

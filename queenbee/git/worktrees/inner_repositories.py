@@ -32,11 +32,12 @@ def refuse_nested(path: str, git_dir: str) -> None:
             hint=f"{suggested('git -C', own[0])} log --all --not --remotes",
             files=own,
         )
-    open_ = [each for each in nested if has_changes(each)]
+    staged = [each for each in gone if has_staged(each)]
+    open_ = [*(each for each in nested if has_changes(each)), *staged]
     if open_:
         raise Conflict(
             f"a repository in {path} has what is not committed: {some(open_, _NAMED)}",
-            hint=suggested("git -C", open_[0], "status"),
+            hint=suggested("git -C", open_[0], *(["diff", "--cached"] if staged else ["status"])),
             files=open_,
         )
 
@@ -48,6 +49,18 @@ def has_own_commits(repository: str) -> bool:
     how = ("rev-list", "--max-count=1", "--all", *head, "--not", "--remotes", "--")
     try:
         return bool(git(*how, cwd=repository, repository={}))
+    except ExternalFailure:
+        return True
+
+
+def has_staged(repository: str) -> bool:
+    """Returns whether a repository, of which the files may be gone, has staged what its commit has
+    not, or if git does not say so.
+    """
+    base = line("rev-parse", "--verify", "HEAD", cwd=repository, repository={})
+    how = ("diff-index", "--cached", "--diff-filter=d", "--name-only", str(base), "--")
+    try:
+        return bool(git(*(how if base else ("ls-files",)), cwd=repository, repository={}))
     except ExternalFailure:
         return True
 

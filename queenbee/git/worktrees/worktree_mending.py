@@ -20,10 +20,17 @@ from queenbee.git.ownership import note_branch, note_emptied, note_worktree, wor
 from queenbee.git.run import as_the_user, line
 from queenbee.git.trees.elsewhere import bring_home
 from queenbee.git.trees.hidden import show_hidden
-from queenbee.git.trees.in_the_way import between, has_repository
+from queenbee.git.trees.in_the_way import between, has_repository, repositories
 from queenbee.git.trees.own_branch import leads_elsewhere, refuse_symbolic
 from queenbee.git.trees.set_aside import set_aside
-from queenbee.git.trees.submodules import come_to, in_modules, links, repository_of, unseen
+from queenbee.git.trees.submodules import (
+    come_to,
+    in_modules,
+    left_in_modules,
+    links,
+    repository_of,
+    unseen,
+)
 from queenbee.git.unfinished import (
     WorktreeKeeper,
     branch_part,
@@ -34,7 +41,11 @@ from queenbee.git.unfinished import (
     open_operations,
     status_of,
 )
-from queenbee.git.worktrees.inner_repositories import has_changes, has_own_commits
+from queenbee.git.worktrees.inner_repositories import (
+    has_changes,
+    has_own_commits,
+    has_staged,
+)
 from queenbee.git.worktrees.left_locks import Where, remove_locks
 from queenbee.git.worktrees.preparing import prepare_again
 from queenbee.store import safe_open
@@ -168,6 +179,10 @@ class WorktreeMender:
         # Those that were committed stay, in place of nothing.
         yield from self._nested_aside(name, nested_in(status_of(place)))
         yield from self._submodules(name, self._path, git_dir)
+        for each in left_in_modules(git_dir) if git_dir else ():
+            if os.path.isdir(each) and (has_own_commits(each) or has_staged(each)):
+                yield self._modules_aside(name, "a submodule was there no more, and has work", each)
+                prepare_again(git_dir)
         note_emptied(git_dir, self._hive.now_ms())
         if kept.branch is not None:
             yield kept.sentence()
@@ -237,11 +252,7 @@ class WorktreeMender:
         """Makes it again, on its branch, with the commits that this has."""
         if git_dir is not None and any(map(has_own_commits, in_modules(git_dir))):
             modules = os.path.join(git_dir, "modules")
-            for each in in_modules(git_dir):  # Their folders are gone.
-                unset = ("config", f"--file={os.path.join(each, 'config')}", "--unset-all")
-                with suppress(ExternalFailure):
-                    as_the_user(*unset, "core.worktree", cwd=self._common_dir)
-            yield self._set_aside(name, "submodules have commits that no remote has", modules)
+            yield self._modules_aside(name, "submodules have commits that no remote has", modules)
         kept = None
         if git_dir is not None:
             head = self._tip("HEAD", git_dir)
@@ -258,6 +269,14 @@ class WorktreeMender:
         kept = keep_inside(layout, path, name)
         said = set_aside(layout, path, self._path, why, self._git_dir() or "")
         return f"{said}; its last commits are kept: {suggested('git log', *kept)}" if kept else said
+
+    def _modules_aside(self, name: str, why: str, top: str) -> str:
+        """Sets repositories of submodules aside whose folders are gone: one, or all in a folder."""
+        for each in (top, *repositories(top)):
+            unset = ("config", f"--file={os.path.join(each, 'config')}", "--unset-all")
+            with suppress(ExternalFailure):
+                as_the_user(*unset, "core.worktree", cwd=self._common_dir)
+        return self._set_aside(name, why, top)
 
     def _remove_locks(self, git_dir: str) -> None:
         """Removes the locks of a git that was killed. Raises `Conflict` while one is at work."""
