@@ -52,6 +52,8 @@ _PUSH = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no")
 """Nothing but the branch: a person's settings may have git push tags and submodules, too."""
 _LOOKED = "upstream-looked"
 _SEEN = "--max-count=100"
+_NOT_THERE = 2
+"""The status of `git ls-remote` where the remote has no such branch."""
 _BRIEF_S = 3.0
 """So long a command waits that only wants to know whether something is new."""
 
@@ -126,9 +128,15 @@ class Upstream:
             *(*_FETCH, "--", self.remote, wanted), cwd=self.tree, timeout_s=timeout_s, most_s=most_s
         )
         if status != 0:
+            hint = f"git fetch {shell_word(self.remote)}; then the same command again"
+            asked = ("ls-remote", "--exit-code", "--", self.remote, f"refs/heads/{self.branch}")
+            if network(*asked, cwd=self.tree, timeout_s=timeout_s, most_s=most_s)[0] == _NOT_THERE:
+                there = suggested("git ls-remote --heads", self.remote)
+                to = suggested("queen config set land.target", f"{self.remote}/BRANCH")
+                hint = f"{there} lists its branches; then {to}"
             raise Unreachable(
                 f"{named([self.name])} cannot be fetched: {' '.join(said.split()) or status}",
-                hint=f"git fetch {shell_word(self.remote)}; then the same command again",
+                hint=hint,
             )
         self._note_look()
 

@@ -229,6 +229,29 @@ def test_commits_that_were_taken_off_the_remote_do_not_come_back_unnamed(
     assert landing(quick, tree).code == 0  # It is meant.
 
 
+def test_a_branch_that_the_remote_has_no_more_is_not_advised_to_be_fetched(
+    quick: QuickQueen, hub: Path, tree: Path
+) -> None:
+    git(hub, "branch", "-m", "main", "trunk")
+    refused = landing(quick, tree)
+    assert (refused.code, "queen config set land.target origin/BRANCH" in refused.err) == (6, True)
+    assert "git ls-remote --heads origin" in refused.err
+    assert "git fetch" not in refused.err
+
+
+def test_a_remote_with_another_history_says_what_was_taken_off_and_how_to_go_on(
+    quick: QuickQueen, hub: Path, tree: Path, tmp_path: Path
+) -> None:
+    git(tree, "init", "-q", str(tmp_path / "other"))
+    commit_file(tmp_path / "other", "z", "z\n")
+    git(tmp_path / "other", "push", "-qf", str(hub), "HEAD:refs/heads/main")
+    assert "taken off origin/main" in landing(quick, tree).err
+    refused = landing(quick, tree)
+    said = " ".join(refused.err.split())
+    assert (refused.code, "they have no commit in common" in said) == (5, True)
+    assert "git rebase --onto origin/main" in said
+
+
 def test_nothing_lands_on_a_remote_that_is_pushed_to_elsewhere(
     quick: QuickQueen, repo: Path, hub: Path, tree: Path, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
-from queenbee.core.text import quotation
+from queenbee.core.text import quotation, suggested
 from queenbee.errors import ExternalFailure
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.landing_messages import About, other_message
@@ -211,6 +211,9 @@ class Joining:
             self._commands("merge", "--abort", cwd=place.tree, to_the_end=True)
         self._commands.stop_if_asked()
         hint = f"git status; if a hook refuses the message: {other_message('land.merge_message')}"
+        if line("merge-base", "HEAD", no_dash(target), cwd=place.tree) is None:
+            onto = suggested("git rebase --onto", place.target, "FIRST_COMMIT_OF_YOURS^")
+            hint = f"they have no commit in common; if its history was replaced: {onto}"
         raise _refused(f"{place.target} cannot be merged", done, hint)
 
     def _commit_merge(self) -> Done:

@@ -166,6 +166,7 @@ class Leading:
         """
         checkout, work = self._checkout, self._work
         self._take_rules(self._own.tip(), self._head)
+        self._stop_bringing_back()
         checkout.go_to(self._head)
         self.joining.joined.clear()
         top = self.joining.join()
@@ -183,7 +184,6 @@ class Leading:
         work.refuse_unjudged(contents, self._head)
         self._stop_marked(contents)
         self._stop_undoing(contents)
-        self._stop_bringing_back()
         _refuse_held(work.held(changed))
         work.look_again()
         self._own.commands.stop_if_asked()
