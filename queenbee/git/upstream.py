@@ -129,8 +129,8 @@ class Upstream:
         )
         if status != 0:
             hint = f"git fetch {shell_word(self.remote)}; then the same command again"
-            asked = ("ls-remote", "--exit-code", "--", self.remote, f"refs/heads/{self.branch}")
-            if network(*asked, cwd=self.tree, timeout_s=timeout_s, most_s=most_s)[0] == _NOT_THERE:
+            how = ("ls-remote", "--exit-code", "--", self.remote, f"refs/heads/{self.branch}")
+            if network(*how, cwd=self.tree, timeout_s=timeout_s, most_s=most_s)[0] == _NOT_THERE:
                 there = suggested("git ls-remote --heads", self.remote)
                 to = suggested("queen config set land.target", f"{self.remote}/BRANCH")
                 hint = f"{there} lists its branches; then {to}"

@@ -39,9 +39,11 @@ SECTION, NAME = "queenbee", "trust"
 _MARK = "queenbee-clone"
 """The file in git's own folder, which no clone delivers, that tells this clone from any other."""
 CHECK, SETUP, VERIFIER, GATE, OPTIONS = "check", "setup", "verifier", "gate rule", "options"
+HOOK = "hook"
 BRANCH, PUSH = "branch", "push"
-"""The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, and those of
-`team.args`; and what `land.target` has work moved: a branch of this repository, or of a remote.
+"""The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, those of
+`team.args`, and hooks of the tracker's program; and what `land.target` has work moved: a branch of
+this repository, or of a remote.
 """
 TARGET = "land.target"
 

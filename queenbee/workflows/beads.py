@@ -117,7 +117,7 @@ def _rewritten(hive: Hive, bead_id: str, change: Callable[[Row, int], Row]) -> R
     # Before the lock: loading the models takes longer than everything under it, and matching the
     # patterns of an `output_schema`, which anyone may write, can take forever.
     changed = change(row, hive.now_ms())
-    owner = Owner.of(hive.layout)
+    owner = Owner.of(hive)
     if owner is not None:
         if changed != row:
             owner.put([changed], actor=hive.actor)

@@ -26,7 +26,14 @@ from queenbee.documents.ralph.verify import (
     verify_to_complete,
 )
 from queenbee.documents.sprints.sprint_bead import is_sprint_bead
-from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotYours
+from queenbee.errors import (
+    Conflict,
+    ExternalFailure,
+    InvalidInput,
+    NotYours,
+    Unreadable,
+    Untrusted,
+)
 from queenbee.services.messages import BY_HIVE, stage
 from queenbee.services.writing.transaction import Transaction
 from queenbee.store.droids import roster
@@ -189,7 +196,7 @@ def end(
 
 def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -> None:
     """Closes the tracker's row, where no program owns the file."""
-    if _is_to_close(hive, issue_id) and Owner.of(hive.layout) is None:
+    if _is_to_close(hive, issue_id) and Owner.of(hive) is None:
         row = hive.issues.exact_row(issue_id)
         if row is not None and row.get("status") not in DONE:
             hive.issues.put(tx, close_row(row, tx.now_ms, reason))
@@ -213,13 +220,14 @@ def _closed_by_owner(hive: Hive, issue_id: str, reason: str | None) -> list[str]
 
     The completion counts all the same.
     """
-    owner = Owner.of(hive.layout) if _is_to_close(hive, issue_id) else None
+    owner = Owner.of(hive) if _is_to_close(hive, issue_id) else None
     if owner is None:
         return []
     try:
         owner.close(issue_id, reason, actor=hive.actor)
-    except ExternalFailure as error:
-        return [f"{issue_id} is completed, but still open in the tracker: {error.message}"]
+    except (ExternalFailure, Untrusted, Unreadable) as error:
+        way = f"; {error.hint}" if error.hint else ""
+        return [f"{issue_id} is completed, but still open in the tracker: {error.message}{way}"]
     return []
 
 

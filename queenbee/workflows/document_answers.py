@@ -14,6 +14,7 @@ from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.errors import Conflict, Unreadable
 from queenbee.services.document_questions import Documents
 from queenbee.store.git_files.worktrees import current_branch
+from queenbee.store.issues_file import owner_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -204,7 +205,8 @@ class HiveDocuments(Documents):
         commands = (said.land_check, said.worktree_setup, said.team_args)
         usual = current_branch(layout.common_dir) if layout.common_dir else None
         is_set = any(commands) or said.land_target not in ("", usual)
-        if not (beads or is_set or json_stamp(gates_dir(layout))):
+        is_owned = owner_in(layout.beads_dir) is not None
+        if not (beads or is_set or is_owned or json_stamp(gates_dir(layout))):
             return []
         from queenbee.workflows.proposed import unseen_of  # noqa: PLC0415 - start-up
 

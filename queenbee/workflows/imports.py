@@ -268,7 +268,7 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     if dry_run or not found.rows:
         return found
     hive.look({"plan": found.rows})
-    owner = Owner.of(hive.layout)
+    owner = Owner.of(hive)
     if owner is not None:
         owner.put(found.rows, actor=hive.author)
         return found

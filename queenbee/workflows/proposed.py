@@ -1,23 +1,33 @@
-"""What the repository of a hive would run here: its check, and the commands of options, beads and
-gates.
+"""What the repository of a hive would run here: its check, the commands of options, beads and
+gates, and the hooks of the program that owns the tracker.
 """
 
 from __future__ import annotations
 
+import os
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.checks.consent import GATE, VERIFIER, proposals
 from queenbee.documents.findings import errors_in
 from queenbee.documents.folders import gates_dir, json_stamp
 from queenbee.documents.ralph.ralph_bead import bead_checks, bead_status, first_error
-from queenbee.store.trust import Trust, of_setting, of_target
+from queenbee.errors import QueenError, Unreadable
+from queenbee.store import safe_open
+from queenbee.store.issues_file import owner_in
+from queenbee.store.trust import HOOK, Proposal, Trust, of_setting, of_target
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
 
     from queenbee.documents.ralph.bead_files import BeadFile
     from queenbee.store.layout import Layout
-    from queenbee.store.trust import Proposal
+
+_OF_TRACKER = ("config.yaml", "config.local.yaml")
+_NAMES_HOOK = re.compile(rb"(?im)^[^#\n]*(?:hook|\\)")
+"""A line of YAML that may name one, also by an escape."""
+_MOST_BYTES = 1 << 20
 
 
 def unseen_of(
@@ -32,6 +42,8 @@ def unseen_of(
     }
     of_settings = [each for name in settings for each in of_setting(name, settings[name])]
     of_settings += of_target(layout)
+    with suppress(QueenError, OSError):  # Whoever calls that program refuses it.
+        of_settings += of_tracker(layout)
     found = Trust(layout).unseen([*of_settings, *of_gates(layout), *of_beads(beads, open_ids)])
     return [*{each.key: each for each in reversed(found)}.values()][::-1]
 
@@ -61,3 +73,26 @@ def of_gates(layout: Layout) -> Iterator[Proposal]:
             rules = gate.document["validation_config"]["rules"]
             checks = [rule_check(each) for each in rules]
             yield from proposals(GATE, "/".join(gate.key), checks, path=gate.path)
+
+
+def of_tracker(layout: Layout) -> list[Proposal]:
+    """Returns the hooks that `bd` runs when it is called, in full: programs of the tree, or
+    commands in its settings. Raises `Unreadable` and `OSError` for what cannot be shown, such as a
+    link.
+    """
+    if owner_in(layout.beads_dir) is None:
+        return []
+    folder = os.path.join(layout.beads_dir, "hooks")
+    hooks = [f"hooks/{each}" for each in safe_open.names_in(folder) if each.startswith("on_")]
+    found = []
+    for name in (*hooks, *_OF_TRACKER):
+        path = os.path.join(layout.beads_dir, name)
+        if not (os.access(path, os.X_OK) if name in hooks else os.path.lexists(path)):
+            continue
+        said = safe_open.read(path, _MOST_BYTES)
+        if len(said) == _MOST_BYTES:
+            raise Unreadable(f"{path} is too long to be shown")
+        if name in hooks or _NAMES_HOOK.search(said):
+            text = said.decode(errors="backslashreplace")
+            found.append(Proposal(HOOK, text, origin=f".beads/{name}", path=path))
+    return found

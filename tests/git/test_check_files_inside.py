@@ -49,6 +49,7 @@ GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"
         ("uv run pytest", "uv.toml"),
         ("", "sub/.gitattributes"),
         ("", ".husky/pre-commit"),
+        ("", ".beads/hooks/on_close"),
         ("", ".mcp.json"),
         ("", ".github/workflows/ci.yml"),
         ("", ".gitlab-ci.yml"),

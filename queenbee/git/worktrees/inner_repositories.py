@@ -57,10 +57,12 @@ def has_staged(repository: str) -> bool:
     """Returns whether a repository, of which the files may be gone, has staged what its commit has
     not, or if git does not say so.
     """
-    base = line("rev-parse", "--verify", "HEAD", cwd=repository, repository={})
-    how = ("diff-index", "--cached", "--diff-filter=d", "--name-only", str(base), "--")
+    has_head = line("rev-parse", "--verify", "HEAD", cwd=repository, repository={}) is not None
+    how = ("diff-index", "--cached", "--diff-filter=d", "--name-only", "HEAD", "--")
     try:
-        return bool(git(*(how if base else ("ls-files",)), cwd=repository, repository={}))
+        if has_head:
+            return bool(git(*how, cwd=repository, repository={}))
+        return bool(git("ls-files", cwd=repository, repository={}))
     except ExternalFailure:
         return True
 

@@ -6,19 +6,24 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from queenbee.checks.consent import Consent
 from queenbee.core.beads import changed_ms
 from queenbee.core.command_lines import command_line, no_dash
 from queenbee.core.text import one_line, shell_word
 from queenbee.core.timestamps import format_ms
-from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.errors import ExternalFailure, InvalidInput, Untrusted
 from queenbee.store.codec import encode
 from queenbee.store.creating import make_state_dir
+from queenbee.store.git_files.host_tokens import without_tokens
 from queenbee.store.git_trees import git_tree
 from queenbee.store.issues_file import owner_in
-from queenbee.store.layout import Layout
 from queenbee.store.safe_open import unlink
 from queenbee.store.whole_files import take_name
+
+if TYPE_CHECKING:
+    from queenbee.services.hive import Services
 
 _TIMEOUT_S = 30
 _LAST_CHARS = 300
@@ -28,24 +33,25 @@ _PROGRAMS = ("bd", "br")
 class Owner:
     """The program that owns the tracker's file, and how to call it."""
 
-    def __init__(self, name: str, layout: Layout) -> None:
+    def __init__(self, name: str, hive: Services) -> None:
         self.name = name
-        self._layout = layout
+        self._hive = hive
+        self._layout = hive.layout
 
     @classmethod
-    def of(cls, layout: Layout) -> Owner | None:
+    def of(cls, hive: Services) -> Owner | None:
         """Returns the owner, or None if the file belongs to nobody.
 
         Both programs leave a database or a configuration beside the file. Dolt is `bd`'s;
         otherwise it is the one of the two that is installed.
         """
-        kind = owner_in(layout.beads_dir)
+        kind = owner_in(hive.layout.beads_dir)
         if kind is None:
             return None
         if kind == "dolt":
-            return cls("bd", layout)
-        installed = [name for name in _PROGRAMS if _path_of(name, layout.tree)]
-        return cls((installed or _PROGRAMS)[0], layout)
+            return cls("bd", hive)
+        installed = [name for name in _PROGRAMS if _path_of(name, hive.layout.tree)]
+        return cls((installed or _PROGRAMS)[0], hive)
 
     def close(self, issue_id: str, reason: str | None, *, actor: str) -> None:
         """Closes an issue. Raises `ExternalFailure`."""
@@ -70,7 +76,9 @@ class Owner:
         unlink(path)
 
     def call(self, *words: str, values: Sequence[str] | None = None, actor: str) -> str:
-        """Runs the program and returns what it printed. Raises `ExternalFailure`."""
+        """Runs the program and returns what it printed. It gets no tokens of code hosts. Raises
+        `ExternalFailure`, and `Untrusted` for a hook of `bd` that nobody here has seen.
+        """
         asked = command_line(self.name, *words, values=values)
         shown = " ".join(map(shell_word, asked))
         program = _path_of(self.name, self._layout.tree)
@@ -79,10 +87,13 @@ class Owner:
                 f"the tracker's file belongs to {self.name}, which is not installed here",
                 hint=f"where it is installed: {shown}",
             )
+        if self.name == "bd":
+            self._require_seen(shown)
         try:
             done = subprocess.run(
                 command_line(program, f"--actor={actor}", *words, values=values),
                 cwd=os.path.dirname(self._layout.beads_dir),
+                env=without_tokens(os.environ, self._layout.common_dir),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_TIMEOUT_S,
@@ -98,6 +109,15 @@ class Owner:
                 f"{shown} exited with status {done.returncode}: {said[-_LAST_CHARS:]}", hint=shown
             )
         return done.stdout.decode(errors="replace")
+
+    def _require_seen(self, shown: str) -> None:
+        from queenbee.workflows.proposed import of_tracker  # noqa: PLC0415 - start-up
+
+        try:
+            Consent.of(self._hive).require(of_tracker(self._layout))
+        except Untrusted as error:
+            error.hint = f"a person looks at it: queen config trust; then: {shown}"
+            raise
 
 
 def _next_second(row: Mapping[str, object]) -> str:

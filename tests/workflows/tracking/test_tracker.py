@@ -13,7 +13,16 @@ from stamps import format_ms
 from trackers import NewIssue, Tracker
 
 from queenbee import Hive
-from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken, Unreadable
+from queenbee.errors import (
+    Conflict,
+    ExternalFailure,
+    InvalidInput,
+    NotFound,
+    Taken,
+    Unreadable,
+    Untrusted,
+)
+from queenbee.store.trust import Trust
 
 FOREIGN = {
     "id": "qb-1",
@@ -355,6 +364,57 @@ class TestWithAnOwner:
         Tracker(hive).edit("qb-1", add_labels=["ui"], remove_labels=["api"])
         asked = ["update", "--add-label=ui", "--remove-label=api", "--", "qb-1"]
         assert json.loads(calls.read_text())[2:] == asked
+
+    @pytest.mark.parametrize("name", ["hooks/on_close", "config.yaml", "config.local.yaml"])
+    def test_what_it_would_run_of_the_tree_is_seen_by_a_person_first(
+        self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, name: str
+    ) -> None:
+        (beads / "beads.db").touch()
+        hook = beads / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text("#!/bin/sh\nevil\n" if "on_" in name else "x: {hooks: {on_close: evil}}\n")
+        hook.chmod(0o755)
+        with pytest.raises(Untrusted, match=f"hook .*evil.* of .beads/{name}") as no:
+            Tracker(hive).close("qb-1")
+        assert no.value.hint == "a person looks at it: queen config trust; then: bd close -- qb-1"
+        hive.assignments.claim("qb-1")
+        (note,) = answer(hive, "complete", "qb-1")["notes"]
+        assert "still open in the tracker: it waits for a person" in note
+        assert "queen config trust; then: bd close" in note
+        (seen,) = hive.documents.unseen_commands()
+        assert seen.text == hook.read_text()
+        assert not calls.exists()
+
+        Trust(hive.layout).add([seen])
+        Tracker(hive).close("qb-2")
+        hook.write_text(hook.read_text() + "# changed\n")
+        with pytest.raises(Untrusted):
+            Tracker(hive).close("qb-2")
+        assert len(calls.read_text().splitlines()) == 1
+
+    @pytest.mark.parametrize("what", ["hooks", "hooks/on_close"])
+    def test_a_link_in_place_of_a_hook_is_refused(
+        self, asking: Path, hive: Hive, repo: Path, beads: Path, file: Path, calls: Path, what: str
+    ) -> None:
+        (beads / "beads.db").touch()
+        (repo / "theirs").mkdir()
+        (repo / "theirs" / "on_close").write_text("#!/bin/sh\n")
+        (repo / "theirs" / "on_close").chmod(0o755)
+        (beads / what).parent.mkdir(exist_ok=True)
+        (beads / what).symlink_to(repo / "theirs" / what.removeprefix("hooks").strip("/"))
+        with pytest.raises(Unreadable):
+            Tracker(hive).close("qb-1")
+        assert not calls.exists()
+
+    def test_it_gets_no_tokens(
+        self, hive: Hive, beads: Path, file: Path, calls: Path, monkeypatch
+    ) -> None:
+        (beads / "beads.db").touch()
+        monkeypatch.setenv("GH_TOKEN", "secret")
+        bd = calls.parent / "bin" / "bd"
+        bd.write_text('#!/bin/sh\necho "token: $GH_TOKEN" >> "$CALLS"\n')
+        Tracker(hive).close("qb-1")
+        assert calls.read_text() == "token: \n"
 
     def test_completing_closes_by_it_and_a_failure_undoes_nothing(
         self, hive: Hive, beads: Path, file: Path, calls: Path, monkeypatch

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FOLDERS = (
     *(".github/workflows/", ".github/actions/", ".gitea/workflows/", ".forgejo/workflows/"),
     *(".circleci/", ".buildkite/", ".woodpecker/"),
-    *(".husky/", ".githooks/"),
+    *(".husky/", ".githooks/", ".beads/hooks/"),
     ".claude/agents/",  # They judge sprint beads.
 )
 _FILES = frozenset({
