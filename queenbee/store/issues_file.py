@@ -94,9 +94,13 @@ def owner_in(beads_dir: str) -> str | None:
     database or a configuration beside it; None if nobody owns it.
     """
     try:
-        names = set(os.listdir(beads_dir))
+        return owner_by(set(os.listdir(beads_dir)))
     except OSError:
         return None
+
+
+def owner_by(names: set[str]) -> str | None:
+    """Returns the same for a folder in which these names are."""
     if names & _DOLT:
         return "dolt"
     found = names & _CONFIGURATION or any(name.endswith(".db") for name in names)

@@ -44,6 +44,19 @@ def test_a_branch_that_adds_a_redirect_is_refused(
     assert landing(quick, tree).code == 0
 
 
+@pytest.mark.parametrize("name", ["metadata.json", "config.yaml", "beads.db", "dolt/x"])
+def test_a_branch_that_gives_the_tracker_to_another_program_is_refused(
+    repo: Path, tree: Path, quick: QuickQueen, name: str
+) -> None:
+    before = git(repo, "rev-parse", "main")
+    commit_file(tree, f".beads/{name}", "{}\n")
+    refused = landing(quick, tree)
+    assert (refused.code, git(repo, "rev-parse", "main")) == (5, before)
+    assert f"this branch has .beads/{name} of bd or br, which would give" in refused.err
+    commit_file(repo, ".beads/config.yaml", "{}\n")  # A person has decided that.
+    assert landing(quick, tree).code == 0
+
+
 @pytest.mark.parametrize(
     ("said", "what"),
     [

@@ -1,8 +1,8 @@
 """Whether everybody still has the hive that they have now, once a branch has landed.
 
-A `.beads/redirect` leads to another folder, and a few settings say where the state and the lines
-are. Landed, they would leave everybody without their issues, claims and mail, or with a file that
-each command refuses.
+A `.beads/redirect` leads to another folder, a few settings say where the state and the lines are,
+and a configuration of `bd` makes it the owner of the tracker. Landed, they would leave everybody
+without their issues, claims and mail, or with a file that each command refuses.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from queenbee.core.text import named, shell_word
 from queenbee.git.landing.judged.judging import settings_in, settings_path
 from queenbee.git.landing.refusals import NotLanded
 from queenbee.store.git_files.worktrees import target_branch, target_ref
+from queenbee.store.issues_file import owner_by, owner_in
 from queenbee.store.layout import BEADS
 from queenbee.store.settings import SETTINGS, Settings
 
@@ -36,6 +37,11 @@ def refuse_other_hive(layout: Layout, objects: Objects, changed: Collection[str]
     for redirect in (f"{folder}/redirect" for folder in sorted(folders)):
         if redirect in changed:
             raise _other_hive(layout, redirect, f"changes {named([redirect])}")
+    if owner_in(layout.beads_dir) is None:
+        top = f"{os.path.dirname(path) or BEADS}/"
+        for each in sorted(each for each in changed if each.startswith(top)):
+            if owner_by({each.removeprefix(top).split("/")[0]}):
+                raise _other_hive(layout, each, f"has {named([each])} of bd or br")
     if path not in changed:
         return
     under, ours = (settings_in(objects, each, path) or Settings() for each in (target, "HEAD"))
