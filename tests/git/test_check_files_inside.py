@@ -12,6 +12,7 @@ from hives import COMMAND, QuickQueen, Ran, commit_file, git
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queenbee.agents.setup import AGENTS
 from queenbee.core.names import is_of_agent
 from queenbee.git.landing.judged.check_files import check_files
 
@@ -51,6 +52,11 @@ GUARDED = "[land]\ncheck = 'sh run-tests'\nguard_check = true\n"
         ("", ".husky/pre-commit"),
         ("", ".beads/hooks/on_close"),
         ("", ".mcp.json"),
+        ("", "opencode.json"),
+        ("", "kilo.json"),
+        ("", ".config/lefthook.json"),
+        ("", ".lefthook.yml"),
+        ("", ".claude/settings.local.json"),
         ("", ".github/workflows/ci.yml"),
         ("", ".gitlab-ci.yml"),
         ("", ".claude/agents/qa.md"),
@@ -60,6 +66,13 @@ def test_a_file_that_the_check_runs_and_a_workflow_are_of_the_check(
     command: str, path: str
 ) -> None:
     assert check_files([command], [path, "tests/test_x.py"]) == [path]
+
+
+def test_what_clients_run_that_are_set_up_here_is_of_the_check() -> None:
+    folders = [each for agent in AGENTS.values() for each in agent.in_tree if each[0] == "."]
+    files = [f"{each}/x.json" for each in folders if not each.endswith(".md")]
+    assert len(files) > 6
+    assert check_files([], files) == sorted(files)
 
 
 @pytest.mark.parametrize("command", ["pytest tests", "make test", "cat ../run-tests /run-tests"])

@@ -24,12 +24,16 @@ _FOLDERS = (
     *(".github/workflows/", ".github/actions/", ".gitea/workflows/", ".forgejo/workflows/"),
     *(".circleci/", ".buildkite/", ".woodpecker/"),
     *(".husky/", ".githooks/", ".beads/hooks/"),
-    ".claude/agents/",  # They judge sprint beads.
+    # Clients run hooks and servers that these name, and agents of `.claude/` judge sprint beads.
+    *(".claude/", ".codex/", ".cursor/", ".gemini/", ".github/hooks/", ".kilo/", ".kilocode/"),
+    *(".opencode/", ".qwen/"),
 )
+_LEFTHOOK = ("lefthook.", ".lefthook.", "lefthook-local.", ".lefthook-local.")
 _FILES = frozenset({
     ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml", "Jenkinsfile",
     "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml",
-    ".pre-commit-config.yaml", "lefthook.yml", ".claude/settings.json", ".mcp.json",
+    ".pre-commit-config.yaml", ".mcp.json", "kilo.json", "kilo.jsonc", "opencode.json",
+    "opencode.jsonc",
 })  # fmt: skip
 _ATTRIBUTES = ".gitattributes"
 """Says which filter gives a check other bytes than the commit has, and how conflicts are hidden."""
@@ -61,6 +65,7 @@ def check_files(
         if each in wanted | _FILES
         or each.startswith(folders)
         or posixpath.basename(each) == _ATTRIBUTES
+        or each.removeprefix(".config/").startswith(_LEFTHOOK)
         or any(_is_like(each, pattern) for pattern in patterns)
     )
 
