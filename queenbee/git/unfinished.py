@@ -35,6 +35,7 @@ from queenbee.git.trees.own_branch import refuse_not_own
 from queenbee.git.trees.set_aside import worktrees_in
 from queenbee.git.trees.special_files import add_all, special_files
 from queenbee.git.trees.submodules import links, show_unseen
+from queenbee.git.trees.unkept import add_taken, keep_beside, shortened
 from queenbee.git.unmerged import STATUS, Status
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.leases.edits import is_exempt
@@ -94,6 +95,8 @@ class Unfinished:
         """How many commits of its branch are not on the main branch."""
         self.branch = place.branch if commits else None
         """Where to go on: with what was not committed, once that is kept."""
+        self.aside: str | None = None
+        """The folder with the files that no commit keeps as they are."""
 
     def sentence(self) -> str:
         """Returns where it is, in words; empty if there is none."""
@@ -107,6 +110,8 @@ class Unfinished:
         kept = ""
         if self.branch is not None:
             kept = f", on branch {mentioned(self.branch)}; {ways_on(self._layout, self.branch)}"
+        if self.aside is not None:
+            kept += f"; what git does not keep as it is was set aside in {mentioned(self.aside)}"
         return f"unfinished in {mentioned(self.worktree)}: {' and '.join(parts)}{kept}"
 
     def to_dict(self) -> dict[str, object]:
@@ -304,6 +309,17 @@ def keep_worktree(place: Worktree, *, with_files: bool, name: str = "") -> str |
     return _branch(run, name, _together(run, name, left))
 
 
+def move_unkept(place: Worktree) -> str | None:
+    """Returns a new folder beside a worktree with those of its files that git refuses to add, and
+    that no branch can keep: they are there no more. None if git takes all. Raises
+    `ExternalFailure` and `OSError`.
+    """
+    changed = all_changed(place)
+    with index_copy(place, exactly=False, limit_s=_PATIENCE_S) as run:
+        sparse = ("--sparse",) if is_sparse(place.path) else ()
+        return keep_beside(place.path, add_taken(run, place.path, ("--all", *sparse), changed), ())
+
+
 def keep_late(
     place: Worktree, name: str, base: str | None, kept: str | None
 ) -> tuple[str, str] | None:
@@ -436,6 +452,8 @@ class _PuttingBack:
         self._git = partial(git, **where, config=config)
         self._line = partial(line, **where)
         self._head = self._commit_of("HEAD")
+        self._refused: list[str] = []
+        self._aside: str | None = None
 
     def to(self, wanted: str | None) -> Unfinished:
         """Brings it to a commit. Raises `ExternalFailure`."""
@@ -450,7 +468,8 @@ class _PuttingBack:
         found = Unfinished(self._layout, place, _not_exempt(self._layout, changed), 0)
         if (place.branch, self._head, changed, open_) == (self._branch, to, [], []):
             return found
-        kept, made = self._kept(nested_in(status), ways) if changed else (self._head, 0)
+        kept, made = self._kept(nested_in(status), ways, changed) if changed else (self._head, 0)
+        found.aside = self._aside
         # Other branches keep what they have; this one is about to move.
         lacking = ("--not", to, f"--exclude={self._branch}", "--branches")
         aside = list(_put_aside(place))
@@ -466,8 +485,7 @@ class _PuttingBack:
                 self._git("update-ref", "--no-deref", "-m", _KEPT, *moved)
             how = ("checkout", "-q", "--no-overwrite-ignore", f"-B{self._branch}")
             self._as_the_user(*how, no_dash(to), "--")
-            if special := special_files(place.path, changed):
-                self._as_the_user("checkout-index", "--force", "--", *special)
+            self._write_again([*special_files(place.path, changed), *self._refused])
         except ExternalFailure as error:
             where = f"; what was there is kept on {found.branch}" if found.branch else ""
             raise ExternalFailure(f"{error.message}{where}", program="git") from error
@@ -498,17 +516,21 @@ class _PuttingBack:
             )
         return ways
 
-    def _kept(self, nested: list[str], ways: list[str]) -> tuple[str | None, int]:
+    def _kept(
+        self, nested: list[str], ways: list[str], changed: list[str]
+    ) -> tuple[str | None, int]:
         """Returns a commit with everything that the worktree has, and how many it made for that: a
         second one if another content was staged.
         """
         staged = self._line("write-tree")  # None in the midst of a conflict.
         but = [f":(top,exclude,literal){each.rstrip('/')}" for each in nested]
         sparse = ("--sparse",) if is_sparse(self._place.path) else ()
-        add_all(self._as_the_user, self._place.path, ("--all", *sparse), but)
-        if ways:
-            here = (f":(top,literal){way}" for way in ways)
+        files = [each for each in changed if each not in nested]
+        options, top = ("--all", *sparse), self._place.path
+        self._refused = add_taken(self._as_the_user, top, options, files, but)
+        if here := [f":(top,literal){way}" for way in ways if way not in self._refused]:
             self._as_the_user("add", "--force", *sparse, "--", *here)
+        self._aside = keep_beside(top, self._refused, shortened(top, files))
         kept, made = self._head, 0
         for tree in (staged, self._git("write-tree").decode().strip()):
             if tree is not None and (
@@ -519,6 +541,12 @@ class _PuttingBack:
                 said = self._git("commit-tree", tree, *parents, "-m", about)
                 kept, made = said.decode().strip(), made + 1
         return kept, made
+
+    def _write_again(self, paths: list[str]) -> None:
+        """Writes those of the files that git tracks as the index has them."""
+        here = (f":(top,literal){each}" for each in paths)
+        if paths and (tracked := names_in(self._git("ls-files", "-z", "--", *here))):
+            self._as_the_user("checkout-index", "--force", "--", *tracked)
 
     def _independent(self, commits: list[str], lacking: tuple[str, ...]) -> list[str]:
         """Returns those commits that no other branch has, and none of the others."""

@@ -192,6 +192,8 @@ def _show_removed(removed: worktree_care.Removed) -> None:
         say(f"the branch {printable(str(removed.place.branch))} was kept")
     if removed.kept is not None:
         say(f"what was on no branch is kept: {suggested('git show', removed.kept)}")
+    if removed.aside is not None:
+        say(f"what git refuses to add is in {printable(mentioned(removed.aside))}")
     if removed.ignored:
         say(f"gone with it, ignored by git: {named(removed.ignored, 5)}")
     for pattern in removed.released:

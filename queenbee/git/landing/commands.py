@@ -33,6 +33,7 @@ ACTION = "queen land"
 _SETTINGS = (
     *("-c", "merge.autoStash=false"),
     *("-c", "rebase.autoStash=false"),
+    *("-c", "rerere.autoUpdate=false"),  # Git would stage what it resolves, and fail all the same.
     *("-c", "rebase.updateRefs=false"),  # It moves other branches on the same commits.
     *("-c", "maintenance.auto=false"),  # Others wait: whoever commits does that.
     *("-c", "gc.auto=0"),

@@ -25,10 +25,7 @@ def set_aside(layout: Layout, path: str, beside: str, why: str, git_dir: str = "
     of this repository in it stay such, and submodules of the worktree with this git directory take
     their repositories along. Raises `Conflict` if that cannot be, `ExternalFailure`, and `OSError`.
     """
-    names = (f"{beside}.set-aside-{number}" for number in range(1, _TRIES))
-    aside = next((each for each in names if not os.path.lexists(each)), None)
-    if aside is None or os.path.islink(beside):
-        raise Conflict(f"{mentioned(path)} cannot be set aside: {why}")
+    aside = free_name(beside)
     inside = [os.path.relpath(each.path, path) for each in worktrees_in(layout, path)]
     own = carried(git_dir, path) if git_dir else {}
     os.rename(path, aside)
@@ -37,6 +34,15 @@ def set_aside(layout: Layout, path: str, beside: str, why: str, git_dir: str = "
         moved = (os.path.normpath(os.path.join(aside, each)) for each in inside)
         as_the_user("worktree", "repair", "--", *moved, cwd=str(layout.common_dir))
     return f"{mentioned(path)} was set aside as {mentioned(aside)}: {why}"
+
+
+def free_name(beside: str) -> str:
+    """Returns a name that nothing has, beside a folder. Raises `Conflict`."""
+    names = (f"{beside}.set-aside-{number}" for number in range(1, _TRIES))
+    aside = next((each for each in names if not os.path.lexists(each)), None)
+    if aside is None or os.path.islink(beside):
+        raise Conflict(f"nothing can be set aside beside {mentioned(beside)}")
+    return aside
 
 
 def worktrees_in(layout: Layout, path: str) -> list[Worktree]:

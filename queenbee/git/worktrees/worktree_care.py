@@ -27,6 +27,7 @@ from queenbee.git.unfinished import (
     branch_part,
     commits_alone,
     keep_worktree,
+    move_unkept,
     open_operations,
 )
 from queenbee.git.unmerged import Neighbours
@@ -102,6 +103,8 @@ class Removed:
     """The patterns of the leases that ended with it."""
     kept: str | None = None
     """The branch with what was on none; None if there was nothing."""
+    aside: str | None = None
+    """The folder with files that git refuses to add."""
     ignored: Sequence[str] = ()
     """What git ignored there, and is gone, too: files, and folders with a slash."""
 
@@ -114,6 +117,7 @@ class Removed:
             "keeps_branch": self.keeps_branch,
             "released": self.released,
             "kept": self.kept,
+            "aside": self.aside,
             "ignored": list(self.ignored),
         }
 
@@ -208,7 +212,7 @@ def _alone(hive: Services) -> LongLock:
 def _removed(
     hive: Services, place: Place, removal: Removal | None = None, *, force: bool
 ) -> Removed:
-    here = git_tree(hive.layout.tree)
+    here, aside = git_tree(hive.layout.tree), None
     refuse_other_hive(hive.layout)
     if not place.linked or here is None:
         raise Conflict(f"{place.path} is the main worktree", hint="queen worktree list")
@@ -232,7 +236,7 @@ def _removed(
                 refuse_symbolic(hive.layout, place.branch)
             _refuse_unfinished(hive, place)
             _refuse_lonely(place)
-        kept = keep_worktree(place.found, with_files=force)
+        kept, aside = _kept(place.found, force=force)
         removal = begin(place.found, kept, _commit_of_all(place, kept))
     elif commits_alone(place.found):  # Made where it was moved to.
         keep_worktree(place.found, with_files=False, name=branch_part(place.name))
@@ -241,7 +245,18 @@ def _removed(
     place.path = removal.path
     keeps = place.branch is not None and not (drops and is_own_branch and _is_dropped(place, top))
     released = _end(hive, leases)
-    return Removed(place, keeps_branch=keeps, released=released, kept=kept, ignored=ignored)
+    return Removed(place, keeps, released, kept, aside, ignored)
+
+
+def _kept(found: Worktree, *, force: bool) -> tuple[str | None, str | None]:
+    """Returns the branch that keeps what would be lost, and the folder with what none can keep."""
+    try:
+        return keep_worktree(found, with_files=force), None
+    except ExternalFailure:
+        aside = move_unkept(found) if force else None
+        if aside is None:
+            raise
+        return keep_worktree(found, with_files=force), aside
 
 
 def _commit_of_all(place: Place, kept: str | None) -> str | None:

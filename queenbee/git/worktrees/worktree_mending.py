@@ -184,7 +184,7 @@ class WorktreeMender:
                 yield self._modules_aside(name, "a submodule was there no more, and has work", each)
                 prepare_again(git_dir)
         note_emptied(git_dir, self._hive.now_ms())
-        if kept.branch is not None:
+        if kept.branch is not None or kept.aside is not None:
             yield kept.sentence()
 
     def _nested_aside(self, name: str, nested: Iterable[str]) -> Iterator[str]:

@@ -1,0 +1,91 @@
+"""Files that git refuses to add, or that a filter shortens, are kept beside a worktree."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hives import commit_file, git
+from made_worktrees import add, opened, remove
+
+from queenbee.git.worktrees.worktree_mending import WorktreeMender
+
+CONTENT = b"a\r\nb\r\n"
+
+
+@pytest.fixture
+def tree(repo: Path) -> Path:
+    """A worktree `ui` of a repository that forbids other line ends."""
+    commit_file(repo, "known.txt", "x\n")
+    git(repo, "config", "core.autocrlf", "input")
+    git(repo, "config", "core.safecrlf", "true")
+    return Path(add(opened(repo), "ui").path)
+
+
+@pytest.fixture
+def aside(repo: Path) -> Path:
+    """Where it is kept."""
+    return repo.with_name("repo-ui.set-aside-1")
+
+
+def cleared(repo: Path) -> list[str]:
+    """Returns what is said when the worktree is cleared for the next issue."""
+    path = str(repo.with_name("repo-ui"))
+    mender = WorktreeMender(opened(repo), path, "ui", lambda: add(opened(repo), "ui"))
+    return [*mender.mend("work", keeps_merge=False), *mender.clear("work")]
+
+
+def make(tree: Path, what: str) -> str:
+    """Makes a file that git refuses to add; returns its path."""
+    if what == "gitmodules":
+        (tree / ".gitmodules").symlink_to("x")
+        return ".gitmodules"
+    path = {"name": "git~1/w", "new": "sub/w.txt", "known": "known.txt"}[what]
+    (tree / path).parent.mkdir(exist_ok=True)
+    (tree / path).write_bytes(CONTENT)
+    return path
+
+
+@pytest.mark.parametrize("what", ["new", "known", "name", "gitmodules"])
+def test_what_git_refuses_to_add_is_set_aside_when_a_worktree_is_cleared(
+    repo: Path, tree: Path, aside: Path, what: str
+) -> None:
+    path = make(tree, what)
+    (tree / "other.txt").write_text("work\n")
+    (said,) = cleared(repo)
+    assert f"what git does not keep as it is was set aside in {aside}" in said
+    kept = aside / path
+    assert kept.is_symlink() if what == "gitmodules" else kept.read_bytes() == CONTENT
+    assert git(repo, "show", "unfinished/work:other.txt") == "work\n"
+    assert git(tree, "status", "--porcelain") == ""
+    assert cleared(repo) == []
+
+
+@pytest.mark.parametrize("what", ["new", "known", "name", "gitmodules"])
+def test_a_worktree_with_such_a_file_can_be_removed(
+    repo: Path, tree: Path, aside: Path, what: str
+) -> None:
+    path = make(tree, what)
+    (tree / "other.txt").write_text("work\n")
+    removed = remove(opened(repo), "ui", force=True)
+    assert (removed.kept, removed.aside) == ("unfinished/repo-ui", str(aside))
+    assert os.path.lexists(aside / path)
+    assert git(repo, "show", "unfinished/repo-ui:other.txt") == "work\n"
+    assert not tree.exists()
+
+
+def test_what_a_filter_leaves_out_is_kept_when_a_worktree_is_cleared(
+    repo: Path, tree: Path, aside: Path
+) -> None:
+    commit_file(repo, ".gitattributes", "*.ipynb filter=strip\n*.bin filter=whole\n")
+    git(tree, "merge", "-q", "main")
+    git(repo, "config", "filter.strip.clean", "sed /output/d")
+    git(repo, "config", "filter.whole.clean", "tr a-z b-za")
+    git(repo, "config", "filter.whole.smudge", "tr b-za a-z")
+    (tree / "a.ipynb").write_text("cell\noutput\n")
+    (tree / "a.bin").write_text("abc\n")
+    cleared(repo)
+    assert git(repo, "show", "unfinished/work:a.ipynb") == "cell\n"
+    assert (aside / "a.ipynb").read_text() == "cell\noutput\n"
+    assert [each.name for each in aside.iterdir()] == ["a.ipynb"]
