@@ -15,7 +15,7 @@ import pytest
 from hives import Queen, git
 from sync_worlds import BRANCH, World
 
-from queenbee.errors import InvalidInput, Unreachable, Unreadable
+from queenbee.errors import ExternalFailure, InvalidInput, Unreachable, Unreadable
 from queenbee.git.remote import branch, branch_carrier, leftovers
 from queenbee.git.remote.syncing import sync
 from queenbee.services import unasked
@@ -63,6 +63,15 @@ def _claim_over_a_link(two: World) -> None:
     sync(two.hive("bob"))
     sync(two.hive("ada"))
     assert [each.droid for each in two.hive("ada").assignments.find()] == ["bob"]
+
+
+@pytest.mark.parametrize("name", ["queenbee", f"{BRANCH}/more"])
+def test_a_branch_in_the_way_of_the_records_is_named_at_once(two: World, name: str) -> None:
+    _put(two, [("100644", "x", b"x")], to=name)
+    two.hive("bob").assignments.claim("shop-1")
+    with pytest.raises(ExternalFailure, match=f"no such branch beside {name}") as refusal:
+        sync(two.hive("bob"))
+    assert refusal.value.hint == "queen config set sync.branch NAME"
 
 
 class TestALinkWithTheNameOfALedger:

@@ -373,6 +373,25 @@ class TestAConflict:
         assert landed(conflict, "two", go_on=True) == head(repo, "main")
         assert landers(opened(repo)) == []
 
+    def test_that_git_resolves_as_before_is_left_to_be_looked_at(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        for name in ("enabled", "autoUpdate"):
+            git(repo, "config", f"rerere.{name}", "true")
+        for tree in trees:
+            commit_file(tree, "README.md", f"{tree.name}\n")
+        before = head(two)
+        landed(one)
+        subprocess.run(["git", "merge", "-q", "main"], cwd=two, capture_output=True, check=False)
+        commit_file(two, "README.md", "both\n")
+        git(two, "reset", "-q", "--hard", before)
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(two, "two")
+        assert (two / "README.md").read_text() == "both\n"
+        git(two, "add", "README.md")
+        assert landed(two, "two", go_on=True) == head(repo, "main")
+
     def test_shows_the_lines_in_question(
         self, quick: QuickQueen, repo: Path, trees: tuple[Path, Path]
     ) -> None:

@@ -369,14 +369,27 @@ class Branch:
         if not refused:
             raise self._unreachable(said)
         why = refused[0].rpartition("\t")[2]
-        if any(each in why or each in said for each in _RACED):
+        other = self._in_its_place() if self.head() is None else ""
+        way = "queen config set sync.branch NAME"
+        if other:
+            why = f"git can have no such branch beside {other}"
+        elif any(each in why or each in said for each in _RACED):
             return False
         raise ExternalFailure(
             f"{self.remote} refuses {self.name}: {printable(why)}",
-            hint="let pushes to this branch pass there, or: queen config set sync.branch NAME",
+            hint=way if other else f"let pushes to this branch pass there, or: {way}",
             program="git",
             status=status,
         )
+
+    def _in_its_place(self) -> str:
+        """Returns a branch there whose name is a folder of this one's, or below it; else empty."""
+        parts = self.name.split("/")
+        above = ["/".join(parts[:count]) for count in range(1, len(parts))]
+        names = (f"refs/heads/{each}" for each in (*above, f"{self.name}/*"))
+        _, out, _ = self._network("ls-remote", "--", self.remote, *names)
+        first = out.partition("\n")[0].partition("\t")[2]
+        return printable(first.removeprefix("refs/heads/"))
 
     def _network(
         self, *arguments: str, stdin: bytes = b"", config: Mapping[str, str] | None = None
