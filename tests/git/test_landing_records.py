@@ -12,7 +12,7 @@ import pytest
 from hives import Queen, QuickQueen, add_hook, commit_file, git, write_lines
 
 from queenbee import Hive
-from queenbee.git.contents.running_hooks import HOOK
+from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT
 from queenbee.git.run import user_git
 from queenbee.services.waiting.landing_turn import folder_of
 from queenbee.store import waiting_line
@@ -294,7 +294,8 @@ def test_a_hook_is_run_by_any_git(repo: Path, has_command: bool) -> None:
     add_hook(repo, "commit-msg", 'echo "$# $2" >> "$1"; [ "$2" != no ] || exit 3\n')
     message = repo / "message"
     for word, status in (("no", 3), ("a b", 0)):
-        hook = (*HOOK[has_command], "commit-msg", "--", str(message), word)
+        way = HOOK_BY_GIT if has_command else HOOK_BY_ALIAS
+        hook = (*way, "commit-msg", "--", str(message), word)
         assert user_git(*hook, cwd=str(repo))[0] == status
     assert message.read_text() == "2 no\n2 a b\n"
-    assert user_git(*HOOK[has_command], "pre-push", "--", cwd=str(repo))[0] == 0
+    assert user_git(*way, "pre-push", "--", cwd=str(repo))[0] == 0

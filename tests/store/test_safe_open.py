@@ -68,6 +68,7 @@ ELSEWHERE = {
     ("git/hooks.py", "os.chmod"): "of a hook that was just written",
     ("git/hooks.py", "os.link"): "by the handle of the folder",
     ("git/hooks.py", "os.replace"): "by the handle of the folder",
+    ("git/trees/unkept.py", "os.link"): "by the handle of the folder",
     ("git/worktrees/copying.py", "os.link"): "by the handle of the folder",
     ("git/worktrees/copying.py", "os.unlink"): "by the handle of the folder",
     ("git/worktrees/copying.py", "os.replace"): "by the handle of the folder",

@@ -24,7 +24,7 @@ from queenbee.core.kinds import KINDS
 from queenbee.core.text import mentioned, without_escapes
 from queenbee.documents.folders import bead_notes
 from queenbee.errors import ExternalFailure, Unreadable
-from queenbee.git.contents.running_hooks import HOOK, runs_hooks
+from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT, runs_hooks
 from queenbee.git.contents.signing import signs
 from queenbee.git.index_lock import IndexLock
 from queenbee.git.run import git, line, user_git
@@ -136,7 +136,7 @@ class _Commit:
         """Returns whether the hooks agree to it, with what they make of a message."""
         with open(self._message, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{message}\n")
-        run = HOOK[runs_hooks()]
+        run = HOOK_BY_GIT if runs_hooks() else HOOK_BY_ALIAS
         agreed = (
             self._does(*run, "pre-commit", "--")
             and self._does(*run, "prepare-commit-msg", "--", self._message, "message")

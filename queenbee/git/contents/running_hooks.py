@@ -13,7 +13,7 @@ HOOK_ALIAS = (
 )
 HOOK_BY_ALIAS = ("-c", HOOK_ALIAS, "queen-hook")
 """With this, the name of a hook and `--`, any git runs it, and it can read."""
-HOOK = {True: ("hook", "run", "--ignore-missing"), False: HOOK_BY_ALIAS}
+HOOK_BY_GIT = ("hook", "run", "--ignore-missing")
 """The same by git's own command, if `runs_hooks`: git has that since 2.36."""
 
 

@@ -17,7 +17,7 @@ from queenbee.core.text import quotation, suggested
 from queenbee.errors import ExternalFailure
 from queenbee.git.changes import merge_heads
 from queenbee.git.contents.landing_messages import About, other_message
-from queenbee.git.contents.running_hooks import HOOK, runs_hooks
+from queenbee.git.contents.running_hooks import HOOK_BY_ALIAS, HOOK_BY_GIT, runs_hooks
 from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, git, line
 from queenbee.git.landing.committing import secret_message, take_back
@@ -374,10 +374,8 @@ class Joining:
             path = os.path.join(folder, "MESSAGE")
             with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(self._fit(message).rstrip("\n") + "\n")
-            done = self._commands(
-                *(*HOOK[runs_hooks()], "commit-msg", "--", path),
-                cwd=self._place.tree,
-            )
+            run = HOOK_BY_GIT if runs_hooks() else HOOK_BY_ALIAS
+            done = self._commands(*run, "commit-msg", "--", path, cwd=self._place.tree)
             if done.status != 0:
                 first = quotation(message.split("\n", 1)[0], _MOST_SHOWN)
                 what = f"the hook commit-msg refuses {first}, which landing would commit"
