@@ -139,6 +139,12 @@ class TestWhatMoves:
 
 
 class TestAfterwards:
+    def test_what_it_moved_stays_there_when_git_rewrites_the_ledger(self, place: Place) -> None:
+        place.rotate(is_second)
+        put(place.ledger(), place.content())
+        place.record(line("qm-9"))
+        assert not {*SECOND} & {*place.content().splitlines()}
+
     def test_the_state_is_what_it_was_here_and_in_a_clone(
         self, place: Place, tmp_path: Path
     ) -> None:
@@ -263,9 +269,11 @@ def test_a_long_history_that_a_write_takes_in_is_recorded_as_if_it_had_been_read
     found = []
     for name, reads in (("a", 0), ("b", 1), ("c", len(lines))):
         place = Place(tmp_path / name)
+        place.write({"assignments": [line("qa-1")]})  # What is read is kept from then on.
         put(place.ledger(), joined(lines[:reads]))
         place.state()
-        put(place.ledger(), joined(lines))
+        with place.ledger().open("ab") as file:
+            file.write(joined(lines[reads:]))
         with closing(FilesMemory(place.layout)) as memory:
             memory.write({KIND: [line("qm-9")]})
             state = Recorded(KIND, memory)
