@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 from queenbee.core.timestamps import instant_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, KeysView, Mapping
 
     Fields = dict[str, object]
     Stated = tuple[bytes, Fields]
+    Rising = list[Stated]
+    """The lines of a record that each state a greater revision than the one before."""
     Key = tuple[int, int, int, bytes]
 
 MAX_REV = 2**53 - 1
@@ -110,30 +112,47 @@ class Table:
     """
 
     def __init__(self, aliases: Mapping[str, str] | None = None) -> None:
-        self._held: dict[str, Entry | Stated] = {}
+        self._held: dict[str, Entry | Rising | Stated] = {}
         self.aliases = aliases or {}
         self.positional = False
         """Whether a line got its revision from its position: then order counts."""
 
-    def add_all(self, lines: Iterable[Stated], *, once: bool = False) -> list[str]:
-        """Adds usable lines, as `add` does, and returns the id of each."""
-        first, ids = self._held.setdefault, []
-        theirs = [*self.aliases]
+    def add_all(self, lines: Iterable[Stated], *, once: bool = False) -> list[tuple[str, bytes]]:
+        """Adds usable lines, as `add` does, and returns those that the table did not have, each
+        with its id.
+        """
+        first, held, arrived = self._held.setdefault, self._held, []
+        theirs = self.aliases.keys()
         for line in lines:
-            fields = line[1]
+            raw, fields = line
             identifier: str = fields["id"]  # type: ignore[assignment]
-            ids.append(identifier)
             rev = fields.get("rev")
-            # Nearly all lines of a long ledger are the only one of their record and fold to
-            # themselves. Keeping just the pair makes the fold of such a ledger twice as fast.
-            if (
-                type(rev) is not int
-                or not 1 <= rev <= MAX_REV
-                or (theirs and any(name in fields for name in theirs))
-                or first(identifier, line) is not line
-            ):
-                self.add(*line, once=once)
-        return ids
+            # Nearly all records of a long ledger have one line, or lines that follow each other.
+            # Keeping just these makes the fold of such a ledger twice as fast.
+            if type(rev) is int and 1 <= rev <= MAX_REV and fields.keys().isdisjoint(theirs):
+                known = first(identifier, line)
+                if known is line:
+                    arrived.append((identifier, raw))
+                    continue
+                if not isinstance(known, Entry):
+                    rising = known if isinstance(known, list) else [known]
+                    if rev > rising[-1][1]["rev"]:  # type: ignore[operator]
+                        rising.append(line)
+                        held[identifier] = rising
+                        arrived.append((identifier, raw))
+                        continue
+            before = self._count(identifier)
+            self.add(raw, fields, once=once)
+            if self._count(identifier) > before:
+                arrived.append((identifier, raw))
+        return arrived
+
+    def _count(self, identifier: str) -> int:
+        """Returns how many lines of a record have arrived."""
+        held = self._held.get(identifier, ())
+        if isinstance(held, Entry):
+            return len(held.arrived)
+        return len(held) if isinstance(held, list) else bool(held)
 
     def add(self, raw: bytes, fields: Fields, *, once: bool = False) -> str:
         """Adds a usable line and returns its id.
@@ -166,26 +185,34 @@ class Table:
 
     def get(self, identifier: str) -> Fields | None:
         """Returns the folded fields of a record, or None."""
-        held = self._held.get(identifier)
-        if held is None:
-            return None
-        return held[1] if isinstance(held, tuple) else held.fields
+        return self.told(identifier, b"")[0] if identifier in self._held else None
+
+    def told(self, identifier: str, raw: bytes) -> tuple[Fields, bool]:
+        """Returns the folded fields of a record that is here, and whether this line alone says
+        them: its last one to arrive.
+        """
+        held = self._held[identifier]
+        if isinstance(held, Entry):
+            return held.fields, held.is_told(raw)
+        if isinstance(held, tuple):
+            return held[1], held[0] == raw
+        last, said = held[-1]
+        fields = _follow(held)
+        # All other fields are those of the last line.
+        was, born = said.get("created_at"), fields.get("created_at")
+        is_told = last == raw and (was is born or (type(was) is type(born) and was == born))
+        return fields, is_told and [*fields] == [*said]
 
     def entry(self, identifier: str) -> Entry | None:
         """Returns the lines of a record and its state, or None."""
         held = self._held.get(identifier)
-        if isinstance(held, tuple):
-            raw, fields = held
-            held = self._held[identifier] = Entry(Line(raw, fields, explicit_rev(fields) or 1))
-        return held
-
-    def folded(self) -> Iterator[tuple[str, Sequence[bytes], Fields]]:
-        """Yields each record: its id, its lines in the order of the file, and its state."""
-        for identifier, held in self._held.items():
-            if isinstance(held, tuple):
-                yield identifier, held[:1], held[1]
-            else:
-                yield identifier, held.arrived, held.fields
+        if held is None or isinstance(held, Entry):
+            return held
+        first, *others = held if isinstance(held, list) else [held]
+        entry = self._held[identifier] = Entry(_line(first))
+        for each in others:
+            entry.add(_line(each))
+        return entry
 
     def __contains__(self, identifier: object) -> bool:
         return identifier in self._held
@@ -204,6 +231,21 @@ class Table:
 
     def __iter__(self) -> Iterator[Fields]:
         return iter([fields for each in self._held if (fields := self.get(each)) is not None])
+
+
+def _line(stated: Stated) -> Line:
+    return Line(*stated, explicit_rev(stated[1]) or 1)
+
+
+def _follow(lines: Rising) -> Fields:
+    """Returns what lines fold to that each follow the one before."""
+    fields = lines[0][1]
+    for _, said in lines[1:]:
+        born = fields.get("created_at")
+        fields = {**fields, **said}
+        if born:
+            fields["created_at"] = born
+    return fields
 
 
 def merge(lines: list[Line]) -> Fields:

@@ -111,6 +111,8 @@ class Team:
                 why = reason
                 self._tell(f"{reason.text}: the agents finish what they have; Ctrl-C stops them")
             for each in self.workers:
+                if interrupts.count > 1:
+                    break  # A tick may take a second, on a machine at its limits.
                 if why:
                     each.let_end()
                 self._tick(each)
@@ -118,7 +120,8 @@ class Team:
             if not self._wanted.until_done and self._is_stuck():
                 why = why or _STUCK
             on_tick(self)
-            time.sleep(_TICK_S)
+            if interrupts.count < 2:
+                time.sleep(_TICK_S)
         return why or _DONE
 
     def _reason_to_end(self, interrupts: Interrupts) -> Reason | None:
@@ -196,7 +199,8 @@ class Team:
             time.sleep(0.05)
 
     def _ended(self, why: Reason) -> Ended:
-        held = [(each, each.settle_up()) for each in self.workers]
+        is_urgent = why.code == "stopped"
+        held = [(each, each.settle_up(is_urgent=is_urgent)) for each in self.workers]
         left = [*self._hive.issues.open()]
         reasons = [*self._crew.not_begun, *self._reasons(left, held)]
         if not left:

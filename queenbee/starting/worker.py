@@ -117,9 +117,10 @@ class Worker(PlacedAgent):
         self.tell(f"{self.name} ends: {why}")
         self._note("ended")
 
-    def settle_up(self) -> str:
+    def settle_up(self, *, is_urgent: bool = False) -> str:
         """Counts what it landed, and takes it off the roster, unless its process still runs;
-        returns the id of its unfinished issue, if any.
+        returns the id of its unfinished issue, if any. Makes its worktree fit, unless that is left
+        to the next run, because it `is_urgent`.
         """
         held = self._count_landed()
         keep_obstacles(self.home.layout, self.name, self.obstacles.values())
@@ -128,7 +129,7 @@ class Worker(PlacedAgent):
                 self.hive.assignments.release(held.issue_id, reason=self.ended_early)
                 held = None
         if not self.entry.is_alive:
-            if held is None:
+            if held is None and not is_urgent:
                 with suppress(QueenError, OSError):  # Else the next run does.
                     self._make_fit()
             roster.forget(self.hive.layout, self.name)

@@ -71,22 +71,30 @@ def document_records(kind):
 def all_at_once(lines, *, once=False):
     """Returns the same as `one_by_one`, from lines that are added together."""
     table = fold_module.Table({"agent": "droid"})
-    return told(table, table.add_all(lines, once=once))
+    return told(table, table.add_all(lines, once=once), lines)
 
 
 def one_by_one(lines, *, once=False):
     """Returns all that a table says about lines, as text, so that the order of fields counts."""
-    table = fold_module.Table({"agent": "droid"})
-    return told(table, [table.add(*line, once=once) for line in lines])
+    table, arrived = fold_module.Table({"agent": "droid"}), []
+    for raw, fields in lines:
+        entry = table.entry(fields["id"])
+        known = len(entry.arrived) if entry else 0
+        identifier = table.add(raw, fields, once=once)
+        if len(table.entry(identifier).arrived) > known:
+            arrived.append((identifier, raw))
+    return told(table, arrived, lines)
 
 
-def told(table, ids):
-    before = json.dumps([table.get(each) for each in ids])  # Before `entry` unfolds any of them.
+def told(table, arrived, lines):
+    ids = [fields["id"] for _, fields in lines]
+    # Before `entry` unfolds any of them.
+    before = repr([table.told(each["id"], raw) for raw, each in lines])
     history = [
         (key, entry.fields, entry.arrived, entry.last_rev, [line.raw for line in entry.lines])
         for key, entry in table.entries.items()
     ]
-    return before, ids, list(table.ids()), len(table), repr(history), table.positional
+    return before, arrived, ids, list(table.ids()), len(table), repr(history), table.positional
 
 
 class TestLinesAddedTogether:
@@ -99,6 +107,9 @@ class TestLinesAddedTogether:
     def test_fold_so_whatever_is_odd_about_them(self):
         ledgers = [
             [{"id": "a", "rev": 1}, {"id": "a", "rev": 2, "read": True}],
+            [{"id": "a", "rev": rev, "body": rev} for rev in (2, 3, 3, 1)],
+            [{"id": "a", "rev": 1, "body": "b"}, {"id": "a", "rev": 2}],
+            [{"id": "a", "rev": rev, "created_at": f"2026-01-0{rev}"} for rev in (1, 2)],
             [{"id": "a", "rev": 1.0}],
             [{"id": "a", "rev": 2**60}],
             [{"id": "a", "rev": 1, "agent": "ui"}],

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from sync_worlds import BRANCH, World
 
 from queenbee import Hive
+from queenbee.errors import Unreadable
+from queenbee.git.remote import syncing
 from queenbee.git.remote.branch import Branch
+from queenbee.git.remote.branch_carrier import BranchCarrier
 from queenbee.git.remote.confirmed_grants import confirmed
 from queenbee.git.remote.syncing import sync
+from queenbee.store.memory import recorded
 from queenbee.store.memory.recorded import Recorded
 
 
@@ -32,6 +36,44 @@ def world(tmp_path: Path) -> World:
 
 
 LARGE = "queen_assignments.jsonl"
+
+
+def test_what_comes_piecemeal_comes_whole_and_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syncing, "_SOME_BYTES", 1)
+    monkeypatch.setattr(recorded, "_PAGE", 7)
+    after = BranchCarrier.after
+
+    def twice(carrier: BranchCarrier, position: str | None) -> Iterator[tuple[str, list[bytes]]]:
+        for kind, lines in after(carrier, position):
+            yield from ((kind, lines[:1000]), (kind, lines[500:]), ("messages", []))
+
+    monkeypatch.setattr(BranchCarrier, "after", twice)
+    bob = world.hive("bob")
+    done = sync(bob)
+    assert (done.taken, done.sent) == (2500, 0)
+    assert len((world.folder / "bob" / ".beads" / LARGE).read_bytes().splitlines()) == 2500
+    assert len(bob.state("assignments").everything()) == 2500
+    assert sync(bob).sent == 0
+
+
+def test_what_fails_amid_a_long_history_leaves_nothing_of_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(syncing, "_SOME_BYTES", 1)
+    after = BranchCarrier.after
+
+    def fails(carrier: BranchCarrier, position: str | None) -> Iterator[tuple[str, list[bytes]]]:
+        yield from after(carrier, position)
+        raise Unreadable("no hive is that large")
+
+    monkeypatch.setattr(BranchCarrier, "after", fails)
+    with pytest.raises(Unreadable):
+        sync(world.hive("bob"))
+    assert (world.folder / "bob" / ".beads" / LARGE).read_bytes() == b""
+    monkeypatch.setattr(BranchCarrier, "after", after)
+    assert sync(world.hive("bob")).taken == 2500
 
 
 def test_what_a_merge_brought_is_found(world: World) -> None:
@@ -62,7 +104,7 @@ class TestAfterAConfirmation:
         compared: list[set[bytes]] = []
         lacking = Recorded.lacking
 
-        def counted(state: Recorded, lines: Iterable[bytes]) -> list[bytes]:
+        def counted(state: Recorded, lines: Sequence[bytes]) -> list[bytes]:
             compared.append(set(lines))
             return lacking(state, lines)
 

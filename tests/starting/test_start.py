@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from hives import COMMAND, Ran, commit_file, git
 from teams import LIMIT_S, WORKS, Team
 
 from queenbee import Hive
+from queenbee.starting import team as teams
 from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew, Wanted
 from queenbee.store.droids import roster
@@ -366,6 +368,28 @@ class TestItsEnd:
         assert time.monotonic() - begun_s < 10
         assert team.running() == []
         assert team.done() == {}
+
+    def test_looks_after_no_further_agent_once_all_are_to_stop(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What is begun for each may take a second on a busy machine."""
+        agents = [SimpleNamespace(is_over=False) for _ in range(3)]
+        interrupts = SimpleNamespace(count=0)
+        looked_after: list[SimpleNamespace] = []
+
+        def tick(agent: SimpleNamespace) -> None:
+            looked_after.append(agent)
+            interrupts.count = 2
+
+        monkeypatch.setattr(teams.Team, "__init__", lambda self: None)
+        for name in ("_leave_alone", "_reason_to_end", "_ask_for_check", "_stop", "_is_stuck"):
+            monkeypatch.setattr(teams.Team, name, lambda self, *asked: None)
+        monkeypatch.setattr(teams.Team, "_tick", lambda self, agent: tick(agent))
+        crew: Any = teams.Team()  # type: ignore[call-arg]
+        crew.workers, crew._wanted = agents, SimpleNamespace(until_done=True)
+        why = crew._look_after(interrupts, lambda _team: None)
+        assert why.code == "stopped"
+        assert looked_after == agents[:1]
 
     def test_says_whose_an_issue_still_is_and_counts_what_landed_last(self, team: Team) -> None:
         team.issues(2)

@@ -293,12 +293,11 @@ class Branch:
             raise self._too_large(f"has {kinds} kinds of records")
         return found
 
-    def read(self, files: Iterable[File]) -> dict[str, bytes]:
+    def read(self, files: Iterable[File], total: int = 0) -> dict[str, bytes]:
         """Returns the content of files by their blobs. Raises `Unreadable` if they are too large
-        to be ours.
+        to be ours, together with `total` bytes of others.
         """
         found: dict[str, bytes] = {}
-        total = 0
         for each in files:
             if each.oid in found:
                 continue

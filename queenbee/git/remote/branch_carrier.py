@@ -50,25 +50,26 @@ class BranchCarrier:
             self._tree = self.branch.tree(self.head)
         return self._tree
 
-    def after(self, position: Commit) -> dict[str, list[bytes]]:
-        """Returns the lines that a commit of the branch does not have, by kind."""
+    def after(self, position: Commit) -> Iterator[tuple[str, list[bytes]]]:
+        """Yields the lines that a commit of the branch does not have, with their kind, by file."""
         files, old = self._files().files, self.branch.tree(position).files
         changed = {
             key: file for key, file in files.items() if key not in old or old[key].oid != file.oid
         }
-        blobs = self.branch.read([*changed.values(), *(old[key] for key in changed if key in old)])
-        found: dict[str, list[bytes]] = {}
+        read_bytes = 0
         # Segments first, by number: lines without `rev` count in their order.
         for (kind, number), file in sorted(
             changed.items(), key=lambda each: (each[0][0], each[0][1] or 2**40)
         ):
-            data, was = blobs[file.oid], old.get((kind, number))
+            was = old.get((kind, number))
+            blobs = self.branch.read([file, *([was] if was else [])], read_bytes)
+            read_bytes += sum(map(len, blobs.values()))
+            data = blobs[file.oid]
             before_it = blobs[was.oid] if was is not None else b""
             # Only whole lines are known: what goes on with a torn one is a line with its beginning.
             if before_it.endswith(b"\n") and data.startswith(before_it):
                 data = data[len(before_it) :]
-            found.setdefault(kind, []).extend(split_lines(data))
-        return found
+            yield kind, split_lines(data)
 
     def number(self) -> int:
         """Returns the number of the newest commit: what is added next has the next one."""
@@ -120,4 +121,4 @@ def _free_numbers(taken: Collection[int]) -> Iterator[int]:
 
 
 if TYPE_CHECKING:
-    _: type[Carrier[Commit, dict[str, list[bytes]], Commit]] = BranchCarrier
+    _: type[Carrier[Commit, Iterator[tuple[str, list[bytes]]], Commit]] = BranchCarrier

@@ -12,8 +12,11 @@ import math
 import os
 import random
 import time
+from collections import deque
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
+from hashlib import blake2b
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import ISSUES
@@ -26,17 +29,20 @@ from queenbee.git.remote.sync_state import Known, Notes
 from queenbee.services import unasked
 from queenbee.services.archiving import rotate_what_is_due
 from queenbee.services.care.exporting import export_issues
-from queenbee.store.codec import decode_records, decoder, is_usable
+from queenbee.store.codec import decode_records
 from queenbee.store.files import Appender
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.services.hive import Services
+    from queenbee.store.memory.recorded import Recorded
 
 _PAUSES_S = 0.01, 0.04
 """How long one who waits for the lock sleeps, between looks whether another has done it."""
+_SOME_BYTES = 4 * 2**20
+"""So much that comes is looked at before others have to wait for the turn at writing."""
 _ATTEMPTS = 40
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
@@ -179,8 +185,9 @@ class _Exchange:
         self._notes = notes
         self._memory = hive.engine.memory.identity()
         self._known = notes.known()
-        self._there: dict[str, list[bytes]] = {}
-        """The lines on the branch that `known.taken` does not have, by kind."""
+        self._there: dict[str, set[int]] = {}
+        """The digests of the lines on the branch that `known.taken` does not have, by kind."""
+        self._issues_taken = set[object]()
         self._done = Synced(branch.remote, branch.name)
         # Under the lock, so that no two processes make one.
         notes.clone()
@@ -249,7 +256,8 @@ class _Exchange:
         unasked.note_fetch(self._hive.layout)
         # The remote has the confirmations: from here on a crash loses nothing, since the next
         # round takes them in like others' lines.
-        self._append(decisions.lines)
+        if decisions.lines:
+            self._append(decisions.lines.items())
         for name in decisions.confirmed:
             self._notes.remove_pending(name)
         self._done.confirmed += len(decisions.confirmed)
@@ -260,7 +268,9 @@ class _Exchange:
 
     def _count(self, sent: Mapping[str, Sequence[bytes]]) -> None:
         self._done.sent += sum(map(len, sent.values()))
-        self._done.issues_sent += _issues(sent)
+        rows = sent.get(ISSUES, ())
+        ids = {row["id"] for _, row in decode_records(rows, sum(map(len, rows)), [])}
+        self._done.issues_sent += len(ids)
 
     def _passes(self, lines: Mapping[str, Sequence[bytes]], known: Known) -> bool:
         """Moves the marks behind lines that were just appended, if nothing else is there; returns
@@ -268,7 +278,7 @@ class _Exchange:
         """
         passed = {}
         for kind, own in lines.items():
-            after = self._hive.state(kind).lines_after(known.ends.get(kind, 0))
+            after = [*self._hive.state(kind).lines_after(known.ends.get(kind, 0))]
             if not set(own).issuperset(line for _, line in after):
                 return False
             passed[kind] = after[-1][0] if after else known.ends.get(kind, 0)
@@ -281,49 +291,82 @@ class _Exchange:
         if known.sent is not None and (head is None or not self._branch.follows(known.sent, head)):
             # Somebody rewrote the branch: compare everything, and bring back what it lost.
             known = self._known = Known(None, None, {}, known.done)
-        self._there = self._carrier.after(known.taken)
-        lacking = {kind: self._lacking(kind, lines) for kind, lines in self._there.items()}
-        self._import(lacking)
+        self._import(self._read(known.taken))
+
+    def _read(self, taken: str | None) -> Iterator[tuple[str, list[bytes]]]:
+        """Yields the lines that a commit of the branch does not have, piecemeal, each once."""
+        self._there.clear()
+        for kind, lines in self._carrier.after(taken):
+            there, new = self._there.setdefault(kind, set()), list[bytes]()
+            for line in lines:
+                if (digest := _digest(line)) not in there:
+                    there.add(digest)
+                    new.append(line)
+            yield kind, new
 
     def _decided(self, token: int) -> Decisions:
         """Confirms or ends the grants that wait for the remote."""
         return decide(self._hive, self._notes, token)
 
-    def _import(self, lacking: Mapping[str, Sequence[bytes]]) -> None:
-        """Takes in the lines that are not here."""
-        self._done.made_twice += _made_twice(self._hive, lacking.get(ISSUES, ()))
-        self._append({kind: lines for kind, lines in lacking.items() if lines})
-        self._done.taken += sum(map(len, lacking.values()))
-        self._done.issues_taken += _issues(lacking)
-        if self._known.taken is None:
-            # Of a long history that has just come, no host of git would take the one file.
-            rotate_what_is_due(self._hive, lacking, whatever_size=True)
-
-    def _lacking(self, kind: str, lines: Sequence[bytes]) -> list[bytes]:
-        decode = decoder(sum(map(len, lines)))
-        usable = dict.fromkeys(line for line in lines if is_usable(line, decode))
-        return self._hive.state(kind).lacking(usable)
-
-    def _append(self, lines: Mapping[str, Sequence[bytes]]) -> None:
-        """Appends lines from elsewhere to the ledgers, as a merge would; the same transaction
-        takes them to the journals.
-        """
-        if not lines:
-            return
-        if ISSUES in lines:
+    def _import(self, pieces: Iterator[tuple[str, list[bytes]]]) -> None:
+        """Takes in the lines that are not here. A long history is not held in memory as a whole."""
+        lacking = self._lacking(pieces)
+        first, size_bytes = list[tuple[str, list[bytes]]](), 0
+        for kind, lines in lacking:
+            first.append((kind, lines))
+            size_bytes += sum(map(len, lines))
+            if size_bytes > _SOME_BYTES:
+                break
+        if size_bytes > _SOME_BYTES or any(kind == ISSUES for kind, _ in first):
             # What other programs wrote to the tracker's file is compared with what is known here.
             # Compared with the new lines, it would look like a change of them.
             with self._hive.transaction() as tx:
                 tx.keep_issues("changed")
+        kinds = self._append(chain(first, lacking)) if first else set()
+        self._done.issues_taken = len(self._issues_taken)
+        if self._known.taken is None:
+            # Of a long history that has just come, no host of git would take the one file.
+            rotate_what_is_due(self._hive, sorted(kinds), whatever_size=True)
+
+    def _lacking(
+        self, pieces: Iterator[tuple[str, list[bytes]]]
+    ) -> Iterator[tuple[str, list[bytes]]]:
+        """Yields those of some lines that are usable and not here, and counts them."""
+        states: dict[str, Recorded] = {}
+        for kind, lines in pieces:
+            if kind not in states:  # Asked anew, it would take in what was appended meanwhile.
+                states[kind] = self._hive.state(kind)
+            new = states[kind].lacking(lines)
+            if kind == ISSUES and new:
+                rows = [row for _, row in decode_records(new, sum(map(len, new)), [])]
+                self._issues_taken.update(row["id"] for row in rows)
+                self._done.made_twice += _made_twice(states[kind], rows)
+            self._done.taken += len(new)
+            if new:
+                yield kind, new
+
+    def _append(self, pieces: Iterable[tuple[str, Sequence[bytes]]]) -> set[str]:
+        """Appends lines from elsewhere to the ledgers, as a merge would; the same transaction
+        takes them to the journals. Returns their kinds.
+        """
+        ledgers: dict[str, Appender] = {}
         with self._hive.transaction() as tx:
-            for kind, new in lines.items():
-                ledger = Appender(self._hive.layout.ledger_path(kind))
-                try:
-                    torn = b"" if ledger.ends_with_newline() else b"\n"
-                    ledger.append(torn + b"".join(line + b"\n" for line in new))
-                finally:
+            try:
+                for kind, new in pieces:
+                    if (ledger := ledgers.get(kind)) is None:
+                        ledger = ledgers[kind] = Appender(self._hive.layout.ledger_path(kind))
+                        tx.touch(kind)
+                        if not ledger.ends_with_newline():
+                            ledger.append(b"\n")
+                    ledger.append(b"".join([line + b"\n" for line in new]))
+            except BaseException:
+                for ledger in ledgers.values():
+                    ledger.take_back()
+                raise
+            finally:
+                for ledger in ledgers.values():
                     ledger.close()
-                tx.touch(kind)
+        return {*ledgers}
 
     def _record_gained(self) -> None:
         """Takes lines that another program or a merge wrote to the ledgers to the journals, and the
@@ -345,15 +388,16 @@ class _Exchange:
         if self._memory != (memory := self._hive.engine.memory.identity()):
             # Another one took its place, and numbers them otherwise: everything is compared.
             if self._known.sent is not None:
-                self._there = self._carrier.after(None)
+                deque(self._read(None), maxlen=0)
             self._memory, self._known = memory, Known(None, None, {}, self._known.done)
-        outgoing, ends = {}, {}
+        outgoing, ends = dict[str, list[bytes]](), dict[str, int]()
         for kind in filter(is_kind, self._hive.kinds()):
-            end = self._known.ends.get(kind, 0)
-            after = self._hive.state(kind).lines_after(end)
-            there = set(self._there.get(kind, ()))
-            lines = [line for _, line in after if line not in there]
-            ends[kind] = after[-1][0] if after else end
+            ends[kind] = self._known.ends.get(kind, 0)
+            there, lines = self._there.get(kind, ()), list[bytes]()
+            for number, line in self._hive.state(kind).lines_after(ends[kind]):
+                ends[kind] = number
+                if _digest(line) not in there:
+                    lines.append(line)
             if lines:
                 outgoing[kind] = lines
         return outgoing, ends
@@ -367,8 +411,9 @@ class _Copy(_Exchange):
     def _decided(self, token: int) -> Decisions:
         return Decisions()
 
-    def _import(self, lacking: Mapping[str, Sequence[bytes]]) -> None:
-        self._done.only_there += sum(map(len, lacking.values()))
+    def _import(self, pieces: Iterator[tuple[str, list[bytes]]]) -> None:
+        self._done.only_there += sum(len(lines) for _, lines in self._lacking(pieces))
+        self._done.taken, self._done.made_twice = 0, []
 
     def _record_gained(self) -> None:
         """Does nothing: the files have no lines of their own."""
@@ -380,22 +425,21 @@ def _joined(*lines: Mapping[str, Sequence[bytes]]) -> dict[str, list[bytes]]:
     return {kind: [line for each in lines for line in each.get(kind, ())] for kind in kinds}
 
 
-def _issues(lines: Mapping[str, Sequence[bytes]]) -> int:
-    """Returns how many issues these lines are about."""
-    found = lines.get(ISSUES, ())
-    return len({row["id"] for _, row in decode_records(found, sum(map(len, found)), [])})
-
-
-def _made_twice(hive: Services, lines: Sequence[bytes]) -> list[str]:
-    """Returns the ids of the issues that lines which are not here make, and that were made here."""
-    state, found = hive.state(ISSUES), []
-    for _, row in decode_records(lines, sum(map(len, lines)), []):
+def _made_twice(state: Recorded, rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Returns the ids of the issues that rows which are not here make, and that were made here."""
+    found = []
+    for row in rows:
         issue_id = str(row["id"])
         if (made := _making(row)) and state.get(issue_id) is not None:
             ours = {_making(each) for each in state.history(issue_id)}
             if ours - {None, made}:
                 found.append(issue_id)
     return found
+
+
+def _digest(line: bytes) -> int:
+    """Returns what stands for a line where all lines of a long history are compared."""
+    return int.from_bytes(blake2b(line, digest_size=12).digest(), "big")
 
 
 def _making(row: Mapping[str, object]) -> tuple[object, ...] | None:

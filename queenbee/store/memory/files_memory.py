@@ -208,7 +208,7 @@ class FilesMemory(Memory):
             for kind, new in lines.items():
                 intake = Intake(self.database, kind, self.tracked(kind), self.progress)
                 if not intake.is_in_step(files[kind]):
-                    intake.take_in()
+                    intake.take_in(for_good=True)
                 due[kind] = intake.record(new, files[kind], now_ns)
         return due
 

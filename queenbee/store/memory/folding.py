@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from queenbee.core.fold import Table
 from queenbee.core.ids import KEY_LENGTH, end_key
@@ -179,24 +180,11 @@ class Folding:
         """Returns the records that these lines belong to, the heads of those that were there, and
         those lines that are new.
         """
-        greatest, keys = self._greatest, (str(each["id"]) for _, each in records)
+        greatest, keys = self._greatest, {str(each["id"]) for _, each in records}
         asked = {key for key in keys if greatest is None or key <= greatest}
         heads = heads_of(self._database, self.kind, asked)
         table, *_ = self._read(heads.values())
-        known = {each: len(entry.arrived) for each, entry in table.entries.items()}
-        ids = table.add_all(records, once=once)
-        new = {
-            identifier: arrived[before:]
-            for identifier, arrived, _ in table.folded()
-            if len(arrived) > (before := known.get(identifier, 0))
-        }
-        added = list[tuple[str, bytes]]()
-        for identifier, (raw, _) in zip(ids, records, strict=True):
-            expected = new.get(identifier)
-            if expected and expected[0] == raw:
-                new[identifier] = expected[1:]
-                added.append((identifier, raw))
-        return table, heads, added
+        return table, heads, table.add_all(records, once=once)
 
     def _insert_lines(
         self, added: Added, table: Table, before: dict[str, int], *, loose: int, archived: bool
@@ -208,6 +196,7 @@ class Folding:
         self.last_line = whole_number(self.last_line + len(added))
         kind, heads, rows = self.kind, dict[str, int](), []
         last: Last = {}
+        begun, is_archived = sum_of_line(kind, b""), int(archived)
         for seq, (identifier, raw) in enumerate(added, first):
             head = heads.get(identifier)
             if head is None:
@@ -215,7 +204,7 @@ class Folding:
                 heads[identifier] = head
             last[identifier] = seq, raw
             named_head = None if head == seq else head
-            rows.append((seq, kind, named_head, raw, sum_of_line(kind, raw), loose, int(archived)))
+            rows.append((seq, kind, named_head, raw, crc32(raw, begun), loose, is_archived))
         self._db.executemany("INSERT INTO lines VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         heads.pop("", None)
         self._store(heads, table, before, last)
@@ -254,11 +243,10 @@ class Folding:
         self._delete(old)
         rows = []
         for identifier, seq in changed.items():
-            entry = table.entry(identifier)
-            assert entry is not None
             told, raw = last[identifier]
-            rows.append(self._row(identifier, seq, told, entry.fields, is_line=entry.is_told(raw)))
-            self._store_marks(identifier, entry.fields)
+            fields, is_line = table.told(identifier, raw)
+            rows.append(self._row(identifier, seq, told, fields, is_line=is_line))
+            self._store_marks(identifier, fields)
         self._db.executemany(self._insert, rows)
         if self._greatest is not None:
             self._greatest = max(self._greatest, *changed)

@@ -14,13 +14,13 @@ from queenbee.store.codec import named
 from queenbee.store.files import START, Mark, read_after, size_of, split_lines, stamp_of
 from queenbee.store.memory import sqlite
 from queenbee.store.memory.archive import Archive
-from queenbee.store.memory.database import checked, whole_number
+from queenbee.store.memory.database import batches, checked, sum_of_line, whole_number
 from queenbee.store.memory.folding import Folding
 from queenbee.store.memory.old_journal import lines_of
-from queenbee.store.memory.record_lines import numbers_of
+from queenbee.store.memory.record_lines import heads_of, numbers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.store.files import Appender, Stamp
     from queenbee.store.memory.database import Database, Progress
@@ -99,6 +99,26 @@ class Due:
         """That the ledger is noted to have then; empty if that is to be noted afterwards."""
 
 
+class Moved:
+    """What a rotation did: which lines went to segments, and how it left the files."""
+
+    def __init__(self) -> None:
+        self.ids: Collection[str] = ()
+        """Of the records whose lines were moved."""
+        self.left = b""
+        """The ledger."""
+        self.archive: Mapping[str, Stamp] = {}
+        self.lines = self.sum = 0
+        """How many lines the new segments have, and the sum of their checksums."""
+
+    def counted(self, kind: str, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Yields the lines of new segments, and counts them."""
+        for raw in lines:
+            self.lines += 1
+            self.sum += sum_of_line(kind, raw)
+            yield raw
+
+
 class Intake:
     """Brings the memory and the tracked files of one kind in step, within a transaction."""
 
@@ -111,15 +131,22 @@ class Intake:
         self.tracked = tracked
         self.folding = Folding(database, kind)
         self.noted = recalled(database, kind, tracked.path)
+        self._is_first = False
+        """Whether many lines are the first ones of this kind, and were recorded at once."""
 
     # From the files.
 
-    def take_in(self) -> None:
-        """Takes in what the files have that is new, and forgets the loose lines that are gone."""
+    def take_in(self, *, for_good: bool = False) -> None:
+        """Takes in what the files have that is new, and forgets the loose lines that are gone.
+
+        With `for_good`, a `record` follows: then a long history that is the first one of this kind
+        is recorded at once, which saves to write each line again.
+        """
         stamp = stamp_of(self.tracked.path)
         self.noted.settle(is_done=self._is_done(stamp))
         if self.tracked.size_bytes() > _CHUNK_BYTES:
             self.folding.expect_many()
+            self._is_first = for_good and not self._has_lines()
         self._take_old_journal()
         self._take_archive()
         noted = self.noted
@@ -190,11 +217,11 @@ class Intake:
         query = "SELECT seq FROM lines WHERE kind = ? AND loose = ? AND loose != 0 ORDER BY seq"
         rows = self._database.ask(query, self.kind, self.noted.number)
         loose = [whole_number(seq) for (seq,) in rows]
-        if not loose:
+        if not loose and not self._is_first:
             return
         # Whoever has read the recorded lines up to a number reads only those after it.
         query = "SELECT 1 FROM lines WHERE +kind = ? AND seq > ? AND loose = 0 LIMIT 1"
-        if self._database.ask(query, self.kind, loose[0]):
+        if loose and self._database.ask(query, self.kind, loose[0]):
             self.folding.number_anew(loose)
         query = "UPDATE lines SET loose = 0 WHERE kind = ? AND loose = ? AND loose != 0"
         self._database.db.execute(query, (self.kind, self.noted.number))
@@ -219,9 +246,8 @@ class Intake:
 
     def _take(self, lines: Sequence[bytes], *, once: bool, archived: bool = False) -> bool:
         """Takes in lines of the files; returns whether all that are usable were new."""
-        count, unusable = self.folding.take(
-            lines, loose=self.noted.number, once=once, archived=archived
-        )
+        loose = 0 if self._is_first else self.noted.number
+        count, unusable = self.folding.take(lines, loose=loose, once=once, archived=archived)
         if not archived:
             self.noted.unusable += unusable
         return count + unusable == len(lines)
@@ -257,6 +283,34 @@ class Intake:
         """Notes the size that a rotation left."""
         self.noted.settled_bytes = size_bytes
         self._save()
+
+    def note_moved(self, moved: Moved) -> bool:
+        """Notes that lines are now in segments; returns whether that is all that happened to the
+        files. Otherwise nothing is noted: they are to be taken in.
+        """
+        stamp, listing = stamp_of(self.tracked.path), self.tracked.archive.listing()
+        chunk = read_after(self.tracked.path, START)
+        if listing != moved.archive or chunk.lines + chunk.rest != moved.left:
+            return False
+        where = "kind = ? AND loose = 0 AND archived = 0 AND {} IN ({})"
+        ways = [
+            (where.format(column, marks), (self.kind, *some))
+            for marks, some in batches([*heads_of(self._database, self.kind, moved.ids).values()])
+            for column in ("seq", "first")
+        ]
+        count = total = 0
+        for way, values in ways:
+            query = f"SELECT count(*), coalesce(sum(sum), 0) FROM lines WHERE {way}"  # noqa: S608
+            [[lines, sums]] = self._database.ask(query, *values)
+            count, total = count + whole_number(lines), total + whole_number(sums)
+        if (count, total) != (moved.lines, moved.sum):  # The memory has others of these records.
+            return False
+        for way, values in ways:
+            self._database.db.execute(f"UPDATE lines SET archived = 1 WHERE {way}", values)  # noqa: S608
+        self.noted.mark, self.noted.is_whole = chunk.end, not chunk.rest
+        self.noted.changed_ns = stamp[2] if stamp else 0
+        self.noted.archive = json.dumps([*listing.items()])
+        return True
 
     # Journals of older versions.
 
@@ -325,6 +379,8 @@ class Intake:
         """Returns the recorded lines that came after what the ledger is noted to have; all that it
         lacks, if that is not known.
         """
+        if self._is_first:
+            return []
         if self.noted.recorded_to > self.folding.last_line:
             self.noted.recorded_to = _UNKNOWN
         query = (

@@ -36,14 +36,19 @@ def heads_of(database: Database, kind: str, ids: Collection[str]) -> dict[str, i
     return heads
 
 
-def lines_of(database: Database, kind: str, heads: Iterable[int]) -> Iterator[Row]:
-    """Yields the lines of records, by their heads. Those of one record are in order of arrival."""
+def lines_of(
+    database: Database, kind: str, heads: Iterable[int], *, archived: bool = False
+) -> Iterator[Row]:
+    """Yields the lines of records, by their heads. Those of one record are in order of arrival.
+    With `archived`, only those that a segment has.
+    """
+    also = " AND archived != 0" * archived
     for marks, some in batches([*heads]):
         query = (
             "SELECT seq, seq, raw, sum, archived FROM lines "  # noqa: S608
-            f"WHERE seq IN ({marks}) AND kind = ? AND first IS NULL UNION ALL "
+            f"WHERE seq IN ({marks}) AND kind = ? AND first IS NULL{also} UNION ALL "
             "SELECT first, seq, raw, sum, archived FROM lines "
-            f"WHERE first IN ({marks}) AND kind = ? ORDER BY 2"
+            f"WHERE first IN ({marks}) AND kind = ?{also} ORDER BY 2"
         )
         yield from database.ask(query, *some, kind, *some, kind)  # type: ignore[misc]
 
@@ -66,7 +71,7 @@ def numbers_of(
     heads = {*heads_of(database, kind, ids - {""}).values()}
     if "" in ids:
         heads.add(OF_NO_RECORD)
-    for _, seq, line, _, is_archived in lines_of(database, kind, heads):
-        if isinstance(line, bytes) and line in wanted and (is_archived or not archived):
+    for _, seq, line, *_ in lines_of(database, kind, heads, archived=archived):
+        if isinstance(line, bytes) and line in wanted:
             wanted[line].append(seq)
     return {raw: numbers for raw, numbers in wanted.items() if numbers}

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from queenbee.core.fold import Table
 from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
-from queenbee.store.codec import decode, decode_exactly, named, unpack
+from queenbee.store.codec import decode, decode_exactly, decode_records, unpack
 from queenbee.store.memory import sqlite
-from queenbee.store.memory.database import checked, sum_of
+from queenbee.store.memory.database import batches, checked, sum_of, whole_number
 from queenbee.store.memory.record_lines import heads_of, lines_of, numbers_of
 from queenbee.store.memory.tables import table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from queenbee.core.fold import Fields, Line
+    from queenbee.core.fold import Fields, Line, Stated
     from queenbee.store.memory.memory import Memory
 
     Cursor = tuple[int, int]
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MANY = 6
 """Ids that a part names before it is enough to say that it names too many."""
+_PAGE = 10_000
+"""Lines that one query brings."""
 _FLAGS = frozenset({"read", "deleted"})
 _LAST = "\U0010ffff"
 """Sorts after whatever may follow in an id."""
@@ -85,6 +87,13 @@ class Recorded:
         found = self._fields(query, *asked, grants=lambda: {identifier} & {*self._in_effect})
         return found[0] if found else None
 
+    def several(self, ids: Iterable[str]) -> Iterator[Fields]:
+        """Yields the folded fields of those of some records that are there."""
+        for marks, some in batches(sorted(ids)):
+            where = f"r.end_key IN ({marks}) AND r.id IN ({marks})"
+            query = f"SELECT {self._row} FROM {self._table} WHERE {where}"  # noqa: S608
+            yield from self._fields(query, *(end_key(str(each)) for each in some), *some)
+
     def exact(self, identifier: str) -> Fields | None:
         """Returns the fields for writing back: long integers keep every digit."""
         table = Table(self._kind.aliases)
@@ -101,11 +110,15 @@ class Recorded:
         """Returns every line of a record in the order of the fold, each with its `rev`."""
         return [{**line.fields, "rev": line.rev} for line in self._lines(identifier)]
 
-    def lines_after(self, number: int) -> list[tuple[int, bytes]]:
-        """Returns the recorded lines after a number, each with its own, in order of arrival."""
-        query = "SELECT seq, raw FROM lines WHERE +kind = ? AND seq > ? AND loose = 0 ORDER BY seq"
-        rows = self._ask(query, self.kind, number)
-        return [(int(str(seq)), raw) for seq, raw in rows if isinstance(raw, bytes)]
+    def lines_after(self, number: int) -> Iterator[tuple[int, bytes]]:
+        """Yields the recorded lines after a number, each with its own, in order of arrival."""
+        where = "+kind = ? AND seq > ? AND loose = 0"
+        query = f"SELECT seq, raw FROM lines WHERE {where} ORDER BY seq LIMIT {_PAGE}"  # noqa: S608
+        while rows := self._ask(query, self.kind, number):
+            for seq, raw in rows:
+                number = whole_number(seq)
+                if isinstance(raw, bytes):
+                    yield number, raw
 
     def arrived_after(self, line: bytes) -> list[bytes]:
         """Returns the recorded lines that arrived after this one, in order; none if it never
@@ -114,16 +127,19 @@ class Recorded:
         found = self._numbers([line]).get(line)
         return [raw for _, raw in self.lines_after(max(found))] if found else []
 
-    def lacking(self, lines: Iterable[bytes]) -> list[bytes]:
-        """Returns those of some usable lines that never arrived."""
-        asked = dict.fromkeys(lines)
-        known = self._numbers(asked)
-        return [line for line in asked if line not in known]
+    def lacking(self, lines: Sequence[bytes]) -> list[bytes]:
+        """Returns those of some lines that are usable and never arrived, each once."""
+        known = self._numbers(lines)
+        return [line for line, numbers in known.items() if not numbers]
 
-    def _numbers(self, lines: Iterable[bytes]) -> dict[bytes, list[int]]:
-        """Returns the numbers under which usable lines arrived."""
-        asked = [(named(line) or "", line) for line in lines]
-        return self._memory.asked(lambda: numbers_of(self._database, self.kind, asked))
+    def _numbers(self, lines: Sequence[bytes]) -> dict[bytes, list[int]]:
+        """Returns the numbers under which those of some lines arrived that are usable."""
+        others: list[Stated] = []
+        stated = [*decode_records(lines, sum(map(len, lines)), others)]
+        asked = [(str(fields["id"]), raw) for raw, fields in stated]
+        asked += [("", raw) for raw, _ in others]
+        found = self._memory.asked(lambda: numbers_of(self._database, self.kind, asked))
+        return {raw: found.get(raw, []) for _, raw in asked}
 
     def named(self, part: str) -> list[str]:
         """Returns the ids, sorted and at most six, that end in a part; if there are none, those

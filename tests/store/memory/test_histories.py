@@ -533,7 +533,7 @@ class TestWorktreesOfABareRepository:
             ledger.write(joined([line("qm-7")]))
         assert two.state("messages").is_unrecorded
         one.messages.send("api", "after it")
-        last = one.state("messages").lines_after(0)[-1][0]
+        [*_, (last, _)] = one.state("messages").lines_after(0)
         two.messages.send("api", "records it")
         after = [raw for _, raw in two.state("messages").lines_after(last)]
         assert line("qm-7") in after

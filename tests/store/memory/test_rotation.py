@@ -17,8 +17,9 @@ from memory_places import KIND, Fields, Place, joined, line, put, state_of
 
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store.memory import archive as archive_module
-from queenbee.store.memory import rotation
+from queenbee.store.memory import intake, rotation
 from queenbee.store.memory.files_memory import FilesMemory
+from queenbee.store.memory.recorded import Recorded
 
 IDS = [f"qm-{n}" for n in range(3)]
 SECOND = [line("qm-1", 1), line("qm-1", 2)]
@@ -138,6 +139,12 @@ class TestWhatMoves:
 
 
 class TestAfterwards:
+    def test_what_it_moved_stays_there_when_git_rewrites_the_ledger(self, place: Place) -> None:
+        place.rotate(is_second)
+        put(place.ledger(), place.content())
+        place.record(line("qm-9"))
+        assert not {*SECOND} & {*place.content().splitlines()}
+
     def test_the_state_is_what_it_was_here_and_in_a_clone(
         self, place: Place, tmp_path: Path
     ) -> None:
@@ -253,6 +260,31 @@ class TestAfterwards:
         assert line("qm-7") not in place.content().splitlines()
 
 
+def test_a_long_history_that_a_write_takes_in_is_recorded_as_if_it_had_been_read_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lines arrive, also those that come after one that was only read."""
+    monkeypatch.setattr(intake, "_CHUNK_BYTES", 100)
+    lines = [line(each, rev, body=rev) for each in IDS for rev in (0, 1, 2)]
+    found = []
+    for name, reads in (("a", 0), ("b", 1), ("c", len(lines))):
+        place = Place(tmp_path / name)
+        place.write({"assignments": [line("qa-1")]})  # What is read is kept from then on.
+        put(place.ledger(), joined(lines[:reads]))
+        place.state()
+        with place.ledger().open("ab") as file:
+            file.write(joined(lines[reads:]))
+        with closing(FilesMemory(place.layout)) as memory:
+            memory.write({KIND: [line("qm-9")]})
+            state = Recorded(KIND, memory)
+            state.refresh()
+            assert not state.is_unrecorded
+            found.append((state.foreign(), place.recorded(), state_of(memory)))
+        assert place.content() == joined([*lines, line("qm-9")])
+    assert found[0] == found[1] == found[2]
+    assert found[0][:2] == ("1", [*lines, line("qm-9")])
+
+
 class TestLongLived:
     """What was read before git came by is not taken for what is there now."""
 
@@ -332,6 +364,21 @@ class TestInTheMeantime:
         place.record(line("qm-9"))
         assert foreign in place.recorded()
 
+    def test_a_line_that_git_took_away_before_comes_back(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It is in no segment, whatever became of the other lines of its record."""
+        there = place.content()
+        monkeypatch.setattr(
+            rotation,
+            "_sweep",
+            lambda _tracked: put(place.ledger(), there.replace(SECOND[1] + b"\n", b"")),
+        )
+        place.rotate(is_second)
+        assert place.archived() == SECOND[:1]
+        place.record(line("qm-9"))
+        assert SECOND[1] in place.content().splitlines()
+
     def test_a_ledger_that_git_takes_away_comes_back(
         self, place: Place, before_a_segment: Any
     ) -> None:
@@ -396,7 +443,7 @@ class TestFailed:
         assert others.exists()
 
 
-STEPS = ["create_document", "_note", "_write_segments", "_movable"]
+STEPS = ["create_document", "_note", "_write_segments", "_closed"]
 
 
 @pytest.mark.parametrize("step", STEPS)
