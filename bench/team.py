@@ -1,6 +1,6 @@
 """A simulated team: how long a plan takes with `queen next`, against the best possible.
 
-    python -m bench.team [--plans 10] [--familiar 1.0] [--conflict 0]
+    python -m bench.team [--plans 10] [--familiar 1.0] [--conflict 0] [--landing 0] [--alone]
 
 Droids with scripted work times take issues with `take_next` and complete them, in one process and
 on a clock that the simulation moves. Each issue names one file. In *worktrees*, several droids may
@@ -99,11 +99,15 @@ def simulate(
     estimated: bool,
     familiar: float = 1.0,
     conflict: float = 0.0,
+    landing: float = 0.0,
+    alone: bool = False,
 ) -> Outcome:
     """Works a plan off and returns what it took.
 
     Work in a file that the droid has worked in before takes `familiar` times as long. For each
     other droid that is at work in the same file when it begins, it takes `conflict` minutes more.
+    In worktrees, a droid takes its whole share unless it works on each issue `alone`, and each
+    landing of what it has takes `landing` minutes.
     """
     known: set[tuple[int, str]] = set()
     by_name = {task.name: task for task in plan}
@@ -125,6 +129,7 @@ def simulate(
         idle = list(range(droids))
         waiting: set[int] = set()
         working: list[tuple[float, int, str]] = []
+        with_it: dict[str, list[str]] = {}
         queue: list[tuple[int, str, float]] = []  # who waits for the file of which issue, since
         while idle or working:
             queue = _serve(queue, hives, by_name, working, now, outcome)
@@ -141,18 +146,25 @@ def simulate(
                 if one_tree:
                     queue.append((number, task.name, now))
                 else:
-                    share = familiar if (number, task.file) in known else 1.0
-                    known.add((number, task.file))
-                    there = sum(by_name[each].file == task.file for _, _, each in working)
-                    outcome.met += there
-                    minutes = share * task.minutes + conflict * there
-                    heapq.heappush(working, (now + minutes, number, task.name))
+                    more = [] if alone else [each.id for each in taken.share]
+                    with_it[task.name] = [
+                        hives[number].assignments.claim(each).issue_id for each in more
+                    ]
+                    minutes = landing
+                    for each in (by_name[key] for key in (task.name, *more)):
+                        pace = familiar if (number, each.file) in known else 1.0
+                        known.add((number, each.file))
+                        there = sum(by_name[one].file == each.file for _, _, one in working)
+                        outcome.met += there
+                        minutes += pace * each.minutes + conflict * there
+                    heapq.heappush(working, (now + minutes, number, taken.assignment.issue_id))
             if len(queue):
                 queue = _serve(queue, hives, by_name, working, now, outcome)
             if not working:
                 break
             now, number, name = heapq.heappop(working)
-            hives[number].assignments.complete(name)
+            for each in (name, *with_it.pop(name, ())):
+                hives[number].assignments.complete(each)
             idle = [*asleep, number]
         outcome.makespan = now
         done = all(issue.done for issue in hives[0].issues.all().values())
@@ -202,8 +214,10 @@ def main() -> None:
         default=0.0,
         help="minutes more for each other droid that is in the file when work in it begins",
     )
+    parser.add_argument("--landing", type=float, default=0.0, help="minutes that a landing takes")
+    parser.add_argument("--alone", action="store_true", help="take no share, one issue at a time")
     options = parser.parse_args()
-    costs = {"familiar": options.familiar, "conflict": options.conflict}
+    costs = {each: getattr(options, each) for each in ("familiar", "conflict", "landing", "alone")}
     print(
         "| files | estimates | droids | issues | × bound, median | worst | calls an issue |"
         " longest wait, of the fair share |"
