@@ -110,6 +110,18 @@ def test_an_equal_share_is_offered_so_that_it_gets_smaller_towards_the_end(
     assert ("q-3 is yours" in following.out, offered(following.out)) == (True, [])
 
 
+@pytest.mark.parametrize("more", [[], ["--next"]])
+def test_the_command_after_a_failed_check_asks_for_the_same(
+    quick: QuickQueen, tree: Path, more: list[str]
+) -> None:
+    quick("claim", "q-1", "q-2", as_="ui", cwd=tree)
+    (tree / "a.py").write_text("x = 3\n")
+    asked = ("land", "q-1", "q-2", "-m", "x", "--check", "false", *more)
+    refused = quick(*asked, as_="ui", cwd=tree)
+    again = " ".join(["queen land q-1 q-2 -m 'WHAT YOU DID'", *more])
+    assert f"{again}, when it is mended" in refused.out
+
+
 def test_nothing_lands_if_one_of_several_is_anothers(
     quick: QuickQueen, repo: Path, tree: Path
 ) -> None:

@@ -53,7 +53,7 @@ class _Answer:
         self.unread = 0
         """How many more there are."""
         self.waited_for: dict[str, str] = {}
-        """The issues that others had when a wait for one began, with their holders."""
+        """The issues of others for which it had to wait, with their holders."""
 
     def take_mail(self, hive: Services) -> None:
         """Reads the actor's mail, and marks it as read: the last step, so that it is not lost
@@ -295,8 +295,16 @@ def _wait_and_take(
     if not until(watch, look, wait_s, LOOK_AGAIN_S) and wait_s > 0:
         raise _timed_out(answers[-1], wait_s)
     if isinstance(answers[0], Nothing) and wait_s > 0:
-        answers[-1].waited_for = answers[0].holders
+        answers[-1].waited_for = _blocking(answers[-1], answers[0].holders)
     return answers[-1]
+
+
+def _blocking(last: Begin | Nothing, holders: dict[str, str]) -> dict[str, str]:
+    """Returns those of the issues that others had for which an answer had to wait."""
+    if isinstance(last, Nothing) or last.issue is None:
+        return holders
+    needed = {last.issue.id, *(key for key, _ in last.issue.dependencies)}
+    return {key: droid for key, droid in holders.items() if key in needed}
 
 
 def _timed_out(last: Begin | Nothing, wait_s: float) -> Busy:
