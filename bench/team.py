@@ -1,6 +1,7 @@
 """A simulated team: how long a plan takes with `queen next`, against the best possible.
 
     python -m bench.team [--plans 10] [--familiar 1.0] [--conflict 0] [--landing 0] [--alone]
+        [--modules 0]
 
 Droids with scripted work times take issues with `take_next` and complete them, in one process and
 on a clock that the simulation moves. Each issue names one file. In *worktrees*, several droids may
@@ -64,9 +65,9 @@ class Outcome:
     """How often a droid began in a file that another one was in."""
 
 
-def make_plan(size: int, seed: int) -> list[Task]:
+def make_plan(size: int, seed: int, modules: int = 0) -> list[Task]:
     """Returns a plan in layers, as plans of sprints are: each issue waits for up to three before
-    it, and a third of the issues share files.
+    it, and a third of the issues share files; or, with `modules`, each is about one of these.
     """
     chance = random.Random(seed)
     tasks: list[Task] = []
@@ -75,6 +76,7 @@ def make_plan(size: int, seed: int) -> list[Task]:
         needs = chance.sample(before, min(len(before), chance.choice((0, 0, 1, 1, 2, 3))))
         shared = chance.random() < 1 / 3
         file = f"shared{chance.randrange(max(2, size // 12))}.py" if shared else f"own{number}.py"
+        file = f"module{chance.randrange(modules)}.py" if modules else file
         minutes = chance.choice((2, 3, 5, 5, 8, 13))
         tasks.append(Task(f"t-{number}", minutes, file, tuple(each.name for each in needs)))
     return tasks
@@ -216,6 +218,7 @@ def main() -> None:
     )
     parser.add_argument("--landing", type=float, default=0.0, help="minutes that a landing takes")
     parser.add_argument("--alone", action="store_true", help="take no share, one issue at a time")
+    parser.add_argument("--modules", type=int, default=0, help="every issue is about one of these")
     options = parser.parse_args()
     costs = {each: getattr(options, each) for each in ("familiar", "conflict", "landing", "alone")}
     print(
@@ -228,7 +231,9 @@ def main() -> None:
             for droids in TEAMS:
                 for size in SIZES:
                     how = {"one_tree": one_tree, "estimated": estimated}
-                    _print_row(droids, size, options.plans, costs=costs, **how)
+                    _print_row(
+                        droids, size, options.plans, modules=options.modules, costs=costs, **how
+                    )
 
 
 def _print_row(
@@ -236,13 +241,14 @@ def _print_row(
     size: int,
     plans: int,
     *,
+    modules: int,
     one_tree: bool,
     estimated: bool,
     costs: Mapping[str, float],
 ) -> None:
     ratios, calls, waits = [], [], [0.0]
     for seed in range(plans):
-        plan = make_plan(size, seed)
+        plan = make_plan(size, seed, modules)
         outcome = simulate(plan, droids, one_tree=one_tree, estimated=estimated, **costs)
         ratios.append(outcome.makespan / bound(plan, droids, one_tree=one_tree))
         calls.append(outcome.calls / size)

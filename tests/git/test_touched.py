@@ -486,6 +486,16 @@ def test_next_says_what_the_branch_lacks(
     assert quick("next", "--json", cwd=mine).json["behind"] == 0
 
 
+def test_when_all_is_done_the_worktree_stands_on_the_main_branch(
+    quick: QuickQueen, repo: Path, beads: Path
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "closed"})
+    place = quick("worktree", "add", "ui", "--json", cwd=repo).json["path"]
+    commit_file(repo, "late.txt")
+    assert "Everything is done" in quick("next", as_="ui", cwd=Path(place)).out
+    assert git(Path(place), "rev-parse", "HEAD") == git(repo, "rev-parse", "HEAD")
+
+
 def test_next_leaves_what_others_really_work_in_while_there_is_something_else(
     repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
 ) -> None:
