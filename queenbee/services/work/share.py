@@ -4,6 +4,7 @@ nobody else's share.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from queenbee.services.work.shared_files import Subjects
@@ -22,7 +23,8 @@ _HERE_MS = 5 * 60_000
 
 def offered_share(hive: Services, issue: Issue, *, again: bool) -> list[Issue]:
     """Returns the issues that are held for the actor now, to be done with this one: those that wait
-    for nothing else, and those about the same as it. With `again`, what was offered before.
+    for nothing else, and those about the same as it if nobody waits for these. With `again`, what
+    was offered before.
 
     It is an equal share of what is ready, so that it gets smaller towards the end.
     """
@@ -37,6 +39,7 @@ def offered_share(hive: Services, issue: Issue, *, again: bool) -> list[Issue]:
     active = [each.issue for each in open_ if each.state == "active"]
     left = sum(each.state == "ready" for each in open_)
     subjects = Subjects(hive, active)
+    waited_for = Counter(key for each in open_ for key in each.waits_for)
     behind: dict[str, Issue] = {}
     near: dict[str, tuple[float, Issue]] = {}
     for each in open_[:_LOOKED_AT]:
@@ -44,11 +47,16 @@ def offered_share(hive: Services, issue: Issue, *, again: bool) -> list[Issue]:
         if held.get(key, actor) != actor or (team is not None and not team.may_take(each.issue)):
             continue
         if each.follows({issue.id, *behind}):
-            behind[key] = each.issue
-        elif each.state == "ready" and (nearness := subjects.nearness(issue, each.issue)):
-            near[key] = nearness, each.issue
+            # What others wait for as well is to land soon.
+            if all(waited_for[one] == 1 for one in each.waits_for):
+                behind[key] = each.issue
+        elif each.state == "ready" and not waited_for[key]:
+            near[key] = subjects.nearness(issue, each.issue), each.issue
     nearest = sorted(near.values(), key=lambda each: -each[0])
-    wanted = behind | {each.id: each for _, each in nearest}
+    mine = {issue.id, *behind}
+    if any(mine & {*each.waits_for} for each in open_ if each.issue.id not in mine):
+        nearest = []  # More would make it land later.
+    wanted = behind | {each.id: each for nearness, each in nearest if nearness}
     # What waits for this one alone is nobody else's work before: one of it costs nobody time.
     most = max(bool(behind), left // _droids_here(hive, now_ms))
     given = offers.offer(hive.layout, actor, list(wanted), min(most, _MOST), now_ms)

@@ -90,10 +90,19 @@ def test_take_claims_what_nobody_else_has_taken(open_as: Opener) -> None:
 def test_what_waits_for_the_issue_alone_is_offered_however_little_is_left(
     open_as: Opener, beads: Path
 ) -> None:
-    first, then, last = row("qb-1", "a"), row("qb-2", "b", "qb-1"), row("qb-3", "c", "qb-1", "qb-2")
+    first, then, last = row("qb-1", "a"), row("qb-2", "b", "qb-1"), row("qb-3", "c", "qb-2")
     write_lines(beads / "issues.jsonl", first, then, last)
     assert share(open_as("api")) == ("qb-1", ["qb-2"])
     assert answer(open_as("api"), "next", "--take")["with_it"] == ["qb-2"]
+
+
+def test_what_others_wait_for_is_no_part_of_a_share(open_as: Opener, beads: Path) -> None:
+    about = [row(f"qb-{n}", "`Parser`") for n in range(3)]
+    rows = [*about, row("qb-3", "x", "qb-1"), row("qb-4", "y", "qb-1"), row("qb-5", "z", "qb-1")]
+    rows += [row(f"qb-{n}", "something else") for n in range(6, 10)]
+    write_lines(beads / "issues.jsonl", *rows)
+    assert share(open_as("api")) == ("qb-1", [])  # It is to land soon, and alone.
+    assert share(open_as("db")) == ("qb-0", ["qb-2"])
 
 
 def test_names_of_code_tell_what_belongs_together(open_as: Opener, beads: Path) -> None:
