@@ -1,6 +1,7 @@
 """A simulated team: how long a plan takes with `queen next`, against the best possible.
 
-    python -m bench.team [--plans 10] [--familiar 1.0] [--conflict 0]
+    python -m bench.team [--plans 10] [--familiar 1.0] [--conflict 0] [--landing 0] [--alone]
+        [--modules 0]
 
 Droids with scripted work times take issues with `take_next` and complete them, in one process and
 on a clock that the simulation moves. Each issue names one file. In *worktrees*, several droids may
@@ -64,9 +65,9 @@ class Outcome:
     """How often a droid began in a file that another one was in."""
 
 
-def make_plan(size: int, seed: int) -> list[Task]:
+def make_plan(size: int, seed: int, modules: int = 0) -> list[Task]:
     """Returns a plan in layers, as plans of sprints are: each issue waits for up to three before
-    it, and a third of the issues share files.
+    it, and a third of the issues share files; or, with `modules`, each is about one of these.
     """
     chance = random.Random(seed)
     tasks: list[Task] = []
@@ -75,6 +76,7 @@ def make_plan(size: int, seed: int) -> list[Task]:
         needs = chance.sample(before, min(len(before), chance.choice((0, 0, 1, 1, 2, 3))))
         shared = chance.random() < 1 / 3
         file = f"shared{chance.randrange(max(2, size // 12))}.py" if shared else f"own{number}.py"
+        file = f"module{chance.randrange(modules)}.py" if modules else file
         minutes = chance.choice((2, 3, 5, 5, 8, 13))
         tasks.append(Task(f"t-{number}", minutes, file, tuple(each.name for each in needs)))
     return tasks
@@ -99,11 +101,15 @@ def simulate(
     estimated: bool,
     familiar: float = 1.0,
     conflict: float = 0.0,
+    landing: float = 0.0,
+    alone: bool = False,
 ) -> Outcome:
     """Works a plan off and returns what it took.
 
     Work in a file that the droid has worked in before takes `familiar` times as long. For each
     other droid that is at work in the same file when it begins, it takes `conflict` minutes more.
+    In worktrees, a droid takes its whole share unless it works on each issue `alone`, and each
+    landing of what it has takes `landing` minutes.
     """
     known: set[tuple[int, str]] = set()
     by_name = {task.name: task for task in plan}
@@ -125,6 +131,7 @@ def simulate(
         idle = list(range(droids))
         waiting: set[int] = set()
         working: list[tuple[float, int, str]] = []
+        with_it: dict[str, list[str]] = {}
         queue: list[tuple[int, str, float]] = []  # who waits for the file of which issue, since
         while idle or working:
             queue = _serve(queue, hives, by_name, working, now, outcome)
@@ -141,18 +148,25 @@ def simulate(
                 if one_tree:
                     queue.append((number, task.name, now))
                 else:
-                    share = familiar if (number, task.file) in known else 1.0
-                    known.add((number, task.file))
-                    there = sum(by_name[each].file == task.file for _, _, each in working)
-                    outcome.met += there
-                    minutes = share * task.minutes + conflict * there
-                    heapq.heappush(working, (now + minutes, number, task.name))
+                    more = [] if alone else [each.id for each in taken.share]
+                    with_it[task.name] = [
+                        hives[number].assignments.claim(each).issue_id for each in more
+                    ]
+                    minutes = landing
+                    for each in (by_name[key] for key in (task.name, *more)):
+                        pace = familiar if (number, each.file) in known else 1.0
+                        known.add((number, each.file))
+                        there = sum(by_name[one].file == each.file for _, _, one in working)
+                        outcome.met += there
+                        minutes += pace * each.minutes + conflict * there
+                    heapq.heappush(working, (now + minutes, number, taken.assignment.issue_id))
             if len(queue):
                 queue = _serve(queue, hives, by_name, working, now, outcome)
             if not working:
                 break
             now, number, name = heapq.heappop(working)
-            hives[number].assignments.complete(name)
+            for each in (name, *with_it.pop(name, ())):
+                hives[number].assignments.complete(each)
             idle = [*asleep, number]
         outcome.makespan = now
         done = all(issue.done for issue in hives[0].issues.all().values())
@@ -202,8 +216,11 @@ def main() -> None:
         default=0.0,
         help="minutes more for each other droid that is in the file when work in it begins",
     )
+    parser.add_argument("--landing", type=float, default=0.0, help="minutes that a landing takes")
+    parser.add_argument("--alone", action="store_true", help="take no share, one issue at a time")
+    parser.add_argument("--modules", type=int, default=0, help="every issue is about one of these")
     options = parser.parse_args()
-    costs = {"familiar": options.familiar, "conflict": options.conflict}
+    costs = {each: getattr(options, each) for each in ("familiar", "conflict", "landing", "alone")}
     print(
         "| files | estimates | droids | issues | × bound, median | worst | calls an issue |"
         " longest wait, of the fair share |"
@@ -214,7 +231,9 @@ def main() -> None:
             for droids in TEAMS:
                 for size in SIZES:
                     how = {"one_tree": one_tree, "estimated": estimated}
-                    _print_row(droids, size, options.plans, costs=costs, **how)
+                    _print_row(
+                        droids, size, options.plans, modules=options.modules, costs=costs, **how
+                    )
 
 
 def _print_row(
@@ -222,13 +241,14 @@ def _print_row(
     size: int,
     plans: int,
     *,
+    modules: int,
     one_tree: bool,
     estimated: bool,
     costs: Mapping[str, float],
 ) -> None:
     ratios, calls, waits = [], [], [0.0]
     for seed in range(plans):
-        plan = make_plan(size, seed)
+        plan = make_plan(size, seed, modules)
         outcome = simulate(plan, droids, one_tree=one_tree, estimated=estimated, **costs)
         ratios.append(outcome.makespan / bound(plan, droids, one_tree=one_tree))
         calls.append(outcome.calls / size)

@@ -28,6 +28,7 @@ SPRINTS = ("beads-ralph-work", "beads-ralph-merge")
 WISP = "-wisp-"
 """In the id of an issue that Beads throws away."""
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.\w{1,8}(?![\w/-])", re.ASCII)
+_NAME = re.compile(r"`([A-Za-z_][\w.]{2,80})(?:\(\))?`", re.ASCII)
 _FIRST = ("id", "title", "description", "status", "priority", "issue_type")
 """The fields that are shown first."""
 _TEXTS = ("title", "description", "design", "acceptance_criteria", "notes")
@@ -223,9 +224,17 @@ def named_in(issue: Issue) -> set[str]:
     """Returns what looks like the path of a file (`src/app.py`, `README.md`) in the texts of an
     issue, whether there is such a file or not.
     """
-    named: set[str] = set()
-    for name in _TEXTS:
-        text = issue.fields.get(name)
-        if isinstance(text, str):
-            named.update(_PATH.findall(text[:_AT_MOST_CHARS]))
-    return named
+    return _found_in(issue, _PATH)
+
+
+def subjects_of(issue: Issue) -> set[str]:
+    """Returns what an issue names: paths as `named_in` does, and code between backquotes, such as
+    the name of a module or a function.
+    """
+    return _found_in(issue, _PATH) | _found_in(issue, _NAME)
+
+
+def _found_in(issue: Issue, pattern: re.Pattern[str]) -> set[str]:
+    texts = (issue.fields.get(name) for name in _TEXTS)
+    found = (pattern.findall(each[:_AT_MOST_CHARS]) for each in texts if isinstance(each, str))
+    return set().union(*found)

@@ -318,6 +318,7 @@ def take_next(
     if isinstance(taken, loop.Begin):
         _add_work(hive, taken)
     elif taken.state == "done":
+        _stand_on_target(hive)
         from queenbee.git.landed import uncommitted_records  # noqa: PLC0415 - start-up
 
         taken.uncommitted_records = uncommitted_records(hive.layout)
@@ -357,17 +358,23 @@ def _add_work(hive: Services, begin: Begin) -> None:
         met += [(other, each) for each in open_ if each not in begin.files][:_SHOWN]
     seen = _seen(hive, found, met)
     begin.behind = found.behind()
-    if begin.behind and not begin.again:
-        _catch_up(hive, begin)
+    if begin.behind and not begin.again and _catch_up(hive):
+        begin.caught_up, begin.behind = begin.behind, 0
     begin.touched_by = [each for each in seen.touches if each.path in begin.files]
     begin.changing = seen.touches
     begin.unlooked = seen.unlooked
 
 
-def _catch_up(hive: Services, begin: Begin) -> None:
+def _stand_on_target(hive: Services) -> None:
+    """Brings the worktree of whoever has no more to do to the main branch, where it can."""
+    if are_several(hive.layout) and Neighbours(hive.layout, budget_s=BUDGET_S).behind():
+        _catch_up(hive)
+
+
+def _catch_up(hive: Services) -> bool:
     """Moves the branch of this worktree to the main branch, by fast-forward: what the issue builds
-    on is there. Git refuses where it has commits of its own, changes in the same files, or files
-    without git, ignored or not, in their place.
+    on is there. Returns whether it did: git refuses where it has commits of its own, changes in the
+    same files, or files without git, ignored or not, in their place.
     """
     from queenbee.git.ownership import may_move  # noqa: PLC0415 - start-up
     from queenbee.git.trees.elsewhere import refuse_elsewhere  # noqa: PLC0415 - start-up
@@ -375,14 +382,13 @@ def _catch_up(hive: Services, begin: Begin) -> None:
     from queenbee.store.trust import builds_on_target  # noqa: PLC0415 - start-up
 
     if not may_move(hive.layout) or not builds_on_target(hive.layout):
-        return
+        return False
     refuse_elsewhere(hive.layout.tree)
     if not is_own(hive.layout, hive.layout.tree):
-        return
+        return False
     target = str(target_ref(hive.layout))
     merge = ("merge", "--ff-only", "--quiet", "--no-autostash", "--no-overwrite-ignore")
-    if user_git(*merge, no_dash(target), cwd=hive.layout.tree)[0] == 0:
-        begin.caught_up, begin.behind = begin.behind, 0
+    return user_git(*merge, no_dash(target), cwd=hive.layout.tree)[0] == 0
 
 
 def changed_by(layout: Layout, droids: Collection[str], *, own: bool = False) -> set[str]:

@@ -99,6 +99,7 @@ def _next(call: Call) -> object:
         patterns=call.given["reserve"] or (),
         wait_s=wait_s,
         on_progress=_ticking(call, wait_s, "an issue") if wait_s else None,
+        whole_share=bool(call.given["take"]),
     )
 
 
@@ -284,7 +285,11 @@ TOOLS = {
             "next",
             "Take the next ready issue, with all you need to begin and your mail. Repeats the one "
             "you have.",
-            {"reserve": texts("patterns to reserve too"), "wait": _WAIT},
+            {
+                "reserve": texts("patterns to reserve too"),
+                "wait": _WAIT,
+                "take": flag("its share, too"),
+            },
             _next,
         ),
         Tool(

@@ -10,7 +10,7 @@ from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
-from queenbee.core.timestamps import format_ms, instant_ms
+from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken, Untrusted
 from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
@@ -330,7 +330,7 @@ class Assignments:
                 holder=first.droid,
                 ahead=[each.to_dict() for each in ahead],
             )
-        refusal = taken(current, droid if droid != actor else None)
+        refusal = taken(current, self._store.now_ms(), droid if droid != actor else None)
         take_over = suggested("queen issue assign", issue_id, droid, force=True)
         refusal.hint = self._nudges().next_step(current.droid, take_over) or refusal.hint
         if ahead:
@@ -519,12 +519,13 @@ def _endless(issue_id: str, droid: str, circle: Sequence[Waiter]) -> Taken:
     )
 
 
-def taken(current: Assignment, to: str | None = None) -> Taken:
+def taken(current: Assignment, now_ms: int, to: str | None = None) -> Taken:
     """Returns the refusal to give away an issue that a droid has."""
     issue_id = current.issue_id
+    for_s = format_duration(max(0, now_ms - current.created_ms) / 1000).split(" ")[0]
     ask = suggested("queen msg send", current.droid, "BODY", issue=issue_id)
     return Taken(
-        f"{issue_id} is assigned to {current.droid} (since {current.created_at})",
+        f"{issue_id} is assigned to {current.droid} (for {for_s})",
         hint=f"to move it: {suggested('queen issue assign', issue_id, to, force=True)}"
         if to
         else f"queen issue ready, or ask: {ask}",

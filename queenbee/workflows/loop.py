@@ -62,7 +62,7 @@ def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) ->
     checks_to_run(bead)
     holder = hive.assignments.active(bead.bead_id)
     if holder is not None and holder.droid != hive.actor:
-        raise taken(holder)
+        raise taken(holder, hive.now_ms())
     if not unmet_of(bead, folders, waits):
         seen_checks(bead, runner.consent)
         hive.assignments.claim(bead.bead_id)

@@ -245,6 +245,13 @@ class TestWhatCameIn:
         assert "“add CHANGELOG.md” by" in said
         assert "which changes" not in said
 
+    def test_is_no_commit_of_records_alone(self, quick: QuickQueen, repo: Path, tree: Path) -> None:
+        commit_file(repo, "work.txt", "x\n")
+        commit_file(repo, ".beads/notes.jsonl", "{}\n")
+        shown = quick("land", "--unchecked", as_="ui", cwd=tree).out.split("\n")
+        [came] = [each for each in shown if each.startswith("came in: ")]
+        assert "work.txt" in came
+
     def test_is_at_most_five_lines(
         self, quick: QuickQueen, repo: Path, beads: Path, tree: Path
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,11 @@ def then(beads: Path, tree: Path) -> None:
         file.write(json.dumps(row) + "\n")
 
 
+def offered(out: str) -> list[str]:
+    """Returns the issues that `queen next` says it holds, in order."""
+    return re.findall(r"(q-\d) \(", "".join(re.findall("^held for you.*", out, re.MULTILINE)))
+
+
 def closed(repo: Path) -> list[str]:
     issues = Hive.open(repo).issues.tracked().values()
     return sorted(each.id for each in issues if each.status == "closed")
@@ -53,7 +59,7 @@ def test_next_offers_ready_issues_about_the_same_file_and_one_landing_ends_them(
     quick: QuickQueen, repo: Path, tree: Path
 ) -> None:
     begun = quick("next", as_="ui", cwd=tree)
-    assert "where each is small, do them at once: queen claim q-2 q-3 q-4\n" in begun.out
+    assert offered(begun.out) == ["q-2", "q-3", "q-4"]
     claimed = quick("claim", "q-2", "q-3", as_="ui", cwd=tree)
     assert "    In a.py." in claimed.out
     command = "queen land q-1 q-2 q-3 -m 'WHAT YOU DID' --next"
@@ -86,22 +92,34 @@ def test_what_waits_for_the_issue_is_offered_with_it(quick: QuickQueen, tree: Pa
     quick("claim", "q-1", as_="api")
     begun = quick("next", as_="ui", cwd=tree)
     assert "q-6 is yours" in begun.out
-    assert "at once: queen claim q-7 q-8\n" in begun.out
+    assert offered(begun.out) == ["q-8", "q-7"]
 
 
-def test_as_many_are_offered_as_leave_one_for_each_other_droid(
+def test_an_equal_share_is_offered_so_that_it_gets_smaller_towards_the_end(
     quick: QuickQueen, tree: Path
 ) -> None:
-    for name in ("api", "db"):
-        quick("next", as_=name)
+    quick("claim", "q-6", as_="api")
+    quick("claim", "q-7", as_="db")
     begun = quick("next", as_="ui", cwd=tree)
-    assert "q-2 is yours" in begun.out
-    assert "at once: queen claim q-3\n" in begun.out  # Four more are ready, for three.
+    assert "q-1 is yours" in begun.out
+    assert offered(begun.out) == ["q-2"]  # Four more are ready, for three.
     (tree / "a.py").write_text("x = 3\n")
-    assert "claim q-4\n" in quick("land", "-m", "one", "--next", as_="ui", cwd=tree).out
+    assert offered(quick("land", "-m", "one", "--next", as_="ui", cwd=tree).out) == ["q-3"]
     (tree / "a.py").write_text("x = 4\n")
     following = quick("land", "-m", "two", "--next", as_="ui", cwd=tree)
-    assert ("q-4 is yours" in following.out, "at once" in following.out) == (True, False)
+    assert ("q-3 is yours" in following.out, offered(following.out)) == (True, [])
+
+
+@pytest.mark.parametrize("more", [[], ["--next"]])
+def test_the_command_after_a_failed_check_asks_for_the_same(
+    quick: QuickQueen, tree: Path, more: list[str]
+) -> None:
+    quick("claim", "q-1", "q-2", as_="ui", cwd=tree)
+    (tree / "a.py").write_text("x = 3\n")
+    asked = ("land", "q-1", "q-2", "-m", "x", "--check", "false", *more)
+    refused = quick(*asked, as_="ui", cwd=tree)
+    again = " ".join(["queen land q-1 q-2 -m 'WHAT YOU DID'", *more])
+    assert f"{again}, when it is mended" in refused.out
 
 
 def test_nothing_lands_if_one_of_several_is_anothers(

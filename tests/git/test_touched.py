@@ -486,6 +486,16 @@ def test_next_says_what_the_branch_lacks(
     assert quick("next", "--json", cwd=mine).json["behind"] == 0
 
 
+def test_when_all_is_done_the_worktree_stands_on_the_main_branch(
+    quick: QuickQueen, repo: Path, beads: Path
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "closed"})
+    place = quick("worktree", "add", "ui", "--json", cwd=repo).json["path"]
+    commit_file(repo, "late.txt")
+    assert "Everything is done" in quick("next", as_="ui", cwd=Path(place)).out
+    assert git(Path(place), "rev-parse", "HEAD") == git(repo, "rev-parse", "HEAD")
+
+
 def test_next_leaves_what_others_really_work_in_while_there_is_something_else(
     repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
 ) -> None:
@@ -508,8 +518,8 @@ def test_next_says_what_those_who_have_the_same_files_really_changed(
     repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
 ) -> None:
     rows = [
-        {"id": f"qb-{n}", "title": "x", "status": "open", "description": "In ten.txt."}
-        for n in range(4)
+        {"id": f"qb-{n}", "title": "x", "status": "open", "description": f"In {file}.txt."}
+        for n, file in enumerate(("ten", "other", "ten", "ten"))
     ]
     write_lines(repo / ".beads" / "issues.jsonl", *rows)
     for number, name in enumerate(("one", "two", "three")):
@@ -523,12 +533,10 @@ def test_next_says_what_those_who_have_the_same_files_really_changed(
     shown = quick("next", cwd=mine).out
     [line] = [each for each in shown.splitlines() if "the same files as you" in each]
     assert sorted(line.removeprefix("the same files as you: ").split("; ")) == [
-        "one in ten.txt (nothing changed yet)",
+        "one in ten.txt",
         "three in ten.txt (changed old line 4)",
-        "two in ten.txt (changed old line 4, uncommitted)",
     ]
-    assert "works in" not in shown
-    assert "not merged yet" not in shown
+    assert "works in ten.txt (changed old line 4, uncommitted)" in shown
 
 
 def test_a_repository_without_linked_worktrees_is_not_looked_at(

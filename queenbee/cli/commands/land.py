@@ -68,13 +68,14 @@ def _show_result(result: dict[str, Any]) -> None:
 
 
 def _show_landing(value: dict[str, Any]) -> None:
-    from queenbee.git.landing.requests import kept_issues  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.requests import kept_issues, kept_next  # noqa: PLC0415 - start-up
 
     landing: Landing = value["landing"]
     if landing.commit is None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
         block(landing.output, most=40)
-        again = landing_of(kept_issues(invocation().hive.layout), "-m 'WHAT YOU DID'")
+        options = "-m 'WHAT YOU DID'" + " --next" * kept_next(invocation().hive.layout)
+        again = landing_of(kept_issues(invocation().hive.layout), options)
         say(f"{HINT}{printable(again)}, when it is mended")
         return
     end = "" if landing.checked else ", unchecked"

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from queenbee.workflows.completing import Completion
 
 _SHOWN = 8
+_SAME = 3
+"""So many droids that are in the same files fill two lines."""
 _TITLE = 60
 _WAIT = "10m"
 _LANDING = {
@@ -90,12 +92,14 @@ def _show_begin(begin: Begin) -> None:
 
 
 def _show_end_of(begin: Begin) -> None:
-    """Shows what else could be done at once, and what to type when it is done."""
-    if begin.together:
-        more = [f"{each.id} ({shortened(each.title, _TITLE)})" for each in begin.together]
-        claim = suggested("queen claim", *(each.id for each in begin.together))
-        paragraph(printable(f"also free, in the same files: {'; '.join(more)}"))
-        paragraph(printable(f"    where each is small, do them at once: {claim}"))
+    """Shows what is to be done with it, and what to type when it is done."""
+    for each in begin.with_it:
+        paragraph(printable(f"{each.id} is yours with it: {each.title}"), bold=True)
+        describe(each.fields)
+    if begin.share:
+        more = [f"{each.id} ({shortened(each.title, _TITLE)})" for each in begin.share]
+        paragraph(printable(f"held for you for two minutes: {'; '.join(more)}"))
+        paragraph("    to do them with it: queen next --take, or queen claim ISSUE…")
     if begin.lands:
         show_landing_of(begin.mine)
     else:
@@ -154,7 +158,7 @@ def _show_members(begin: Begin) -> None:
     if len(begin.others) > _SHOWN:
         paragraph(f"… {len(begin.others) - _SHOWN} more droids: queen status --json")
     if same:
-        paragraph(printable(f"the same files as you: {'; '.join(same)}"))
+        paragraph(printable(f"the same files as you: {some(same, _SAME, '; ')}"))
 
 
 def _shared(begin: Begin, member: Member) -> Sequence[str]:
@@ -168,11 +172,7 @@ def _shared(begin: Begin, member: Member) -> Sequence[str]:
 def _doing(begin: Begin, member: Member, path: str) -> str:
     """Returns what another droid has really changed in a file, in brackets."""
     found = [each for each in begin.touched_by if (each.droid, each.path) == (member.droid, path)]
-    if found:
-        return f" ({'; '.join(each.what() for each in found)})"
-    # Who shares a working tree, or was not looked at, may have changed anything.
-    known = member.worktree not in (None, begin.assignment.worktree) and not begin.unlooked
-    return " (nothing changed yet)" if known else ""
+    return f" ({'; '.join(each.what() for each in found)})" if found else ""
 
 
 def _show_member(member: Member, indent: str = "", program: str = "") -> None:
@@ -250,7 +250,8 @@ def _to_commit(beads_dir: str) -> str:
 
 @command(
     show=show_next,
-    example="queen next\nqueen next --reserve 'migrations/**'\nqueen next --wait 10m",
+    example="queen next\nqueen next --take\nqueen next --reserve 'migrations/**'\n"
+    "queen next --wait 10m",
     at_once=True,
 )
 @click.option(
@@ -264,25 +265,30 @@ def _to_commit(beads_dir: str) -> str:
     metavar="[10m]",
     help="Wait until an issue is ready, everything is done, or urgent mail comes",
 )
+@click.option("--take", is_flag=True, help="Take what is held for you with it as well")
 @confirm_options
 def next_(
     hive: Hive,
     patterns: tuple[str, ...],
     wait: int | None,
+    take: bool,
     confirm: bool,
     local_if_offline: bool,
 ) -> Answer:
     """Take the next issue, and print all that you need to begin
 
-    It takes the ready issue on the critical path; two droids never get the same one. If you
-    have an issue already, it prints that one again.
+    It takes the ready issue on the critical path; two droids never get the same one. What belongs
+    with it, by its files and names or because it waits for nothing else, is held for you for two
+    minutes; --take takes that too. If you have an issue already, it prints that one again.
 
     Exit 0: you have an issue, or everything is done. Exit 1: nothing is free for you now, and the
     output says why. Exit 6: --wait timed out.
     """
     asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
     with waiting_for("an issue", wait) as tell_again:
-        taken = asked.take_next(patterns=patterns, wait_s=wait or 0, on_progress=tell_again)
+        taken = asked.take_next(
+            patterns=patterns, wait_s=wait or 0, on_progress=tell_again, whole_share=take
+        )
     return Answer(taken, yes=isinstance(taken, work.Begin) or taken.is_end)
 
 

@@ -105,6 +105,8 @@ class Incoming:
         mine = set(changed)
         found: list[Arrival] = []
         for commit, author, subject, files in listed:
+            if files and all(each.startswith(_HIVE) for each in files) and commit not in records:
+                continue  # Records alone are no landing.
             shared = {each for each in files.keys() & mine if not each.startswith(_HIVE)}
             if commit in ends or not found:
                 found.append(Arrival(commit, subject, author, sorted(shared)))

@@ -182,7 +182,7 @@ def _confirm(terms: Terms, issues: Sequence[str | None]) -> None:
         held = [each for issue_id in own if (each := hive.assignments.active(issue_id))]
         for each in held:
             if each.droid != hive.actor:
-                raise taken(each)
+                raise taken(each, hive.now_ms())
         for issue_id in own:
             hive.assignments.check_ending(issue_id)
         return held

@@ -100,6 +100,11 @@ def kept_issues(layout: Layout) -> list[str]:
     return [kept["issue_id"], *kept.get("also", ())] if "issue_id" in kept else []
 
 
+def kept_next(layout: Layout) -> bool:
+    """Returns whether it is to take the next issue."""
+    return "take_next" in _kept(layout)
+
+
 def _kept(layout: Layout) -> dict[str, Any]:
     kept = recall(_path(layout), _MOST_BYTES)
     kept = kept if isinstance(kept, dict) else {}

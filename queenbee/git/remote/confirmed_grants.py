@@ -220,7 +220,7 @@ def _lost(hive: Services, settled: Sequence[Grant]) -> _Lost:
         lost_to = each.fields.get("lost_to")
         winner = found(hive, _kind(each), lost_to) if isinstance(lost_to, str) else None
         if isinstance(winner, Assignment):
-            return _Lost(taken(winner), [winner])
+            return _Lost(taken(winner, hive.now_ms()), [winner])
         if isinstance(winner, Reservation) and isinstance(each, Reservation):
             conflicts.append((winner, each))
     if not conflicts:

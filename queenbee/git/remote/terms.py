@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from queenbee.errors import Busy, ExternalFailure, Taken
+from queenbee.errors import Busy, ExternalFailure, IssueClosed, NotReady, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,9 +75,10 @@ class Terms:
         patterns: Sequence[str] = (),
         wait_s: float = 0,
         on_progress: OnProgress | None = None,
+        whole_share: bool = False,
     ) -> Begin | Nothing:
-        """Takes the next issue, as `git.touched.take_next` does; where another machine was faster,
-        the next best one.
+        """Takes the next issue, as `git.touched.take_next` does, or the next best one if another
+        machine was faster. With `whole_share`, also what is offered with it.
         """
         from queenbee.git import touched  # noqa: PLC0415 - start-up
         from queenbee.services.work import Begin  # noqa: PLC0415 - start-up
@@ -85,9 +86,8 @@ class Terms:
         answers: list[Begin | Nothing] = []
 
         def grant(left_s: float) -> list[Grant]:
-            taken = touched.take_next(
-                self.hive, patterns=patterns, wait_s=left_s, on_progress=on_progress
-            )
+            asked: Any = {"patterns": patterns, "wait_s": left_s, "on_progress": on_progress}
+            taken = touched.take_next(self.hive, **asked)
             answers.append(taken)
             if not isinstance(taken, Begin):
                 return []
@@ -105,11 +105,19 @@ class Terms:
         taken = answers[-1]
         if isinstance(taken, Begin):
             taken.settle(given)
+            if whole_share:
+                self._take_share(taken)
         self.hive.messages.drop_merged()
         taken.take_mail(self.hive)
         if wait_s > 0 and not isinstance(taken, Begin) and taken.state == "done":
             self._close(taken)
         return taken
+
+    def _take_share(self, taken: Begin) -> None:
+        for each in [*taken.share]:
+            with suppress(Taken, NotReady, IssueClosed):
+                self.granted(lambda _, key=each.id: [self.hive.assignments.claim(key)])  # type: ignore[misc]
+                taken.add(each)
 
     def take_following(
         self, wait_s: float = 0, on_progress: OnProgress | None = None

@@ -219,8 +219,14 @@ class LandingTurn:
             seen = self._stamp()
             ahead = self._ahead()
             self.is_first = ahead is None
-            if ahead is None or self.is_answered():
-                if told and (waited_s := time.monotonic() - begun_s) >= _WORTH_TELLING_S:
+            is_answered = ahead is not None and self.is_answered()
+            if ahead is None or is_answered:
+                # Who lands with others waited for their check, whose time is told.
+                if (
+                    told
+                    and not is_answered
+                    and (waited_s := time.monotonic() - begun_s) >= _WORTH_TELLING_S
+                ):
                     who = ", ".join(had)
                     self._tell(f"waited {format_duration(waited_s)} for the turn, which {who} had")
                 return

@@ -7,21 +7,28 @@ tree count.
 from __future__ import annotations
 
 import os
+from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from queenbee.core.beads import named_in
+from queenbee.core.beads import named_in, subjects_of
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.members import live_leases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Occupied
     from queenbee.services.hive import Services
 
 
+_LOOKED_AT = 200
+"""The ready issues that are read to tell what is rare."""
+_NEXT_TO_NOTHING = 0.001
+_FEW = 4
+"""What fewer issues name tells them apart, however few there are."""
 _LAST = 5
 """Issues that a droid completed before these are no longer in its context."""
 
@@ -40,6 +47,36 @@ def files_of(issue: Issue, hive: Services) -> set[str]:
     }
 
 
+class Subjects:
+    """What open issues are about. What half of them or more name, such as a list of all functions,
+    says nothing about any of them.
+    """
+
+    def __init__(self, hive: Services, at_work: Iterable[Issue]) -> None:
+        self._hive = hive
+        ready = hive.issues.in_order(None, lambda _: ((), (), ()))
+        looked_at = [*at_work, *islice(ready, _LOOKED_AT)]
+        self._named = Counter(name for each in looked_at for name in subjects_of(each))
+        self._common = max(_FEW, len(looked_at) / 2)
+
+    def files(self, issue: Issue) -> set[str]:
+        """Returns those of its `files_of` that say something."""
+        return {each for each in files_of(issue, self._hive) if self._says_something(each)}
+
+    def nearness(self, issue: Issue, other: Issue) -> float:
+        """Returns how much of two issues is about the same: what few issues name counts more, and
+        what most of them name next to nothing.
+        """
+        both = subjects_of(issue) & subjects_of(other)
+        says = {each: self._says_something(each) for each in both}
+        return sum(
+            1 / max(1, self._named[each]) if says[each] else _NEXT_TO_NOTHING for each in both
+        )
+
+    def _says_something(self, name: str) -> bool:
+        return self._named[name] < self._common
+
+
 def to_take(hive: Services, actor: str, *, free_only: bool = False) -> Iterator[Issue]:
     """Yields the open issues that an actor could take, in the order in which `queen next` takes
     them: those whose files others have reserved, are in, or have changed, or that are landing, come
@@ -49,25 +86,24 @@ def to_take(hive: Services, actor: str, *, free_only: bool = False) -> Iterator[
     others = hive.issues.at_work(without=actor)
     landing = hive.issues.some(issues_landing(hive.layout, actor))
     at_work = [*(each.issue for each in others), *landing.values()]
-    busy = {path for each in at_work for path in files_of(each, hive)}
+    known = _Known(hive, actor)
+    subjects = Subjects(hive, at_work) if at_work or known.issues else None
+    busy = {path for each in at_work if subjects for path in subjects.files(each)}
     if at_work and hive.changed_by is not None:
         busy |= hive.changed_by(hive.layout, {str(each.holder) for each in others}, bool(landing))
     has_leases = any(lease.droid != actor for lease in live_leases(hive))
 
-    known = _Known(hive, actor)
-
     def occupied(issues: Sequence[Issue]) -> Occupied:
-        if not (busy or has_leases or known.issues):
-            return (), (), ()
-        named = {issue.id: files_of(issue, hive) for issue in issues}
+        about = {each.id: subjects.files(each) for each in issues} if subjects else {}
+        named = {each.id: files_of(each, hive) for each in issues} if has_leases else {}
         # Each file once: many issues name the same ones.
-        paths = sorted(set().union(*named.values())) if has_leases else []
+        paths = sorted(set().union(*named.values()))
         checked = hive.reservations.check(paths) if paths else []
         held = {path for path, one in zip(paths, checked, strict=True) if one.status == "held"}
         return (
             {key for key, files in named.items() if files & held},
-            {key for key, files in named.items() if files & busy},
-            {each.id for each in issues if known.has(each, named[each.id])},
+            {key for key, files in about.items() if files & busy},
+            {each.id for each in issues if known.has(each, about.get(each.id, set()))},
         )
 
     return hive.issues.in_order(None if free_only else actor, occupied)

@@ -4,7 +4,6 @@ to begin.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import ISSUES
@@ -17,10 +16,11 @@ from queenbee.services.waiting.attempts import Watch, until
 from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.members import Member, live_leases, silence, team
 from queenbee.services.work.relief import relieve
-from queenbee.services.work.shared_files import files_of, to_take
+from queenbee.services.work.share import offered_share
+from queenbee.services.work.shared_files import Subjects, files_of, to_take
 from queenbee.services.work.waiting import LOOK_AGAIN_S
 from queenbee.store import waiting_line
-from queenbee.store.droids import roster
+from queenbee.store.droids import offers, roster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 _ENDS = ("done", "ending")
 """The states in which an agent has no more to do."""
-_MOST_TOGETHER = 3
-"""So many further issues are offered with one: they are done at once, or not by this droid."""
-_LOOKED_AT = 200
 _FURTHER = 24
 """So many issues are found at once: who waits for a turn at writing loses some to others."""
 _ROUNDS = 8
@@ -56,7 +53,7 @@ class _Answer:
         self.unread = 0
         """How many more there are."""
         self.waited_for: dict[str, str] = {}
-        """The issues that others had when a wait for one began, with their holders."""
+        """The issues of others for which it had to wait, with their holders."""
 
     def take_mail(self, hive: Services) -> None:
         """Reads the actor's mail, and marks it as read: the last step, so that it is not lost
@@ -103,17 +100,27 @@ class Begin(_Answer):
         self.files = files_of(self.issue, hive) if self.issue is not None else set()
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(hive)
-        """The files of this issue that others are in, by droid."""
+        """The files of this issue that others are in, by droid, if few issues name them."""
         self.mine = to_land(hive, assignment.droid)
         """All issues that its droid has, without those that are landing."""
-        self.together = [] if again or len(self.mine) > 1 else self._together(hive)
-        """Issues about the same files that could be done with it, if there are enough for all."""
+        self.share: list[Issue] = []
+        """The issues that are held for its droid for two minutes, to be done with it."""
+        self.with_it: list[Issue] = []
+        """Those of them that it has claimed at once."""
+        if self.issue is not None and len(self.mine) <= 1:
+            self.share = offered_share(hive, self.issue, again=again)
         self.given_back = _given_back(hive, assignment.issue_id)
         """The last one of it that ended without it being done, if somebody said why."""
         self.lands = bool(assignment.worktree or hive.layout.worktree)
         """Whether the work is to be landed: also if somebody assigned it from the main worktree."""
         self.lacks_check = self.lands and not hive.layout.settings.land_check
         """Whether nothing tests what lands, unless the landing says what."""
+
+    def add(self, issue: Issue) -> None:
+        """Notes that an issue of the share was claimed, too."""
+        self.share.remove(issue)
+        self.with_it.append(issue)
+        self.mine.append(issue.id)
 
     def settle(self, given: Sequence[Assignment | Reservation]) -> None:
         """Takes over what became of the grants since, as their confirmation."""
@@ -125,24 +132,17 @@ class Begin(_Answer):
         self.leases = [each for each in leases if isinstance(each, Reservation)]
 
     def _shared_files(self, hive: Services) -> dict[str, list[str]]:
-        mine = self.files
         issues = hive.issues.some(key for member in self.others for key in member.titles)
+        if self.issue is None or not (self.files and issues):
+            return {}
+        subjects = Subjects(hive, [self.issue, *issues.values()])
+        mine = subjects.files(self.issue)
         shared: dict[str, list[str]] = {}
         for member in self.others if mine else ():
             theirs = [issues[each] for each in member.titles if each in issues]
             if met := {one for each in theirs for one in files_of(each, hive) & mine}:
                 shared[member.droid] = sorted(met)
         return shared
-
-    def _together(self, hive: Services) -> list[Issue]:
-        open_ = list(hive.issues.open().values()) if self.files else []
-        share = sum(each.state == "ready" for each in open_) // (len(self.others) + 1)
-        found: dict[str, Issue] = {}
-        for each in open_[:_LOOKED_AT]:
-            may = each.state == "ready" or each.follows({self.assignment.issue_id, *found})
-            if may and files_of(each.issue, hive) & self.files:
-                found[each.issue.id] = each.issue
-        return list(found.values())[: min(share, _MOST_TOGETHER)]
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values, with `state` `yours`."""
@@ -164,7 +164,8 @@ class Begin(_Answer):
             ],
             "relief": self.relief.to_dict() if self.relief is not None else None,
             "given_back": self.given_back.to_dict() if self.given_back is not None else None,
-            "together": [each.id for each in self.together],
+            "share": [each.id for each in self.share],
+            "with_it": [each.id for each in self.with_it],
             "caught_up": self.caught_up,
             "behind": self.behind,
             "touched_by": [each.to_dict() for each in self.touched_by],
@@ -294,8 +295,16 @@ def _wait_and_take(
     if not until(watch, look, wait_s, LOOK_AGAIN_S) and wait_s > 0:
         raise _timed_out(answers[-1], wait_s)
     if isinstance(answers[0], Nothing) and wait_s > 0:
-        answers[-1].waited_for = answers[0].holders
+        answers[-1].waited_for = _blocking(answers[-1], answers[0].holders)
     return answers[-1]
+
+
+def _blocking(last: Begin | Nothing, holders: dict[str, str]) -> dict[str, str]:
+    """Returns those of the issues that others had for which an answer had to wait."""
+    if isinstance(last, Nothing) or last.issue is None:
+        return holders
+    needed = {last.issue.id, *(key for key, _ in last.issue.dependencies)}
+    return {key: droid for key, droid in holders.items() if key in needed}
 
 
 def _timed_out(last: Begin | Nothing, wait_s: float) -> Busy:
@@ -401,8 +410,18 @@ def to_land(hive: Services, droid: str) -> list[str]:
 
 
 def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[Issue]:
-    """Returns the first issues that the actor could start."""
+    """Returns the first issues that the actor could start; what is held for others comes last, and
+    of that the last of each offer first.
+    """
     team = roster.looked_after(hive.layout, hive.actor)
-    ordered = to_take(hive, hive.actor)
-    allowed = (each for each in ordered if team is None or team.may_take(each))
-    return list(islice((each for each in allowed if each.id not in without), most))
+    held = offers.held(hive.layout, hive.now_ms())
+    found: list[Issue] = []
+    of_others: list[Issue] = []
+    for each in to_take(hive, hive.actor):
+        if each.id not in without and (team is None or team.may_take(each)):
+            (found if held.get(each.id, hive.actor) == hive.actor else of_others).append(each)
+        if len(found) == most:
+            break
+    place = list(held).index
+    of_others.sort(key=lambda each: -place(each.id))
+    return [*found, *of_others][:most]

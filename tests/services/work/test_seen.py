@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hives import QuickQueen, write_lines
 
 from queenbee import Hive
-from queenbee.services.work import Nothing, take_next
+from queenbee.services.work import Begin, Nothing, take_next
 
 
 def test_status_names_those_without_an_issue_for_an_hour(
@@ -32,8 +33,17 @@ def test_status_says_how_many_more_are_done(quick: QuickQueen) -> None:
     assert "… 2 more: queen issue assignments --status completed" in quick("status", as_="lead").out
 
 
-def test_who_had_to_wait_is_told_for_whom(beads: Path, quick: QuickQueen, repo: Path) -> None:
-    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+@pytest.mark.parametrize("then", [[], ["qb-3"]])
+def test_who_had_to_wait_is_told_for_whom(
+    beads: Path, quick: QuickQueen, repo: Path, then: list[str]
+) -> None:
+    rows = [{"id": each, "title": "x", "status": "open"} for each in ("qb-1", *then)]
+    if then:
+        rows[-1]["dependencies"] = ["qb-1"]  # type: ignore[assignment]
+        rows.append({"id": "qb-2", "title": "something else", "status": "open"})
+    write_lines(beads / "issues.jsonl", *rows)
+    if then:
+        quick("claim", "qb-2", as_="other")
     quick("claim", "qb-1", as_="slow")
     answers = []
 
@@ -49,6 +59,5 @@ def test_who_had_to_wait_is_told_for_whom(beads: Path, quick: QuickQueen, repo: 
         hive.assignments.complete("qb-1")
     waiting.join(30)
     (answer,) = answers
-    assert isinstance(answer, Nothing)
-    assert answer.is_end
+    assert isinstance(answer, Begin if then else Nothing)
     assert answer.waited_for == {"qb-1": "slow"}

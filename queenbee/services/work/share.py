@@ -1,0 +1,71 @@
+"""The share of the work that a droid is offered with its issue: what belongs with that, and is
+nobody else's share.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from queenbee.services.work.shared_files import Subjects
+from queenbee.store.droids import offers, roster
+
+if TYPE_CHECKING:
+    from queenbee.core.beads import Issue
+    from queenbee.services.hive import Services
+
+_MOST = 3
+"""So many further issues are offered with one: they are done at once, or not by this droid."""
+_LOOKED_AT = 200
+_HERE_MS = 5 * 60_000
+"""A droid that acted within this time is there to take a part of the work."""
+
+
+def offered_share(hive: Services, issue: Issue, *, again: bool) -> list[Issue]:
+    """Returns the issues that are held for the actor now, to be done with this one: those that wait
+    for nothing else, and those about the same as it if nobody waits for these. With `again`, what
+    was offered before.
+
+    It is an equal share of what is ready, so that it gets smaller towards the end.
+    """
+    now_ms, actor = hive.now_ms(), hive.own_actor
+    held = offers.held(hive.layout, now_ms)
+    if again:
+        mine = hive.issues.standings_of(key for key, droid in held.items() if droid == actor)
+        may = {issue.id, *mine}
+        return [each.issue for each in mine.values() if each.state == "ready" or each.follows(may)]
+    team = roster.looked_after(hive.layout, actor)
+    open_ = list(hive.issues.open().values())
+    active = [each.issue for each in open_ if each.state == "active"]
+    left = sum(each.state == "ready" for each in open_)
+    subjects = Subjects(hive, active)
+    waited_for = Counter(key for each in open_ for key in each.waits_for)
+    behind: dict[str, Issue] = {}
+    near: dict[str, tuple[float, Issue]] = {}
+    for each in open_[:_LOOKED_AT]:
+        key = each.issue.id
+        if held.get(key, actor) != actor or (team is not None and not team.may_take(each.issue)):
+            continue
+        if each.follows({issue.id, *behind}):
+            # What others wait for as well is to land soon.
+            if all(waited_for[one] == 1 for one in each.waits_for):
+                behind[key] = each.issue
+        elif each.state == "ready" and not waited_for[key]:
+            near[key] = subjects.nearness(issue, each.issue), each.issue
+    nearest = sorted(near.values(), key=lambda each: -each[0])
+    mine = {issue.id, *behind}
+    if any(mine & {*each.waits_for} for each in open_ if each.issue.id not in mine):
+        nearest = []  # More would make it land later.
+    wanted = behind | {each.id: each for nearness, each in nearest if nearness}
+    # What waits for this one alone is nobody else's work before: one of it costs nobody time.
+    most = max(bool(behind), left // _droids_here(hive, now_ms))
+    given = offers.offer(hive.layout, actor, list(wanted), min(most, _MOST), now_ms)
+    return [wanted[each] for each in given]
+
+
+def _droids_here(hive: Services, now_ms: int) -> int:
+    seen = hive.droids.seen_here().items()
+    here = {name for name, at_ms in seen if at_ms > now_ms - _HERE_MS}
+    at_work = {each.holder for each in hive.issues.at_work(without=None)}
+    looked_after = {each.name for each in roster.everybody(hive.layout)}
+    return len({hive.own_actor} | at_work | here | looked_after)
