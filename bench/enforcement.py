@@ -63,8 +63,7 @@ def edits(folder: str, leases: int, runs: int) -> Iterator[Row]:
     if not leases:
         del cases["an edit of a held file"]
     for what, path in cases.items():
-        # Only a further edit of a file passes by a permit: docs/adr/0044-permits.md.
-        goal = GOALS.get(leases) if "own" in what else None
+        goal = None if "reserves" in what else GOALS.get(leases)
         name = f"hook, {what}, {leases:,} live leases"
         yield _in_turn(ask, path, runs).row(name, goal=goal)
 
