@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
-from queenbee.documents.issue_lists import import_issue_list, read_issue_list
+from queenbee.documents.issue_lists.folders import read_issue_folder
+from queenbee.documents.issue_lists.list_import import Importing, import_issue_list, list_summary
+from queenbee.documents.issue_lists.listed import read_issue_list
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import PREFIXES
@@ -59,6 +61,20 @@ class PlanImport:
     branch_prefix: str | None = None
     agents_dir: str | None = None
     accept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListImport:
+    """How to import a list of issues.
+
+    `name` is its file's; `source` insists on where it is from; `mapped` are `COLUMN=field` and
+    `STATE=status`; `complete` closes what was imported before and is not in the list any more.
+    """
+
+    name: str = "-"
+    source: str | None = None
+    mapped: Sequence[str] = ()
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +158,36 @@ def import_session_folder(
 
 
 def import_issues(
-    hive: Hive, data: bytes, *, prefix: str | None = None, dry_run: bool = False
+    hive: Hive,
+    data: bytes | str,
+    *,
+    prefix: str | None = None,
+    dry_run: bool = False,
+    options: ListImport | None = None,
 ) -> RowImport:
-    """Returns what importing a list of issues from elsewhere does to the tracker, and does it.
+    """Returns what importing a list of issues from elsewhere does to the tracker, and does it. The
+    list is its bytes, or the path of a folder.
 
     Raises `InvalidInput`, and `NotYours` for an agent of a team that would end an issue which has
     checks; nothing is imported then.
     """
-    listed = read_issue_list(data)
+    how = options or ListImport()
+    source, mapped = how.source, how.mapped
+    listed = (
+        read_issue_folder(data, insisted=source, mapped=mapped)
+        if isinstance(data, str)
+        else read_issue_list(data, name=how.name, insisted=source, mapped=mapped)
+    )
     actor = hive.author
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         first = prefix or usual_prefix(row["id"] for row in rows)
-        found = import_issue_list(listed, rows, prefix=first, actor=actor, now_ms=now_ms)
+        importing = Importing(first, actor, now_ms, complete=how.complete)
+        found = import_issue_list(listed, rows, importing)
         for row in found.rows:
             if row.get("status") in DONE and has_checks(hive, row["id"]):
                 refuse_agent(hive, row["id"], "ends")
-        return found
+        return replace(found, source=list_summary(listed))
 
     return _imported(hive, make, dry_run=dry_run)
 
