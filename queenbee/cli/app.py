@@ -192,6 +192,16 @@ def tell(text: str) -> None:
     invocation().tell(text)
 
 
+def tell_origin(hive: Hive) -> None:
+    """Says on standard error if the issues are another program's and may be old. Raises
+    `ExternalFailure` if nothing is known of them.
+    """
+    origin = hive.origin()
+    if origin is not None and origin.why is not None:
+        hint = f"; try: {origin.hint}" if origin.hint else ""
+        tell(origin.sentence(hive.now_ms()) + hint)
+
+
 def first(found: list[T], limit: int, count: Callable[[], int] | None = None) -> list[T]:
     """Returns no more than the limit, and tells a person what is left out, by `count` of all."""
     if len(found) > limit and not invocation().json:

@@ -32,7 +32,7 @@ from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
-from queenbee.workflows.tracking.owner import Owner
+from queenbee.workflows.owning.owner import Owner
 from queenbee.workflows.validation import agents_for
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, group
+from queenbee.cli.app import command, group, tell_origin
 from queenbee.cli.commands.issues import show_list
 from queenbee.cli.commands.plan import Imported, show_import
 from queenbee.cli.options import body_or_stdin, bytes_of_stdin, dry_run, force, id_prefix
@@ -233,6 +233,7 @@ def _show_exported(found: Exported) -> None:
 )
 def list_(hive: Hive, status: str | None, form: str) -> Exported:
     """List the tracker's issues, those that are done included"""
+    tell_origin(hive)
     return Exported(hive.issues.find(status=status), form)
 
 

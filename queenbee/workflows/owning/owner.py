@@ -69,19 +69,34 @@ class Owner:
         self.call("import", "-i", no_dash(path), actor=actor)
         unlink(path)
 
+    def export(self) -> bytes:
+        """Returns all rows, one a line. Raises `ExternalFailure`."""
+        try:
+            return self._run("--readonly", "export", "--all")
+        except ExternalFailure as error:
+            if "status" not in error.details:
+                raise
+            return self._run("export")  # An older version, which knows no such words.
+
     def call(self, *words: str, values: Sequence[str] | None = None, actor: str) -> str:
         """Runs the program and returns what it printed. Raises `ExternalFailure`."""
+        return self._run(*words, values=values, actor=actor).decode(errors="replace")
+
+    def _run(
+        self, *words: str, values: Sequence[str] | None = None, actor: str | None = None
+    ) -> bytes:
         asked = command_line(self.name, *words, values=values)
         shown = " ".join(map(shell_word, asked))
         program = _path_of(self.name, self._layout.tree)
         if program is None:
             raise ExternalFailure(
-                f"the tracker's file belongs to {self.name}, which is not installed here",
+                f"the tracker belongs to {self.name}, which is not installed here",
                 hint=f"where it is installed: {shown}",
             )
+        by = [f"--actor={actor}"] if actor is not None else []
         try:
             done = subprocess.run(
-                command_line(program, f"--actor={actor}", *words, values=values),
+                command_line(program, *by, *words, values=values),
                 cwd=os.path.dirname(self._layout.beads_dir),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -95,9 +110,11 @@ class Owner:
         if done.returncode != 0:
             said = one_line((done.stderr or done.stdout).decode(errors="replace").strip())
             raise ExternalFailure(
-                f"{shown} exited with status {done.returncode}: {said[-_LAST_CHARS:]}", hint=shown
+                f"{shown} exited with status {done.returncode}: {said[-_LAST_CHARS:]}",
+                hint=shown,
+                status=done.returncode,
             )
-        return done.stdout.decode(errors="replace")
+        return done.stdout
 
 
 def _next_second(row: Mapping[str, object]) -> str:
