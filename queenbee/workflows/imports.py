@@ -29,6 +29,7 @@ from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sessions.session_import import import_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
+from queenbee.services.writing.secrets import LooksLikeSecret
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
@@ -296,7 +297,7 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     found = make([*hive.issues.rows().values()], hive.now_ms())
     if dry_run or not found.rows:
         return found
-    hive.look({"plan": found.rows})
+    _look(hive, found)
     owner = Owner.of(hive.layout)
     if owner is not None:
         owner.put(found.rows, actor=hive.author)
@@ -304,10 +305,21 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     with hive.transaction() as tx:
         if (hive.tracker().version, _claimed(hive)) != seen:
             found = make([*hive.issues.rows().values()], tx.now_ms)
-            hive.look({"plan": found.rows})
+            _look(hive, found)
         for row in found.rows:
             hive.issues.put(tx, row)
     return found
+
+
+def _look(hive: Hive, found: RowImport) -> None:
+    """Raises `LooksLikeSecret`, which names the issue, if one seems to hold a credential."""
+    for change in found.changes:
+        if change.kind != "keep":
+            try:
+                hive.look(change.row)
+            except LooksLikeSecret as error:
+                error.message = f"{change.key}: {error.message}"
+                raise
 
 
 DEFAULT = "main"

@@ -350,6 +350,18 @@ class TestBoards:
         assert ready(rows) == {"API", "Route", "Other"}
         assert rows_of({"tasks": tasks})["API"]["external_ref"] == "taskmaster:master/2"
 
+    def test_keys_that_several_tasks_have_are_said(self) -> None:
+        tasks = [{"id": 1, "title": name, "status": "pending", "dependencies": []}
+                 for name in ("A", "B", "B")]  # fmt: skip
+        listed = read({"master": {"tasks": tasks}})
+        assert warnings(listed) == {
+            "keys that several issues have": "taskmaster:master/1 (2)",
+            "left out": "the same issue again (1)",
+        }
+        first = [each.refs for each in listed.issues]
+        assert [each.title for each in listed.issues] == ["A", "B"]
+        assert [each.refs for each in read({"tasks": tasks}).issues] == first
+
 
 class TestTexts:
     def test_a_check_list_has_parents_and_no_code(self) -> None:
@@ -423,7 +435,8 @@ class TestTexts:
             "## Implementation Plan\n\nSteps\n"
         )
         (folder / "task-2.1 - Part.md").write_text(
-            "---\nid: TASK-2.1\ntitle: Part\nstatus: Won't Do\nparent_task_id: TASK-2\n---\n"
+            "---\nid: TASK-2.1\ntitle: Part\nassignee: [@ann, @bob]\nreporter: @eve\n"
+            "status: Won't Do\nparent_task_id: TASK-2\n---\n"
         )
         (folder / "readme.md").write_text("No task")
         for path in (tmp_path, tmp_path / "backlog", folder):

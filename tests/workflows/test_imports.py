@@ -175,6 +175,16 @@ def test_a_list_says_what_it_was_taken_for_and_what_was_not_understood(
     assert states == {"Pay": "closed", "Ship": "deferred"}
 
 
+def test_an_issue_with_a_credential_is_named_and_nothing_is_imported(
+    quick: QuickQueen, repo: Path
+) -> None:
+    token = "ghp_" + "a1B2" * 9
+    (repo / "work.csv").write_text(f"title,key,notes\nPay,T-1,\nShip,T-2,{token}\n")
+    refused = quick("issue", "import", "work.csv", as_="ui")
+    assert (refused.code, "list:T-2: the notes seem" in refused.err) == (2, True)
+    assert quick("issue", "list", "--json").json == []
+
+
 def test_our_own_export_comes_back_whole(quick: QuickQueen, repo: Path, tmp_path: Path) -> None:
     write_lines(
         repo / ".beads" / "issues.jsonl",

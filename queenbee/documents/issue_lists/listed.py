@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any
 
 from queenbee.core.text import one_line, shortened
@@ -107,6 +108,8 @@ class IssueList:
 
 _STATE, _RANK, _COLUMN = "states not known, kept on hold", "priorities not known", "not imported"
 _KIND, _TIME, _LEFT = "types not known, imported as tasks", "times not read", "left out"
+_TWICE = "keys that several issues have"
+_WRITTEN = frozenset({"taskmaster", "backlog.md"})
 _CUT = "titles cut to 500 characters, whole in the description"
 _HINTS = {
     _STATE: "--map 'NAME=open', or in_progress, in_review, blocked, deferred, closed",
@@ -145,10 +148,29 @@ def understood(
         _refuse_twice([row["id"] for row in result.rows])
         return result
     reader = _Reader(source, *_mapping(mapped), result)
-    for number, entry in enumerate(entries, start=1):
-        result.issues.append(reader.listed(number, entry))
+    found = [reader.listed(number, entry) for number, entry in enumerate(entries, start=1)]
+    result.issues = _distinct(found, result)
     _refuse_twice([each.refs[0] for each in result.issues])
     return result
+
+
+def _distinct(found: Sequence[Listed], result: IssueList) -> list[Listed]:
+    """Returns the issues without those that are there again, as pages overlap. Of files in which
+    people write the keys, two issues with one key are two.
+    """
+    known: dict[tuple[str, str], Listed] = {}
+    refs: set[str] = set()
+    for each in found:
+        issue = each
+        if each.refs[0] in refs and result.source.name in _WRITTEN:
+            result.note(_TWICE, each.refs[0])
+            digest = sha256(each.title.encode(errors="surrogatepass")).hexdigest()[:8]
+            issue = replace(each, refs=(f"{each.refs[0]}~{digest}",), names=())
+        refs.add(each.refs[0])
+        if known.get((issue.refs[0], issue.title)) is not None:
+            result.note(_LEFT, "the same issue again")
+        known[issue.refs[0], issue.title] = issue
+    return [*known.values()]
 
 
 def _refuse_twice(names: Sequence[str]) -> None:

@@ -167,7 +167,10 @@ SOURCES = (
     ),
     Source("trello", "Trello board", _PREPARED, ref="trello:"),
     Source("taskmaster", "Task Master file", _PREPARED, ref="taskmaster:"),
-    Source("backlog.md", "Backlog.md folder", _PREPARED, ref="backlog:"),
+    Source(
+        "backlog.md", "Backlog.md folder", {**_PREPARED, "closed_at": "completed_date"},
+        ref="backlog:", skipped="reporter|ordinal",
+    ),
     Source("spec-kit", "spec-kit tasks", _PREPARED, ref="spec-kit:"),
     Source("kiro", "Kiro tasks", _PREPARED, ref="kiro:"),
     Source("todo.txt", "todo.txt", _PREPARED, ref="todo:"),

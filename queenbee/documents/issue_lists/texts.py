@@ -175,6 +175,7 @@ def _of_todo(text: str, name: str) -> Iterator[Entry]:
 _RANKS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
 _COMMENT = re.compile(r"^<!--.*-->\n?", re.MULTILINE)
+_NAMES = re.compile(r"((?:^|\n)\s*(?:assignee:|reporter:|-)[ \[]*|,\s*)(@[\w./-]+)(?=[\s,\]]|$)")
 _SECTIONS = {
     "acceptance criteria": "acceptance_criteria",
     "implementation plan": "design",
@@ -191,7 +192,9 @@ def read_backlog(files: Mapping[str, str]) -> list[Entry]:
 
 
 def _of_backlog(path: str, text: str) -> Entry:
-    front = read_front_matter(text)
+    head, end, body = text.partition("\n---")
+    # It writes names as @ann, which YAML does not take without quotes.
+    front = read_front_matter(_NAMES.sub(r"\1'\2'", head) + end + body)
     if front.fields is None:
         raise InvalidInput(f"{path} is no task of Backlog.md: {front.problem}")
     said = {str(name): value for name, value in front.fields.items()}
@@ -213,5 +216,6 @@ def _of_backlog(path: str, text: str) -> Entry:
         "blocked_by": said.pop("dependencies", None),
         "created_at": str(said.pop("created_date", "")),
         "updated_at": str(said.pop("updated_date", "")),
-        **{name: value for name, value in said.items() if name != "ordinal"},
+        "completed_date": str(said.pop("completed_date", "")),
+        **said,
     }  # fmt: skip

@@ -14,6 +14,7 @@ from hives import QuickQueen, write_lines
 from queenbee import Hive
 from queenbee.errors import ExternalFailure, Taken
 from queenbee.services.hive import Services
+from queenbee.services.work.taking import Begin, take_next
 from queenbee.workflows.owning import owner
 
 
@@ -158,13 +159,16 @@ class TestWriting:
         assert hive.assignments.find(status="all") == []
         assert fake_bd.rows(bd)["app-1"]["assignee"] == "eve"
 
-    def test_next_goes_on_with_another_issue(self, quick: QuickQueen, hive: Hive, bd: Path) -> None:
+    def test_next_goes_on_with_another_issue(self, hive: Hive, bd: Path) -> None:
         change(bd, "app-2", dependencies=[])
         hive.issues.all()
         before = Path(hive.rows_path()).read_bytes()
         change(bd, "app-1", assignee="eve", status="in_progress")
         hive.owned._copy.put(before, hive.owned._copy.mark(), hive.now_ms())
-        assert quick("next", "--json", as_="ui-engineer").json["issue_id"] == "app-2"
+        taken = take_next(hive)
+        assert isinstance(taken, Begin)
+        assert taken.assignment.issue_id == "app-2"
+        assert [each.issue_id for each in hive.assignments.find(status="all")] == ["app-2"]
 
     def test_a_claim_that_it_does_not_make_does_not_remain(
         self, hive: Hive, bd: Path, monkeypatch: pytest.MonkeyPatch
