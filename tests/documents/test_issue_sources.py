@@ -119,6 +119,14 @@ class TestLinear:
         ]
         assert stuck.endswith("so neither can begin: linear:CLA-5")
 
+    def test_a_table_is_one_whatever_its_cells_hold(self) -> None:
+        for text in ("- [ ] One", "x 2026-01-01 Done", "(A) Call"):
+            table = LINEAR_CSV.replace("Login,Text", f'Login,"See:\n{text}\nend"')
+            assert list_summary(read(table)) == "Linear export, 7 issues"
+            assert rows_of(table)["Login"]["description"] == f"See:\n{text}\nend"
+            own = f'title,key\n"a\n{text}",T-1\n'
+            assert list_summary(read(own)) == "list, 1 issue"
+
     def test_a_state_is_what_somebody_says(self) -> None:
         rows = rows_of(LINEAR_CSV, mapped=["Waiting for legal=open"])
         assert rows["Asked"]["status"] == "open"
@@ -148,7 +156,8 @@ Summary,Issue key,Issue id,Issue Type,Status,Project key,Priority,Resolution,Ass
 Updated,Resolved,Labels,Labels,Description,Parent,Parent key,Parent summary,\
 Inward issue link (Blocks),Inward issue link (Blocks),Outward issue link (Blocks),Comment,Sprint,\
 Status Category
-Shop,P-1,101,Epic,In Progress,P,Highest,,Ann,14/Jul/25 3:42 PM,14/Jul/25 3:42 PM,,,,,,,,,,,,,\
+Shop,P-1,101,Epic,In Progress,P,Highest,,"Roe, Ann",14/Jul/25 3:42 PM,\
+14/Jul/25 3:42 PM,,,,,,,,,,,,,\
 In Progress
 Pay,P-2,102,Story,To Do,P,Medium,,,14/Jul/25 3:42 PM,15/Jul/25 3:42 PM,,ui,api,Text,101,P-1,Shop,\
 P-3,P-9,,14/Jul/25 4:00 PM;ann;Ask; then act,Sprint 2,To Do
@@ -164,6 +173,7 @@ class TestJira:
         assert rows["Pay"]["labels"] == ["ui", "api"]
         assert needs(rows, "Pay") == [("Bank", "blocks"), ("Shop", "parent-child")]
         assert needs(rows, "Books") == [("Bank", "blocks"), ("Pay", "parent-child")]
+        assert rows["Shop"]["assignee"] == "Roe, Ann"
         kinds = [rows[name]["issue_type"] for name in ("Shop", "Pay", "Bank", "Books")]
         assert kinds == ["epic", "feature", "bug", "task"]
         assert rows["Pay"]["created_at"] == "2025-07-14T15:42:00.000Z"

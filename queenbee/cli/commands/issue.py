@@ -88,7 +88,7 @@ def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, st
 @click.option("--type", "issue_type", help="task, bug, feature, …")
 @click.option("--priority", type=int, help="0 (most urgent) to 4")
 @click.option("--estimate", "estimated_minutes", type=int, metavar="MINUTES", help="How long")
-@click.option("--status", help="open, in_progress, blocked or deferred")
+@click.option("--status", help="open, in_progress, in_review, blocked or deferred")
 @click.option("--assignee", help="Whom the tracker gives it to")
 @click.option("--defer", "defer_until", metavar="TIME", help="Not before, as 2026-01-31T09:00:00Z")
 @click.option("--label", "add_labels", multiple=True, help="A label to add")

@@ -310,8 +310,10 @@ class _Reader:
         labels = [text for value in self._values(entry, "labels") for text in words(value)]
         if any(name in entry for name in self._names["labels"]):
             found["labels"] = labels
-        people = [text for value in self._values(entry, "assignee")[:1] for text in words(value)]
-        if people:
+        person = next(iter(self._values(entry, "assignee")), None)
+        # Jira writes one person, as "Family, Given".
+        people = [first(person)] if self._source.name == "jira" else words(person)
+        if people and people[0]:
             found["assignee"] = people[0]
         kind = next((first(value) for value in self._values(entry, "issue_type")), None)
         known = [TYPES.get(plain(each)) for each in ([kind] if kind else labels)]

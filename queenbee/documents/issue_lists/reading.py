@@ -74,7 +74,8 @@ def _read(text: str, name: str, insisted: str | None, titles: Sequence[str]) -> 
     begin = text.lstrip()[:1]
     if begin in ("[", "{") and not text.lstrip().startswith(("[ ]", "[x]")):
         return _of_json(text, insisted)
-    found = read_text(text, name, insisted)
+    # First the table: its cells may hold check lists.
+    found = None if _is_table(text, insisted, titles) else read_text(text, name, insisted)
     if found is not None:
         return Entries(BY_NAME[found[0]], [*found[1]])
     return _of_table(text, insisted, titles)
@@ -146,18 +147,31 @@ def _of_table(text: str, insisted: str | None, titles: Sequence[str]) -> Entries
     if not text.strip():
         raise ValueError("it is empty")
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
-    first = text.split("\n", 1)[0]
-    has_tabs = "\t" in first
-    separator = "\t" if has_tabs else ";" if first.count(";") > first.count(",") else ","
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    separator, names = _header(text)
+    rows = csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=separator)
     header = [each.strip().lower() for each in next(rows)]
-    names = {*header, "tab"} if has_tabs else {*header}
     source = _source(names, insisted)
     if not _has_title(names, [*titles, *source.names("title")]) and source.name != WHOLE:
         shown = shortened(", ".join(each for each in header if each), 200)
         raise ValueError(f"the header has no column title; it has {shown}; --map 'NAME=title'")
     entries = [_of_row(header, row) for row in rows]
     return Entries(source, [each for each in entries if each])
+
+
+def _is_table(text: str, insisted: str | None, titles: Sequence[str]) -> bool:
+    """Returns whether the first line is a header: that of a known source, or with a title."""
+    separator, names = _header(text)
+    is_shown = any(_shows(each, names) for each in SOURCES)
+    return is_shown or (separator in text.split("\n", 1)[0] and _has_title(names, titles))
+
+
+def _header(text: str) -> tuple[str, set[str]]:
+    """Returns what separates the columns, and their names, with `tab` if it is that."""
+    first = text.lstrip("\r\n").split("\n", 1)[0]
+    separator = "\t" if "\t" in first else ";" if first.count(";") > first.count(",") else ","
+    row = next(csv.reader([first.rstrip("\r")], delimiter=separator), [])
+    names = {each.strip().lower() for each in row}
+    return separator, names | ({"tab"} if separator == "\t" else set())
 
 
 def _of_row(header: Sequence[str], row: Iterable[str]) -> Entry:

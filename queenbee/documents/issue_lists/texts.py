@@ -24,7 +24,7 @@ _STATES = {" ": "open", "x": "done", "X": "done", "-": "in progress", "~": "in p
 _SPEC_KIT = re.compile(r"(T\d{3,})\s+((?:\[[^\]]{1,40}\]\s+)*)(.*)")
 _KIRO = re.compile(r"(\d+(?:\.\d+)*)\.?\s+(\S.*)")
 _REQUIREMENTS = re.compile(r"^\s*-?\s*_Requirements?:", re.MULTILINE)
-_TODO = re.compile(r"(?:x (?:\d{4}-\d\d-\d\d )?|\([A-Z]\) )\S", re.MULTILINE)
+_TODO = re.compile(r"^(?:x (?:\d{4}-\d\d-\d\d )?|\([A-Z]\) )\S", re.MULTILINE)
 _TODO_LINE = re.compile(
     r"(?P<done>x )?(?:\((?P<rank>[A-Z])\) )?(?:(?P<first>\d{4}-\d\d-\d\d) )?"
     r"(?:(?P<second>\d{4}-\d\d-\d\d) )?(?P<text>.*)"

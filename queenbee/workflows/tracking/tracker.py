@@ -28,7 +28,7 @@ from queenbee.workflows.owning.owner import Owner
 # Loaded before others have to wait for it in a turn at writing.
 import queenbee.services.writing.issue_changes  # noqa: F401 # isort: skip
 
-_STATUSES = ("open", "in_progress", "blocked", "deferred")
+_STATUSES = ("open", "in_progress", "in_review", "blocked", "deferred")
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ class TestReading:
         self, quick: QuickQueen, bd: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PATH", "/usr/bin:/bin")
+        assert "bd, which is not installed here" in quick("status", as_="ui").err
         shown = quick("issues", as_="ui")
         assert (shown.code, shown.out) == (8, "")
         assert "bd, which is not installed here" in shown.err
