@@ -258,6 +258,18 @@ class TestCodeHosts:
         assert (row["external_ref"], row["close_reason"]) == (page["html_url"], "not planned")
         assert (row["description"], row["priority"]) == ("", 1)
 
+    def test_pages_that_follow_each_other_are_one_list(self) -> None:
+        pages = [json.dumps([{"number": n, "title": f"{n} ] ["}], indent=1) for n in (1, 2)]
+        assert [each.title for each in read("\n".join(pages)).issues] == ["1 ] [", "2 ] ["]
+        with pytest.raises(InvalidInput, match=r"value 2 is not JSON: .*line 1"):
+            read(pages[0] + "[{")
+
+    def test_the_same_issue_on_two_pages_is_one(self) -> None:
+        issue = {"number": 1, "title": "A"}
+        listed = read([issue, {"number": 2, "title": "B"}, issue])
+        assert [each.title for each in listed.issues] == ["A", "B"]
+        assert warnings(listed) == {"left out": "the same issue again (1)"}
+
     def test_github_has_parents_and_blockers(self) -> None:
         def issue(number: int, **more: Any) -> Row:
             url = f"https://github.com/o/r/issues/{number}"

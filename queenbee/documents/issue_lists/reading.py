@@ -94,21 +94,30 @@ def _of_json(text: str, insisted: str | None) -> Entries:
     return Entries(_source(names, insisted), listed, left_out)
 
 
+_SEVERAL = re.compile(r"[}\]]\s*[\[{]")
+_BETWEEN = re.compile(r"[\s,]*")
+
+
 def _parsed(text: str) -> Any:
-    """Returns the JSON value, or a list of those on the lines."""
-    lines = text.strip().split("\n")
-    if len(lines) > 1 and lines[0].strip().endswith("}") and lines[0].startswith("{"):
+    """Returns the JSON value, or a list of those that follow each other: one a line, or the pages
+    of an API. Raises `Unreadable`.
+    """
+    if _SEVERAL.search(text) is None:
+        return parse_json(text.encode(errors="surrogatepass"), "it")
+    decoder, found, begin = json.JSONDecoder(), list[Any](), 0
+    text = text.strip()
+    while begin < len(text):
         try:
-            json.loads(lines[0])
-        except ValueError:
-            pass  # One object over several lines.
-        else:
-            return [
-                parse_json(line.encode(errors="surrogatepass"), f"line {number}")
-                for number, line in enumerate(lines, start=1)
-                if line.strip()
-            ]
-    return parse_json(text.encode(errors="surrogatepass"), "it")
+            _, end = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            end = len(text)  # It is said where and why.
+        name = f"value {len(found) + 1}" if begin or end < len(text) else "it"
+        found.append(parse_json(text[begin:end].encode(errors="surrogatepass"), name))
+        between = _BETWEEN.match(text, end)
+        begin = between.end() if between else end
+    if len(found) == 1:
+        return found[0]
+    return [inner for each in found for inner in (each if isinstance(each, list) else [each])]
 
 
 def _inside(value: Any) -> list[Any]:

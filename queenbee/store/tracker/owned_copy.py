@@ -78,6 +78,15 @@ class OwnedCopy:
         at_ms = note.get("at_ms")
         return isinstance(at_ms, int) and 0 <= now_ms - at_ms < _TRUSTED_MS
 
+    def gave_up(self, now_ms: int, *, recently_ms: int) -> bool:
+        """Returns whether somebody gave up waiting for the program a moment ago."""
+        at_ms = recall(f"{self._note_path}.slow")
+        return isinstance(at_ms, int) and 0 <= now_ms - at_ms < recently_ms
+
+    def give_up(self, now_ms: int) -> None:
+        """Notes that the program did not answer in time."""
+        keep(f"{self._note_path}.slow", now_ms)
+
     def put(self, rows: bytes, mark: list[object], now_ms: int) -> None:
         """Keeps rows; `mark` is what the database had before they were asked for."""
         take_name(self.path, rows, durable=False)

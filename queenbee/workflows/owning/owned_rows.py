@@ -30,6 +30,8 @@ _LOCK_S = 60.0
 """How long others may take to ask; who waits then takes what they got."""
 _PAUSE_S = 10.0
 """After a failure, nobody is asked for so long: a question may take half a minute to fail."""
+_SLOW_MS = 60_000
+"""So long after it did not answer in time, no command of this machine waits for it again."""
 _ISSUE = b'{"_type":"issue",'
 
 
@@ -76,12 +78,20 @@ class OwnedRows:
     def _ask(self) -> None:
         if not self._copy.is_here:
             raise ExternalFailure("its database is not on this machine", hint="bd bootstrap")
+        now_ms = self._hive.now_ms()
+        if self._copy.gave_up(now_ms, recently_ms=_SLOW_MS):
+            raise ExternalFailure("it did not answer in time a moment ago", hint="bd export")
         make_state_dir(self._hive.layout)
         with LongLock(f"{self._copy.path}.lock", holder="bd export", timeout_s=_LOCK_S):
             if self._copy.is_current(self._hive.now_ms()):
                 return  # Somebody else has asked meanwhile.
             mark = self._copy.mark()
-            rows = _rows_in(self._owner.export())
+            try:
+                rows = _rows_in(self._owner.export())
+            except ExternalFailure as error:
+                if error.details.get("timed_out"):
+                    self._copy.give_up(self._hive.now_ms())
+                raise
             self._copy.put(rows, mark, self._hive.now_ms())
 
     @property

@@ -106,7 +106,7 @@ class Owner:
         except (OSError, subprocess.TimeoutExpired) as error:
             timed_out = isinstance(error, subprocess.TimeoutExpired)
             why = f"timed out after {_TIMEOUT_S} s" if timed_out else str(error)
-            raise ExternalFailure(f"{shown}: {why}", hint=shown) from error
+            raise ExternalFailure(f"{shown}: {why}", hint=shown, timed_out=timed_out) from error
         if done.returncode != 0:
             said = one_line((done.stderr or done.stdout).decode(errors="replace").strip())
             raise ExternalFailure(

@@ -107,12 +107,15 @@ class TestReading:
         assert "owner_not_asked" in [each["code"] for each in quick("doctor", "--json").json]
 
     def test_a_program_that_hangs_is_given_up(
-        self, quick: QuickQueen, bd: Path, monkeypatch: pytest.MonkeyPatch
+        self, quick: QuickQueen, bd: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(owner, "_TIMEOUT_S", 0.3)
         monkeypatch.setenv("BD_SLEEPS", "20")
         refused = quick("issues", as_="ui")
         assert (refused.code, "timed out after 0.3 s" in refused.err) == (8, True)
+        again = quick("issues", as_="ui")
+        assert "did not answer in time a moment ago" in again.err
+        assert len(calls(tmp_path)) <= 1
 
     def test_where_nothing_is_known_that_is_no_empty_list(
         self, quick: QuickQueen, bd: Path, monkeypatch: pytest.MonkeyPatch
