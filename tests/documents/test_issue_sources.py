@@ -603,6 +603,14 @@ class TestAgain:
         github = taken(read([{"number": 6, "title": "Six here"}]), rows)
         assert [change.kind for change in github.changes] == ["add"]
 
+    def test_what_was_edited_here_since_version_0_2_imported_it_stays(self) -> None:
+        issue = {"number": 9, "title": "There", "updatedAt": "2026-01-03T00:00:00Z"}
+        old = {"id": "qb-1", "title": "Here", "external_ref": "gh-9", "status": "open",
+               "metadata": {"source_updated_at": "2026-01-03T00:00:00Z"}}  # fmt: skip
+        assert taken(read([issue]), [old]).changes[0].row == old
+        later = {**issue, "updatedAt": "2026-01-04T00:00:00Z"}
+        assert taken(read([later]), [old]).changes[0].row["title"] == "There"
+
     def test_what_version_0_2_imported_is_found(self) -> None:
         old = {"id": "qb-1", "title": "Old", "external_ref": "CLA-1", "status": "open"}
         change = taken(read(LINEAR_CSV), [old]).changes[0]

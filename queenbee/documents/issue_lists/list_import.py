@@ -244,9 +244,14 @@ class _Import:
 
 
 def _is_older(row: Row, each: Listed) -> bool:
-    """Returns whether a list is older than the one that was imported last."""
-    seen_ms, changed_ms = instant_ms(metadata_of(row).get(SEEN)), instant_ms(each.changed_at)
-    return seen_ms is not None and changed_ms is not None and changed_ms < seen_ms
+    """Returns whether a list is older than the one that was imported last; or as old, if only its
+    time was noted then, as version 0.2 did.
+    """
+    noted = metadata_of(row)
+    seen_ms, changed_ms = instant_ms(noted.get(SEEN)), instant_ms(each.changed_at)
+    if seen_ms is None or changed_ms is None:
+        return False
+    return changed_ms < seen_ms or (changed_ms == seen_ms and SAID not in noted)
 
 
 def _with_status(row: Row, each: Listed, now_ms: int) -> Row:
