@@ -20,7 +20,7 @@ from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
-from queenbee.errors import NoHive, Unwritable
+from queenbee.errors import ExternalFailure, NoHive, Unwritable
 from queenbee.git import let_ask
 from queenbee.store.droids.presence import Beat
 from queenbee.store.whole_files import keep, recall
@@ -190,6 +190,22 @@ def invocation() -> Invocation:
 def tell(text: str) -> None:
     """Prints a notice of the running command to standard error, or keeps it under `--json`."""
     invocation().tell(text)
+
+
+def tell_origin(hive: Hive, *, must_know: bool = True) -> None:
+    """Says on standard error if the issues are another program's and may be old. Raises
+    `ExternalFailure` if nothing is known of them, and something must be.
+    """
+    try:
+        origin = hive.origin()
+    except ExternalFailure as error:
+        if must_know:
+            raise
+        tell(error.message)
+    else:
+        if origin is not None and origin.why is not None:
+            hint = f"; try: {origin.hint}" if origin.hint else ""
+            tell(origin.sentence(hive.now_ms()) + hint)
 
 
 def first(found: list[T], limit: int, count: Callable[[], int] | None = None) -> list[T]:

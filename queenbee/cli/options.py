@@ -74,13 +74,18 @@ def seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int
     return None if text is None else parse_duration_s(text)
 
 
+def bytes_of_stdin() -> bytes:
+    """Returns what is on standard input. Raises `InvalidInput`."""
+    if sys.stdin is None:
+        raise InvalidInput("standard input is closed", hint="pass the text itself instead of -")
+    return sys.stdin.buffer.read()
+
+
 def body_or_stdin(text: str) -> str:
     """Returns the text, or standard input if it is `-`. Raises `InvalidInput`."""
     if text != "-":
         return text
-    if sys.stdin is None:
-        raise InvalidInput("standard input is closed", hint="pass the text itself instead of -")
     try:
-        return sys.stdin.buffer.read().decode()
+        return bytes_of_stdin().decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"standard input is not UTF-8: {error}") from error

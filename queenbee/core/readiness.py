@@ -497,7 +497,11 @@ def _is_document(issue: Issue) -> bool:
 
 
 def _other_status(issue: Issue) -> str | None:
-    return None if issue.status in WORKABLE else f"its status is {issue.status}"
+    """Returns why its status keeps it from being started, or None. Somebody has begun one that is
+    in progress: who, only its assignee says.
+    """
+    is_begun = issue.status == "in_progress" and not issue.assignee
+    return f"its status is {issue.status}" if is_begun or issue.status not in WORKABLE else None
 
 
 def _named_by_tracker(issue: Issue) -> str | None:

@@ -281,6 +281,7 @@ class Assignments:
         if droid == actor:  # Another droid's worktree is not known here.
             said = {**said, "worktree": said["worktree"] or self._store.layout.worktree}
         self._look(issue_id, reason, *([f"Reassigned to {droid}", "Assigned"] if reason else []))
+        self._store.check_rows()
         with self._store.transaction() as tx:
             current = self.active(issue_id)
             try:

@@ -74,7 +74,7 @@ class Reader:
         landing = os.path.join(layout.state_dir, "landing")
         return (
             *(hive.stamp(kind) for kind in hive.kinds()),
-            stamp_of(layout.issues_path),
+            stamp_of(hive.rows_path()),
             json_stamp(gates_dir(layout)),
             names_in(layout.queue_dir),
             names_in(landing),

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, group
+from queenbee.cli.app import command, group, tell_origin
 from queenbee.cli.commands.issues import show_list
 from queenbee.cli.commands.plan import Imported, show_import
-from queenbee.cli.options import body_or_stdin, dry_run, force, id_prefix
+from queenbee.cli.options import body_or_stdin, bytes_of_stdin, dry_run, force, id_prefix
 from queenbee.cli.rendering import entry, print_json
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
@@ -88,7 +88,7 @@ def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, st
 @click.option("--type", "issue_type", help="task, bug, feature, …")
 @click.option("--priority", type=int, help="0 (most urgent) to 4")
 @click.option("--estimate", "estimated_minutes", type=int, metavar="MINUTES", help="How long")
-@click.option("--status", help="open, in_progress, blocked or deferred")
+@click.option("--status", help="open, in_progress, in_review, blocked or deferred")
 @click.option("--assignee", help="Whom the tracker gives it to")
 @click.option("--defer", "defer_until", metavar="TIME", help="Not before, as 2026-01-31T09:00:00Z")
 @click.option("--label", "add_labels", multiple=True, help="A label to add")
@@ -150,23 +150,50 @@ def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool)
 
 @command(
     show=show_import,
-    example="gh issue list --json number,title,body,state,labels,url,updatedAt "
-    "| queen issue import -\nqueen issue import issues.csv --dry-run",
+    example="gh issue list --state all --limit 5000 --json number,title,body,state,stateReason,"
+    "labels,assignees,url,createdAt,updatedAt,closedAt | queen issue import -\n"
+    "queen issue import linear.csv --dry-run\n"
+    "queen issue import work.csv --map 'Task=title' --map 'Ticket=key' --map 'Ready for dev=open'\n"
+    "queen issue import .taskmaster",
 )
-@click.argument("file", metavar="FILE|-")
+@click.argument("file", metavar="FILE|FOLDER|-")
+@click.option("--from", "source", metavar="NAME", help="Where it is from; default: by its shape")
+@click.option(
+    "--map",
+    "mapped",
+    multiple=True,
+    metavar="NAME=FIELD",
+    help="What a column or a state is",
+)
+@click.option("--complete", is_flag=True, help="The list is all: close what is not in it any more")
 @id_prefix
 @dry_run
-def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool) -> Imported:
-    """Import issues from a code host or a table
+def import_(
+    hive: Hive, file: str, prefix: str | None, dry_run: bool, mapped: tuple[str, ...], **how: Any
+) -> Imported:
+    """Import issues from a code host, another tracker, a table or a check list
 
-    Reads the JSON of gh issue list, or CSV with a header that has title and one of number, url and
-    external_ref. Importing a list again updates what changed there, and never opens what is closed
-    here.
+    Knows the lists of GitHub, GitLab, Gitea, Linear, Jira, Trello, Asana, Task Master, Backlog.md,
+    spec-kit, Kiro, todo.txt, Markdown, Beads and queen issue list; anything else is JSON or CSV
+    with a title, and a number, key or url. The first line says what it was taken for, and the
+    warnings what was not understood.
+
+    Importing a list again changes what changed there, closes what was closed there, and never opens
+    what is closed here.
     """
-    from queenbee.workflows.imports import import_issues  # noqa: PLC0415 - start-up
+    from queenbee.documents.issue_lists.reading import MOST_BYTES  # noqa: PLC0415 - start-up
+    from queenbee.workflows.imports import ListImport, import_issues  # noqa: PLC0415 - start-up
 
-    data = body_or_stdin(file).encode() if file == "-" else read_document(file)
-    return Imported(import_issues(hive, data, prefix=prefix, dry_run=dry_run), dry_run=dry_run)
+    data: bytes | str = file
+    if file == "-":
+        data = bytes_of_stdin()
+    elif not os.path.isdir(file):
+        data = read_document(file, max_bytes=MOST_BYTES)
+    name = os.path.relpath(os.path.realpath(file), hive.layout.tree) if file != "-" else "-"
+    name = os.path.basename(file) if name.startswith(os.pardir) else name
+    options = ListImport(name=name, mapped=mapped, **how)
+    found = import_issues(hive, data, prefix=prefix, dry_run=dry_run, options=options)
+    return Imported(found, dry_run=dry_run, source="" if file == "-" else file)
 
 
 class Exported:
@@ -185,7 +212,7 @@ def _show_exported(found: Exported) -> None:
     if found.form == "json":
         print_json(found)
     elif found.form == "csv":
-        from queenbee.documents.issue_lists import as_csv  # noqa: PLC0415 - start-up
+        from queenbee.documents.issue_lists.issue_table import as_csv  # noqa: PLC0415 - start-up
 
         shown = partial(printable, keep_newlines=True) if sys.stdout.isatty() else str
         # Color: else click would cut out of the texts what looks like it.
@@ -206,6 +233,7 @@ def _show_exported(found: Exported) -> None:
 )
 def list_(hive: Hive, status: str | None, form: str) -> Exported:
     """List the tracker's issues, those that are done included"""
+    tell_origin(hive)
     return Exported(hive.issues.find(status=status), form)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, first, is_mine
+from queenbee.cli.app import command, first, is_mine, tell_origin
 from queenbee.cli.rendering import describe, paragraph, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
@@ -81,6 +81,7 @@ def _on_hold(standings: Sequence[Standing]) -> dict[str, list[str]]:
 @click.option("--status", help="Only issues with this status of the tracker")
 def issues(hive: Hive, everything: bool, status: str | None) -> Listed:
     """List the open issues: who has them, or what they wait for"""
+    tell_origin(hive)
     found = hive.issues.listed(status=status, everything=everything)
     return Listed(found, hive.issues.counts())
 
@@ -93,6 +94,7 @@ def _show_ready(issues: Sequence[Issue]) -> None:
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many; by default, all")
 def ready(hive: Hive, limit: int | None) -> list[Issue]:
     """List the issues that you could start now, most urgent first"""
+    tell_origin(hive)
     actor = hive.actor_or_none
     # One more tells whether any is left out.
     found = hive.issues.ready(actor=actor, limit=limit and limit + 1)
@@ -152,4 +154,5 @@ def show(hive: Hive, issue_id: str | None) -> Overview:
     """
     from queenbee.services.work.overview import overview  # noqa: PLC0415 - start-up
 
+    tell_origin(hive)
     return overview(hive, issue_id or hive.assignments.own())

@@ -195,6 +195,7 @@ class Imported:
             "changes": changes,
             "orphans": list(self.found.orphans),
             "findings": list(self.found.findings),
+            **({"source": self.found.source} if self.found.source else {}),
         }
 
 
@@ -202,6 +203,8 @@ def show_import(done: Imported) -> None:
     """Shows what an import did, or would do."""
     from queenbee.documents.issue_rows import render_differences  # noqa: PLC0415 - start-up
 
+    if done.found.source:
+        say(printable(done.found.source))
     show_findings(done.found.findings, done.source)
     lines = render_differences(done.found).splitlines(keepends=True)
     most = len(lines) if done.dry_run else _MOST_LINES

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, invocation
+from queenbee.cli.app import Answer, command, invocation, tell_origin
 from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import force, seconds, timeout_option
@@ -499,6 +499,7 @@ def _short_title(title: str) -> str:
 @command(show=show_status, example="queen status")
 def status(hive: Hive) -> Status:
     """Show who works on what, what is ready, and what was just done"""
+    tell_origin(hive, must_know=False)
     return work.status(hive, _keeper)
 
 

@@ -398,7 +398,8 @@ def _reservation(lease: Reservation) -> Iterator[str]:
 
 
 def _issues(hive: Services) -> Iterator[Diagnosis]:
-    path = hive.layout.issues_path
+    path = hive.rows_path()
+    yield from _origin(hive, path)
     tracked = hive.issues.tracked()
     is_owned = issues_file.owner_in(hive.layout.beads_dir) is not None
     issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
@@ -423,6 +424,17 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
     if absent:
         text = f"{absent} issues have no priority, which means {DEFAULT_PRIORITY}"
         yield Diagnosis("absent_priority", path, text, severity="note")
+
+
+def _origin(hive: Services, path: str) -> Iterator[Diagnosis]:
+    """Yields where the rows are from, if another program has them in a database of its own."""
+    origin = hive.origin()
+    if origin is not None and origin.why is not None:
+        said = origin.sentence(hive.now_ms())
+        yield Diagnosis("owner_not_asked", path, said, hint=origin.hint)
+    elif origin is not None:
+        said = f"{origin.sentence(hive.now_ms())}; issues.jsonl does not count"
+        yield Diagnosis("owned_elsewhere", path, said, severity="note")
 
 
 def _not_unique(
