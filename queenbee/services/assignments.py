@@ -12,7 +12,7 @@ from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken, Untrusted
-from queenbee.store import waiting_line
+from queenbee.store import giving_up, waiting_line
 from queenbee.store.droids.identity import checked_droid
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.attempts import OnProgress
     from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
+    from queenbee.store.giving_up import Event
 
 KIND = "assignments"
 _NAMED = 3
@@ -56,36 +57,39 @@ class Assignments:
         """Returns the tracker's issue, or None."""
         self._reservations = reservations
 
-    def claim(
+    def claim(  # noqa: PLR0913 - by name
         self,
         issue_id: str,
         *,
         worktree: str | None = None,
         reason: str | None = None,
         anyway: bool = False,
-        wait_s: float = 0,
+        timeout_s: float = 0,
+        cancel: Event | None = None,
         on_progress: OnProgress | None = None,
     ) -> Assignment:
         """Takes an issue for the actor; repeating it returns the same assignment.
 
         Never steals: raises `Taken` if another droid has it or has waited for it, `NotFound` if
         the tracker does not know it, `IssueClosed` if it is done, and `NotReady` if it waits for
-        others or is set aside, unless `anyway`. With `wait_s`, waits for its turn; raises `Busy`
-        when that time runs out.
+        others or is set aside, unless `anyway`. With `timeout_s`, waits for its turn; raises `Busy`
+        when that time runs out, and `Cancelled` once the event `cancel` is set. An exception that
+        `on_progress` raises ends the wait, too; nothing is left of it then.
         """
         actor, said = self._store.own_actor, {"worktree": worktree, "reason": reason}
-        if wait_s <= 0:
+        if timeout_s <= 0:
             return self._give(issue_id, actor, said, anyway=anyway)
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
         from queenbee.services.waiting.attempts import served  # noqa: PLC0415 - start-up
 
-        return served(
-            self._queue().place(Want(issue_id=issue_id), wait_s),
-            lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
-            kinds=[KIND, ISSUES],
-            files=[self._store.layout.issues_path],
-            on_progress=on_progress,
-        )
+        with giving_up.until(cancel):
+            return served(
+                self._queue().place(Want(issue_id=issue_id), timeout_s),
+                lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
+                kinds=[KIND, ISSUES],
+                files=[self._store.layout.issues_path],
+                on_progress=on_progress,
+            )
 
     def stage_claim(self, tx: Transaction, issue_id: str) -> Assignment:
         """Takes an issue for the actor in a transaction that has checked that it is ready."""

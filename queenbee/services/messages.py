@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import EVERYONE, several
@@ -10,6 +11,7 @@ from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
+from queenbee.store import giving_up
 from queenbee.store.codec import decode
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from queenbee.services.droids import Droids
     from queenbee.services.open_store import Store
     from queenbee.services.writing.transaction import Transaction
+    from queenbee.store.giving_up import Event
 
     Draft = Mapping[str, Any]
     """A message to send: the arguments of `Messages.send`, by name."""
@@ -303,17 +306,22 @@ class Messages:
         ]
 
     def wait(
-        self, *, timeout_s: float, from_: str | None = None, issue_id: str | None = None
+        self,
+        *,
+        timeout_s: float,
+        cancel: Event | None = None,
+        from_: str | None = None,
+        issue_id: str | None = None,
     ) -> list[Message]:
         """Returns the actor's unread messages, newest first, as soon as there are any; an empty
-        list at the timeout.
+        list at the timeout. Raises `Cancelled` once the event `cancel` is set.
         """
         from queenbee.services.waiting.attempts import Watch, until  # noqa: PLC0415 - start-up
 
         watch = Watch(self._store, [KIND])
-        return until(
-            watch, lambda: self.inbox(unread=True, from_=from_, issue_id=issue_id), timeout_s
-        )
+        asked = partial(self.inbox, unread=True, from_=from_, issue_id=issue_id)
+        with giving_up.until(cancel):
+            return until(watch, asked, timeout_s)
 
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:
         """Acknowledges messages, and marks them as read; repeating it changes nothing.
@@ -454,7 +462,7 @@ class Messages:
             return
 
         def is_merged(message: Message) -> bool:
-            commit = message.fields.get(LANDED)
+            commit = message.get(LANDED)
             return isinstance(commit, str) and commit.isalnum() and has(layout, commit)
 
         with suppress(QueenError):

@@ -260,7 +260,9 @@ class Store:
         finally:
             settings.lock_timeout_s = usual_s
 
-    def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:
+    def wait_for_change(
+        self, stamp: Callable[[], object], before: object, deadline_s: float
+    ) -> bool:
         """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
         monotonic clock.
         """

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.core.records import Message
+    from queenbee.library.hive import Hive
     from queenbee.services.messages import Hit
-    from queenbee.workflows.complete_hive import Hive
 
 
 _ACK_WITHIN_S = 3600

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.core.records import Record
+    from queenbee.library.hive import Hive
     from queenbee.services.history import Revision
-    from queenbee.workflows.complete_hive import Hive
 
 
 def _show(revisions: Sequence[Revision]) -> None:
