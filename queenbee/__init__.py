@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from queenbee.core.records import Reservation as Reservation
     from queenbee.errors import QueenError as QueenError
     from queenbee.git.landing.landed_issue import Landed as Landed
+    from queenbee.library.async_hive import AsyncHive as AsyncHive
     from queenbee.library.hive import Hive as Hive
+    from queenbee.services.changes import Change as Change
     from queenbee.services.work.taking import Begin as Begin
     from queenbee.services.work.taking import Nothing as Nothing
     from queenbee.version import __version__ as __version__
@@ -37,7 +39,9 @@ __getattr__, __dir__, __all__ = exports(
         "git.landing.landed_issue": "Landed",
         "version": "__version__",
         "workflows.completing": "Completion",
+        "library.async_hive": "AsyncHive",
         "library.hive": "Hive",
+        "services.changes": "Change",
         "services.work.taking": "Begin Nothing",
     },
 )

@@ -20,6 +20,7 @@ PUBLIC = {
     "queenbee.library": "What a hive does with git and the tracker",
     "queenbee.services": "The services of a hive",
     "queenbee.errors": "Refusals",
+    "queenbee.testing": "Fixtures of pytest",
     "queenbee.workflows": "Verifying, running and completing",
     "queenbee.checks": "Checks",
     "queenbee.documents": "What documents share",
@@ -92,6 +93,29 @@ from a pool of processes. [Errors](scripting.md#errors) lists what each code car
 `threading.Event`. Once another thread sets it, the call raises `Cancelled`: there is no lease, no
 place in the line, and nothing has landed. A landing that has moved the main branch by then is done.
 
+**Under asyncio**, `AsyncHive` has the same calls, awaited. A task that is cancelled or runs into a
+timeout gives its call up, as above, before it goes on; a thread runs each call, and ends with it:
+
+```python
+import asyncio
+from queenbee import AsyncHive
+
+async def main() -> None:
+    async with await AsyncHive.open(droid="api") as hive:
+        try:
+            async with asyncio.timeout(30):
+                await hive.reservations.reserve(["src/**"], timeout_s=3600)
+        except TimeoutError:
+            print("somebody else has it")
+        print([lease.pattern for lease in await hive.reservations.find(droid="api")])
+
+asyncio.run(main())
+```
+
+```text
+['src/**']
+```
+
 **Changes** are every record that became or changed, in order of arrival in this clone, with how it
 was `before` and is `after`. Whoever keeps the cursor of the last one, and passes it the next time,
 misses nothing and sees nothing twice:
@@ -115,6 +139,10 @@ ui shop-2 completed
 
 Without `timeout_s`, it goes on with what arrives, until `cancel` is set. A cursor is of one clone.
 If its memory is deleted, the cursor is refused (`NotFound`), and you begin anew.
+
+**In tests**, `from queenbee.testing import hive, hive_clock` in a `conftest.py` gives pytest a hive
+in a temporary repository, with a clock that moves when `hive_clock.advance(seconds)` is called.
+`python -m queenbee` is `queen`, where that is not on the path.
 
 ## Names
 

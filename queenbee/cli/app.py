@@ -50,7 +50,7 @@ class Answer:
 
 
 _LONG = frozenset(("collisions", "doctor", "import", "land", "report", "rotate", "sync"))
-_ASIDE = frozenset(("guard", "mcp", "notify", "prompt", "sync", "watch"))
+_ASIDE = frozenset(("guard", "log", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _ALIKE = (("new", "create", "add"), ("remove", "delete", "rm"), ("list", "ls", "inbox", "status"))
 """Words for the same, of which each noun has its own."""

@@ -264,12 +264,12 @@ class Hive(complete_hive.Hive):
 
         A change has the cursor behind it, and `cursor()` is the one behind all that is here:
         whoever keeps it sees each change exactly once. By default, it begins with the first.
-        `droid`, `issue_id`, `kinds` and `path` (from the root, of reservations) choose. Raises
+        `droid`, `issue_id`, `kinds` and a `path` that reservations cover choose. Raises
         `InvalidInput`, and `NotFound` for a cursor of a memory that this clone no longer has.
         """
         from queenbee.services import changes  # noqa: PLC0415 - start-up
 
-        wanted = changes.Wanted(droid, issue_id, kinds, path)
+        wanted = changes.Wanted(droid, issue_id, kinds, self._from_root(path))
         return changes.changes(self, since, wanted, timeout_s=timeout_s, cancel=cancel)
 
     def cursor(self) -> str:
@@ -293,8 +293,11 @@ class Hive(complete_hive.Hive):
         """
         from queenbee.services import changes  # noqa: PLC0415 - start-up
 
-        wanted = changes.Wanted(droid, issue_id, kinds, path, since_ms)
+        wanted = changes.Wanted(droid, issue_id, kinds, self._from_root(path), since_ms)
         return changes.latest(self, wanted, limit)
+
+    def _from_root(self, path: str | None) -> str | None:
+        return None if path is None else self.reservations.check([path])[0].path
 
     def status(self) -> Status:
         """Returns who works on what, what is ready, and what was just done."""

@@ -12,7 +12,6 @@ from queenbee._lazy import exports
 
 if TYPE_CHECKING:
     from queenbee.services.assignments import Assignments as Assignments
-    from queenbee.services.changes import Change as Change
     from queenbee.services.diagnosis import Diagnosis as Diagnosis
     from queenbee.services.document_questions import Documents as Documents
     from queenbee.services.droids import Droids as Droids
@@ -30,7 +29,6 @@ __getattr__, __dir__, __all__ = exports(
     __name__,
     {
         "assignments": "Assignments",
-        "changes": "Change",
         "diagnosis": "Diagnosis",
         "document_questions": "Documents",
         "droids": "Droids",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from queenbee.core.beads import Issue
 from queenbee.core.fold import Table
@@ -230,7 +231,8 @@ def _view(kind: str, fields: Fields) -> Record:
 
 
 def _cursor(hive: Services, number: int) -> str:
-    return f"{hive.engine.memory.identity().replace(' ', '-')}-{number}" if number else BEGINNING
+    memory = crc32(hive.engine.memory.identity().encode())
+    return f"{memory:08x}-{number}" if number else BEGINNING
 
 
 def _number(hive: Services, cursor: str) -> int:

@@ -46,7 +46,8 @@ def until(event: Event | None) -> Iterator[None]:
 @contextmanager
 def not_now() -> Iterator[None]:
     """Has this thread not give up inside: what it does there has to be done to the end."""
-    before, _here.event = _here.event, None
+    before = _here.event
+    _here.event = None
     try:
         yield
     finally:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +14,7 @@ from typing import Any
 import click
 import pytest
 from acting import answer, command
-from hives import commit_file, git, write_lines, write_settings
+from hives import Queen, commit_file, git, write_lines, write_settings
 
 from queenbee import Hive
 from queenbee.cli.main import queen as root
@@ -25,6 +29,7 @@ CALLS = {
     "land": "land",
     "status": "status",
     "show": "show",
+    "log": "log",
     "issue wait": "wait",
     "issue new": "issues.new",
     "issue edit": "issues.edit",
@@ -49,6 +54,7 @@ NAMED = {
 OF_QUEEN = {
     "land": {"no_wait", "result", "abort"},  # Of a landing that outlives its command.
     "complete": {"take_next"},
+    "log": {"follow"},  # `changes`.
 }
 """Options that are calls of their own, or of a process: `following`, `last_landing`."""
 
@@ -142,6 +148,44 @@ def test_the_command_prints_what_the_call_returns(team: Hive) -> None:
 
 def without_times(value: Any) -> Any:
     return to_plain(value)
+
+
+def test_the_log_prints_what_the_calls_return(team: Hive) -> None:
+    team.assignments.claim("qb-1")
+    team.reservations.reserve(["src/**"])
+    team.messages.send("lead", "hello")
+    team.issues.edit("qb-2", title="Other")
+    shown = command(team, "log", "--json").out.splitlines()
+    assert [json.loads(each) for each in shown] == to_plain(team.log())
+    (line,) = command(team, "log", "--kind=reservations", "--path=src/a", "--json").out.splitlines()
+    assert json.loads(line)["after"]["pattern"] == "src/**"
+    assert command(team, "log", "--droid=api", "--json").out == ""
+    said = command(team, "log").out
+    for each in ("lead took qb-1", "lead reserved src/**", "wrote to lead: hello", "qb-2: title"):
+        assert each in said
+
+
+def test_who_follows_the_log_is_told_what_happens(queen: Queen, hive: Hive) -> None:
+    hive.messages.send("ui-engineer", "before")
+    follows = queen.start("log", "-f", "--json")
+    assert follows.stdout is not None
+    try:
+        assert json.loads(follows.stdout.readline())["after"]["body"] == "before"
+        hive.messages.send("ui-engineer", "after")
+        assert json.loads(follows.stdout.readline())["after"]["body"] == "after"
+    finally:
+        follows.send_signal(signal.SIGINT)
+        follows.communicate(timeout=30)
+
+
+@pytest.mark.slow
+def test_the_command_runs_as_a_module_and_takes_nothing_from_where_it_runs(repo: Path) -> None:
+    for name in ("json", "click", "tomllib"):
+        (repo / f"{name}.py").write_text("raise SystemExit('taken from the repository')\n")
+    line = [sys.executable, "-m", "queenbee", "status", "--json"]
+    ran = subprocess.run(line, cwd=repo, capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads(ran.stdout)["others"] == []
 
 
 def test_issues_are_written_as_the_commands_write_them(team: Hive) -> None:

@@ -39,7 +39,10 @@ def _show(revisions: Sequence[Revision]) -> None:
 @command(show=_show, example="queen hive history 5W6X")
 @click.argument("identifier", metavar="ID")
 def history(hive: Hive, identifier: str) -> list[Revision]:
-    """Show every line of a record, in order, with who and when"""
+    """Show every line of a record, in order, with who and when
+
+    What happened to all records: queen log.
+    """
     return hive.history(identifier)
 
 
