@@ -50,7 +50,7 @@ def awaited(
     call: Callable[Concatenate[Of, P], Found], undo: Callable[[Of, Found], None] | None = None
 ) -> Callable[Concatenate[Awaited[Of], P], Coroutine[Any, Any, Found]]:
     """Returns a call as a coroutine. `undo` gives back what it has granted to nobody."""
-    takes_cancel = "cancel" in call.__code__.co_varnames
+    takes_cancel = "cancel" in call.__annotations__
 
     async def awaits(self: Awaited[Of], /, *given: P.args, **named: P.kwargs) -> Found:
         event = threading.Event()

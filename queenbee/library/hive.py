@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from queenbee._typed import typed
 from queenbee.errors import Cancelled
 from queenbee.git import let_ask
 from queenbee.store import giving_up
@@ -92,6 +93,7 @@ class Hive(complete_hive.Hive):
 
         return Worktrees(self, env=self.env, tell=self._say)
 
+    @typed
     def next(
         self,
         *,
@@ -115,6 +117,7 @@ class Hive(complete_hive.Hive):
         with giving_up.until(cancel):
             return terms.take_next(patterns=reserve, wait_s=timeout_s, on_progress=on_progress)
 
+    @typed
     def following(
         self,
         *,
@@ -127,6 +130,7 @@ class Hive(complete_hive.Hive):
         """
         return self._terms(confirm=confirm).take_following(timeout_s, on_progress)
 
+    @typed
     def complete(
         self,
         issue_id: str | None = None,
@@ -152,6 +156,7 @@ class Hive(complete_hive.Hive):
             on_progress=on_progress,
         )
 
+    @typed
     def land(  # noqa: PLR0913 - by name
         self,
         *issue_ids: str,
@@ -224,6 +229,7 @@ class Hive(complete_hive.Hive):
 
         return last_landing(self)
 
+    @typed
     def wait(
         self,
         *issue_ids: str,
@@ -247,6 +253,7 @@ class Hive(complete_hive.Hive):
         with giving_up.until(cancel):
             return work.wait(self, wanted, timeout_s=timeout_s, on_progress=on_progress)
 
+    @typed
     def changes(  # noqa: PLR0913 - by name
         self,
         since: str = "0",
@@ -278,6 +285,7 @@ class Hive(complete_hive.Hive):
 
         return changes.cursor_now(self)
 
+    @typed
     def log(
         self,
         limit: int = 20,
@@ -305,6 +313,7 @@ class Hive(complete_hive.Hive):
 
         return work.status(self, _keeper)
 
+    @typed
     def show(self, issue_id: str | None = None) -> Overview:
         """Returns an issue, by default the only one that the actor has, with its holder, leases
         and thread. Raises `NotFound`.

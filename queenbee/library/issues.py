@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee._typed import typed
 from queenbee.services.issues import Issues
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Literal
 
     from queenbee.core.beads import Issue
     from queenbee.documents.issue_rows import RowImport
     from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.tracking.tracker import Tracker
+
+    OpenStatus = Literal["open", "in_progress", "blocked", "deferred"]
 
 
 class TrackedIssues(Issues):
@@ -28,6 +32,7 @@ class TrackedIssues(Issues):
 
         return Tracker(self._hive)
 
+    @typed
     def new(  # noqa: PLR0913 - by name
         self,
         title: str,
@@ -66,6 +71,7 @@ class TrackedIssues(Issues):
         )
         return self._tracker.new(asked)
 
+    @typed
     def edit(  # noqa: PLR0913 - by name
         self,
         issue_id: str,
@@ -76,7 +82,7 @@ class TrackedIssues(Issues):
         issue_type: str | None = None,
         priority: int | None = None,
         estimate: int | None = None,
-        status: str | None = None,
+        status: OpenStatus | None = None,
         assignee: str | None = None,
         defer_until: str | None = None,
         add_labels: Sequence[str] = (),
@@ -102,6 +108,7 @@ class TrackedIssues(Issues):
             remove_labels=remove_labels,
         )
 
+    @typed
     def close(
         self, *issue_ids: str, reason: str | None = None, anyway: bool = False
     ) -> list[Issue]:
@@ -114,6 +121,7 @@ class TrackedIssues(Issues):
         tracker.check(issue_ids, ended_by="queen issue close", anyway=anyway)
         return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
 
+    @typed
     def delete(
         self, *issue_ids: str, reason: str | None = None, anyway: bool = False
     ) -> list[Issue]:
@@ -122,12 +130,14 @@ class TrackedIssues(Issues):
         tracker.check(issue_ids, ended_by="queen issue delete", anyway=anyway, deleted=True)
         return [tracker.delete(each, reason=reason, anyway=anyway) for each in issue_ids]
 
+    @typed
     def reopen(self, *issue_ids: str) -> list[Issue]:
         """Opens issues again that are closed or completed, and returns them. Raises `NotFound`."""
         tracker = self._tracker
         tracker.check(issue_ids)
         return [tracker.reopen(each) for each in issue_ids]
 
+    @typed
     def depend(self, issue_id: str, *on: str, kind: str = "blocks", remove: bool = False) -> Issue:
         """Makes an issue wait for others, or with `remove` no longer, and returns it.
 
@@ -135,6 +145,7 @@ class TrackedIssues(Issues):
         """
         return self._tracker.depend(issue_id, on, kind=kind, remove=remove)
 
+    @typed
     def import_(
         self, data: bytes, *, prefix: str | None = None, dry_run: bool = False
     ) -> RowImport:

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from queenbee._typed import typed
 from queenbee.core.text import mentioned, named
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.beforehand.hindrances import hindrances
@@ -32,6 +33,7 @@ class Worktrees:
         self._env = env
         self._tell = tell
 
+    @typed
     def add(  # noqa: PLR0913 - by name
         self,
         name: str | None = None,
@@ -127,6 +129,7 @@ class Worktrees:
         """Returns the worktrees, the main one first, and what in each has not landed."""
         return worktree_care.places(self._hive)
 
+    @typed
     def remove(self, name: str, *, force: bool = False) -> Removed:
         """Removes a worktree, by the name of its folder, branch or droid, or by its path; ends the
         leases of its droid there, and removes its branch if that has landed.

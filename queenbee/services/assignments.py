@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee._typed import typed
 from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
 from queenbee.core.names import checked_issue_id
@@ -17,9 +18,11 @@ from queenbee.store.droids.identity import checked_droid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Literal
 
     from queenbee.core.beads import Issue
     from queenbee.core.queue import Waiter
+    from queenbee.core.records import AssignmentStatus
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.nudges import Nudges
     from queenbee.services.open_store import Store
@@ -57,6 +60,7 @@ class Assignments:
         """Returns the tracker's issue, or None."""
         self._reservations = reservations
 
+    @typed
     def claim(  # noqa: PLR0913 - by name
         self,
         issue_id: str,
@@ -96,6 +100,7 @@ class Assignments:
         said = {"worktree": self._store.layout.worktree, "reason": None}
         return self._stage(tx, issue_id, self._store.own_actor, said)
 
+    @typed
     def assign(
         self,
         issue_id: str,
@@ -129,6 +134,7 @@ class Assignments:
             said = {"worktree": self._store.layout.worktree, "reason": reason}
             return self._stage(tx, held.issue_id, self._store.actor, said, previous=current)
 
+    @typed
     def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
         """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`.
 
@@ -137,6 +143,7 @@ class Assignments:
         """
         return self._end(issue_id, "released", reason)
 
+    @typed
     def note(self, text: str) -> Assignment:
         """Tells the others what the actor does beside its newest issue, until that ends or a day
         has passed; returns the assignment. Raises `NotFound` without an issue.
@@ -209,8 +216,13 @@ class Assignments:
             raise InvalidInput(f"you have several issues: {', '.join(mine)}", hint="say which one")
         return mine[0]
 
+    @typed
     def find(
-        self, *, droid: str | None = None, issue_id: str | None = None, status: str = "active"
+        self,
+        *,
+        droid: str | None = None,
+        issue_id: str | None = None,
+        status: AssignmentStatus | Literal["all"] = "active",
     ) -> list[Assignment]:
         """Returns assignments, oldest first; `status` may be `all`."""
         if status not in (*ASSIGNMENT_STATUSES, "all"):

@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee._typed import typed
 from queenbee.core.names import EVERYONE, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.core.fold import Fields
+    from queenbee.core.records import Importance
     from queenbee.services.droids import Droids
     from queenbee.services.open_store import Store
     from queenbee.services.writing.transaction import Transaction
@@ -77,6 +79,7 @@ class Messages:
         self._check_issue = check_issue
         """Raises `NotFound` for an issue that nobody knows."""
 
+    @typed
     def send(  # noqa: PLR0913 - by name
         self,
         to: str,
@@ -84,7 +87,7 @@ class Messages:
         *,
         subject: str | None = None,
         issue_id: str | None = None,
-        importance: str = "normal",
+        importance: Importance = "normal",
         reply_to: str | None = None,
         ack_within_s: int | None = None,
         new: bool = False,
@@ -187,7 +190,8 @@ class Messages:
         }
         return stage(tx, sender, recipients, fields, parent.thread if parent else None)
 
-    def reply(self, message_id: str, body: str, *, importance: str = "normal") -> Message:
+    @typed
+    def reply(self, message_id: str, body: str, *, importance: Importance = "normal") -> Message:
         """Replies to the sender of a message; if the actor sent it, to its recipient."""
         parent = self.get(message_id)
         to = self.correspondent(parent)
@@ -197,6 +201,7 @@ class Messages:
         """Returns who gets a reply of the actor: the sender, or the recipient of its own."""
         return message.to if message.from_ == self._store.actor else message.from_
 
+    @typed
     def inbox(  # noqa: PLR0913 - by name
         self,
         *,
@@ -305,6 +310,7 @@ class Messages:
             )
         ]
 
+    @typed
     def wait(
         self,
         *,
@@ -323,6 +329,7 @@ class Messages:
         with giving_up.until(cancel):
             return until(watch, asked, timeout_s)
 
+    @typed
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:
         """Acknowledges messages, and marks them as read; repeating it changes nothing.
 
@@ -337,6 +344,7 @@ class Messages:
                 for message in messages
             ]
 
+    @typed
     def search(
         self,
         query: str,
@@ -387,6 +395,7 @@ class Messages:
             raise NotFound(f"there is no {noun} {message_id!r}", hint="queen msg inbox")
         return Message(fields)
 
+    @typed
     def thread(self, identifier: str) -> list[Message]:
         """Returns the thread of a message, or all messages about an issue, oldest first.
 
@@ -415,6 +424,7 @@ class Messages:
         found += [message for message in more if message.id not in known]
         return sorted(found, key=lambda message: message.age)
 
+    @typed
     def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
         """Marks messages as read by their recipient; those already read do not change.
 

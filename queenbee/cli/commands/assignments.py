@@ -20,7 +20,9 @@ from queenbee.errors import NotFound, QueenError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Literal
 
+    from queenbee.core.records import AssignmentStatus
     from queenbee.library.hive import Hive
 
 
@@ -231,7 +233,7 @@ def note(hive: Hive, text: str) -> Assignment:
     help=f"{', '.join(ASSIGNMENT_STATUSES)}, or all",
 )
 def assignments(
-    hive: Hive, droid: str | None, issue_id: str | None, status: str
+    hive: Hive, droid: str | None, issue_id: str | None, status: AssignmentStatus | Literal["all"]
 ) -> list[Assignment]:
     """List who works on what"""
     if issue_id is not None:

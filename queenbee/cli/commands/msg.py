@@ -23,7 +23,7 @@ from queenbee.services.telling.sending import Broadcast
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.core.records import Message
+    from queenbee.core.records import Importance, Message
     from queenbee.library.hive import Hive
     from queenbee.services.messages import Hit
 
@@ -237,7 +237,7 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
 @click.argument("message_id", metavar="ID")
 @click.argument("body")
 @_importance
-def reply(hive: Hive, message_id: str, body: str, importance: str) -> Message:
+def reply(hive: Hive, message_id: str, body: str, importance: Importance) -> Message:
     """Answer a message, in its thread"""
     return hive.messages.reply(message_id, body_or_stdin(body), importance=importance)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from queenbee._typed import typed
 from queenbee.core import leases
 from queenbee.core.glob.pattern import overlap
 from queenbee.core.names import several
@@ -85,6 +86,7 @@ class Reservations:
             fold_case=self.fold_case, cache_path=store.layout.verdicts_path(KIND)
         )
 
+    @typed
     def reserve(  # noqa: PLR0913 - by name
         self,
         patterns: Sequence[str],
@@ -129,6 +131,7 @@ class Reservations:
         tree, cwd = self.store.layout.tree, self.store.cwd
         return [pattern_of(text, tree=tree, cwd=cwd) for text in patterns]
 
+    @typed
     def release(
         self, patterns: Sequence[str] = (), *, ids: Sequence[str] = (), everything: bool = False
     ) -> list[Reservation]:
@@ -145,6 +148,7 @@ class Reservations:
             mine = self._chosen(live, patterns, ids, everything=everything)
             return self._writer(tx).end([lease.id for lease in mine], {})
 
+    @typed
     def renew(
         self,
         patterns: Sequence[str] = (),
@@ -196,6 +200,7 @@ class Reservations:
                 stale.append(Reservation({**lease.fields, "last_seen_at": format_ms(last_ms)}))
         return stale
 
+    @typed
     def find(
         self, *, droid: str | None = None, path: str | None = None, ended: bool = False
     ) -> list[Reservation]:
@@ -218,6 +223,7 @@ class Reservations:
         """Returns for each of these paths from the root the live leases on it, oldest first."""
         return self._live.covering(self.store.state(KIND), paths, self.store.now_ms())
 
+    @typed
     def check(self, paths: Sequence[str], *, session: str | None = None) -> list[PathStatus]:
         """Returns for each literal path whether it is free, the actor's, or held by another: by
         one whose lease keeps the actor (in a `session`) from editing it in this working tree.
@@ -298,6 +304,7 @@ class Reservations:
         """Returns the winner's id for each superseded lease of the hive."""
         return dict(self._live.verdicts(self.store.state(KIND)))
 
+    @typed
     def overlap(self, left: str, right: str) -> str | None:
         """Returns a path that both patterns cover, or None. Raises `BadPattern`."""
         one, other = self.resolve([left, right])
