@@ -139,7 +139,7 @@ def test_many_tasks_wait_at_once_and_each_is_served(held: Hive, repo: Path) -> N
     async def main() -> None:
         usual_s = held.layout.settings.lock_timeout_s
         async with opened(repo) as hive:
-            waits = [hive.reservations.reserve(["a"], timeout_s=30) for _ in range(10)]
+            waits = [hive.reservations.reserve(["a"], timeout_s=3600) for _ in range(10)]
             tasks = [asyncio.ensure_future(each) for each in waits]
             await until(lambda: len(held.queue.everything()) == len(tasks))
             assert (await hive.reservations.check(["b"]))[0].status == "free"  # None blocks others.
