@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from queenbee.core.names import is_of_agent
-from queenbee.core.timestamps import parse_duration_s
+from queenbee.core.timestamps import parse_duration_s, parse_since_ms
 from queenbee.errors import InvalidInput
 
 
@@ -67,6 +68,16 @@ adopts = click.option(
 id_prefix = click.option(
     "--prefix", metavar="bd", help="Prefix of new ids; default: the most common one here"
 )
+
+
+def _instant(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_since_ms(text, time.time_ns() // 1_000_000)
+
+
+def since_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns the option `--since`, which shows only what is newer."""
+    help_ = f"Only {what} since then"
+    return click.option("--since", "since_ms", callback=_instant, metavar="20m|TIME", help=help_)
 
 
 def seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:

@@ -83,6 +83,8 @@ class Store:
         self._states: dict[str, Recorded] = {}
         self._writing = allocate_lock()
         self._minting = allocate_lock()
+        self._waits_s: list[float] = []
+        """How long those wait who are `patient` now, after what is usual."""
         self._last_id = (-1, "")
         self._noted_ms = -_NOTED_MS
         self._tracker: TrackerMemory | None = None
@@ -278,17 +280,26 @@ class Store:
     @contextmanager
     def patient(self, wait_s: float) -> Iterator[None]:
         """Waits for each turn at writing as long as a command says that it waits, if that is longer
-        than usual.
+        than usual. Threads of one store may wait at the same time.
         """
-        settings = self.layout.settings
-        usual_s = settings.lock_timeout_s
-        settings.lock_timeout_s = max(usual_s, wait_s)
+        settings, waits_s = self.layout.settings, self._waits_s
+        with self._minting:
+            if not waits_s:
+                waits_s.append(settings.lock_timeout_s)
+            waits_s.append(wait_s)
+            settings.lock_timeout_s = max(settings.lock_timeout_s, wait_s)
         try:
             yield
         finally:
-            settings.lock_timeout_s = usual_s
+            with self._minting:
+                waits_s.remove(wait_s)
+                settings.lock_timeout_s = max(waits_s)
+                if len(waits_s) == 1:
+                    waits_s.clear()
 
-    def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:
+    def wait_for_change(
+        self, stamp: Callable[[], object], before: object, deadline_s: float
+    ) -> bool:
         """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
         monotonic clock.
         """

@@ -1,6 +1,6 @@
 """The complete hive: the services, and what beads and gates say about issues. ADR 0008.
 
-`from queenbee import Hive` returns this class; the edit hook uses the services' own hive.
+`queenbee.library.hive.Hive` adds to this class; the edit hook uses the services' own hive.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
     plan_file = repository_path(hive, path)
     beads: dict[str, str] = {}
     issues = hive.issues.all().values()
-    for issue in sorted(issues, key=lambda one: (str(one.fields.get("created_at")), one.id)):
+    for issue in sorted(issues, key=lambda one: (str(one.get("created_at")), one.id)):
         file, sprint = plan_and_sprint(issue.fields)
         if file == plan_file and isinstance(sprint, str) and is_sprint(sprint):
             beads.setdefault(sprint, issue.id)

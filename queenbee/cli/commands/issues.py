@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.core.readiness import Standing
+    from queenbee.library.hive import Hive
     from queenbee.services.work.overview import Overview
-    from queenbee.workflows.complete_hive import Hive
 
 
 # What fits on one screen; --json and `queen msg thread ISSUE` show all of it.
@@ -138,7 +138,7 @@ def _show_overview(view: Overview) -> None:
 
 def _show_deleted(issue: Issue) -> None:
     paragraph(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
-    texts = {name: issue.fields.get(name) for name in ("deleted_by", "deleted_at", "delete_reason")}
+    texts = {name: issue.get(name) for name in ("deleted_by", "deleted_at", "delete_reason")}
     by = f" by {texts['deleted_by']}" if texts["deleted_by"] else ""
     at = f" at {texts['deleted_at']}" if texts["deleted_at"] else ""
     why = f": {texts['delete_reason']}" if texts["delete_reason"] else ""
@@ -152,7 +152,5 @@ def show(hive: Hive, issue_id: str | None) -> Overview:
 
     ISSUE is the one that you have, if nothing else is said.
     """
-    from queenbee.services.work.overview import overview  # noqa: PLC0415 - start-up
-
     tell_origin(hive)
-    return overview(hive, issue_id or hive.assignments.own())
+    return hive.show(issue_id)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from queenbee.documents.findings import Finding
     from queenbee.documents.issue_rows import RowImport
     from queenbee.documents.plans.plan import Plan
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.library.hive import Hive
 
 _plan = click.argument("path", metavar="PLAN.md")
 

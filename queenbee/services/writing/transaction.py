@@ -8,7 +8,7 @@ from queenbee.core.fold import following
 from queenbee.core.kinds import ISSUES, kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
-from queenbee.store import codec
+from queenbee.store import codec, giving_up
 
 if TYPE_CHECKING:
     import threading
@@ -143,6 +143,7 @@ class Transaction:
         return self
 
     def _record(self, write: Write) -> None:
+        giving_up.refuse()
         rows = self._store.issue_lines(self._rows, self._keeps)
         if rows:
             self.lines.setdefault(ISSUES, []).extend(rows)
