@@ -269,24 +269,70 @@ class TestConflictsThatNeedNobody:
         with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md"):
             landed(appended[1], rules=Rules(join="off"))
 
-    @pytest.fixture
-    def listed(self, repo: Path, trees: tuple[Path, Path]) -> tuple[Path, Path]:
-        commit_file(repo, "lib.py", 'names = [\n    "first",\n]\n')
+    def test_names_are_joined_where_one_side_wrapped_their_list(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        commit_file(repo, "lib.py", "from x import a, c\n\nnames = [\n    'z',\n    'a',\n]\n")
         for tree in trees:
             git(tree, "merge", "-q", "--no-edit", "main")
-            commit_file(tree, "lib.py", f'names = [\n    "first",\n    "{tree.name}",\n]\n')
+        rest = "\n\nnames = [\n    'z',\n    'a',\n    '{}',\n]\n"
+        wrapped = "from x import (\n    a,\n    b,\n    c,\n)" + rest.format("n")
+        commit_file(one, "lib.py", wrapped)
+        commit_file(two, "lib.py", "from x import a, c, d" + rest.format("m"))
+        landed(one)
+        told: list[str] = []
+        landed(two, tell=told.append)
+        text = (repo / "lib.py").read_text()
+        assert text == wrapped.replace("c,\n)", "c,\n    d,\n)").replace("'n',", "'n',\n    'm',")
+        places = [
+            "joined lib.py lines 1-6: names joined",
+            "joined lib.py lines 11-12: names joined",
+        ]
+        assert [each for each in told if each.startswith("joined")] == places
+        assert "      'n'," in told
+
+    @pytest.fixture
+    def defined(self, repo: Path, trees: tuple[Path, Path]) -> tuple[Path, Path]:
+        commit_file(repo, "lib.py", "import x\n\n\ndef last():\n    pass\n")
+        commit_file(repo, "docs.md", "# Docs\n\n## End\n")
+        for tree, name, said in zip(trees, ("ant", "bee"), ("Walks", "Flies"), strict=True):
+            git(tree, "merge", "-q", "--no-edit", "main")
+            text = f"def {name}():\n    {name}_walks()\n\n\ndef last"
+            commit_file(tree, "lib.py", (tree / "lib.py").read_text().replace("def last", text))
+            text = f"## {name}\n\n{said}.\n\n## End"
+            commit_file(tree, "docs.md", (tree / "docs.md").read_text().replace("## End", text))
         return trees
 
-    def test_code_is_joined_only_if_a_check_runs(
-        self, repo: Path, listed: tuple[Path, Path]
+    @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
+    def test_what_both_added_at_one_place_is_kept_only_if_a_check_runs(
+        self, repo: Path, defined: tuple[Path, Path], strategy: str
     ) -> None:
-        landed(listed[0])
-        with pytest.raises(NotLanded, match=r"conflict: lib\.py"):
-            landed(listed[1], rules=Rules())
-        abort(opened(listed[1]))
-        landed(listed[1], check="true")
-        wanted = 'names = [\n    "first",\n    "two",\n    "one",\n]\n'
-        assert (repo / "lib.py").read_text() == wanted
+        rules = Rules(strategy=strategy)
+        landed(defined[0], rules=rules)
+        with pytest.raises(NotLanded, match=r"conflict: docs\.md, lib\.py"):
+            landed(defined[1], rules=rules)
+        abort(opened(defined[1]))
+        landed(defined[1], rules=rules, check="true")
+        one, two = (f"def {name}():\n    {name}_walks()\n\n\n" for name in ("ant", "bee"))
+        assert (repo / "lib.py").read_text() == f"import x\n\n\n{one}{two}def last():\n    pass\n"
+        assert (repo / "docs.md").read_text().count("\n## ") == 3
+        message = git(repo, "log", "-2", "--format=%B", "main")
+        assert "- joined lib.py lines 4-11: definitions kept" in message
+
+    def test_what_both_added_to_branches_that_parted_long_ago_is_left(
+        self, repo: Path, defined: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        landed(defined[0])
+        old = time.time() - 15 * 24 * 3600
+        with monkeypatch.context() as dated:
+            dated.setenv("GIT_COMMITTER_DATE", f"@{old:.0f} +0000")
+            git(defined[1], "commit", "-q", "--amend", "--no-edit")
+        with pytest.raises(NotLanded, match=r"conflict: docs\.md, lib\.py"):
+            landed(defined[1], check="true")
+        abort(opened(defined[1]))
+        landed(defined[1], check="true", rules=Rules(join="all"))
+        assert "bee_walks" in (repo / "lib.py").read_text()
 
     def test_other_files_are_left_and_the_setting_is_offered(
         self, repo: Path, trees: tuple[Path, Path]

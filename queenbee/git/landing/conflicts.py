@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.conflicts.markers import MARKER_SIZE, both_only_added
-from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, in_file, join
+from queenbee.core.conflicts.rules import APPENDED, KEPT, LATELY_S, SURE, in_file, join
 from queenbee.core.text import mentioned, one_line
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.landing.commands import git
@@ -22,7 +24,7 @@ from queenbee.git.run import user_git
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.conflicts.rules import Joint, Rule
     from queenbee.core.fold import Fields
@@ -60,14 +62,14 @@ class Joins:
         """Returns whether both additions to a file are kept."""
         return everybody_appends_to(path, self._which, self._union)
 
-    def rules_for(self, path: str) -> Mapping[str, Rule]:
+    def rules_for(self, path: str, have_parted_lately: Callable[[], bool]) -> Mapping[str, Rule]:
         """Returns the rules that count for a file; those of the hive have their own."""
         if self._which == OFF or path.startswith(".beads/"):
             return {}
         if self.keeps_both(path):
             return APPENDED
-        checked = ALL if self._which == "all" else CHECKED
-        return in_file(path, checked if self.is_checked else SURE)
+        are_kept = self.is_checked and (self._which == "all" or have_parted_lately())
+        return in_file(path, KEPT if are_kept else SURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +162,18 @@ def _marked_places(text: bytes) -> list[tuple[int, list[str]]]:
 
 
 class Unmerged:
-    """The files of a worktree that are in conflict; `target_stage` is the target's side: 2 while
-    commits are rebased, else 3.
+    """The files of a worktree that are in conflict with what is merged or replayed there;
+    `target_stage` is the target's side: 2 while commits are rebased, else 3.
     """
 
-    def __init__(self, tree: str, target_stage: int, listed: bytes | None = None) -> None:
+    def __init__(
+        self, tree: str, target_stage: int, other: str = "MERGE_HEAD", listed: bytes | None = None
+    ) -> None:
         """`listed` are the entries of a merge in memory; by default those of the index."""
         if listed is None:
             listed = git("ls-files", "--unmerged", "-z", cwd=tree)
         self._tree = tree
+        self._other = other
         self._order = (str(target_stage), "1", str(5 - target_stage))
         self.joined: list[Joined] = []
         """What `join` resolved."""
@@ -217,9 +222,17 @@ class Unmerged:
         return True
 
     def _joined(self, path: str, joins: Joins) -> tuple[bytes, list[Joint]] | None:
-        rules = joins.rules_for(path)
+        rules = joins.rules_for(path, lambda: self._have_parted_lately)
         marked = self._marked(path) if rules else None
         return join(marked, rules) if marked is not None else None
+
+    @cached_property
+    def _have_parted_lately(self) -> bool:
+        """Whether the first commit that only one side has is of the last two weeks."""
+        sides = (no_dash(f"HEAD...{self._other}"), "--")
+        status, out, _ = user_git("rev-list", "--timestamp", *sides, cwd=self._tree)
+        times = [int(each.split()[0]) for each in out.splitlines()]
+        return status == 0 and time.time() - min(times, default=0) <= LATELY_S
 
     def _marked(self, path: str) -> bytes | None:
         """Returns the file with its conflicts marked, the target's side first; None if it has not
