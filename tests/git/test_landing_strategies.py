@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import QuickQueen, commit_file, git
+from hives import Queen, QuickQueen, commit_file, git
 
 from queenbee import Hive
-from queenbee.errors import InvalidInput
+from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.git.landing.refusals import TargetFails
-from queenbee.services.waiting.landing_turn import landers
+from queenbee.git.landing.standing_back import KEPT_S
+from queenbee.services.waiting.landing_turn import folder_of, landers
+from queenbee.store import waiting_line
 
 
 @pytest.fixture
@@ -419,13 +421,41 @@ class TestAConflict:
         landed(one)
         told = quick("land", "--unchecked", as_=two.name, cwd=two).out.split("\n")
         first = told.index("queen: README.md lines 1-5:")
+        assert told[first - 2 : first] == [
+            f"queen: README.md: {side} wanted “add README.md”" for side in ("main", two.name)
+        ]
         assert [each.removeprefix("queen:   ") for each in told[first + 2 : first + 5]] == [
             *(two.name, "=======", one.name)
         ]
-        assert told[-2] == "queen:   … 96 more lines"
+        assert told[-2] == "queen:   … 22 more lines"
         abort(opened(two, two.name))
         again = quick("land", "--unchecked", "--json", as_=two.name, cwd=two)
-        assert json.loads(again.err)["notices"].count("  =======") == 2
+        assert json.loads(again.err)["notices"].count("  =======") == 3
+
+    @pytest.mark.parametrize("strategy", ["merge", "rebase"])
+    def test_is_shown_whole_with_what_each_side_wanted(
+        self, repo: Path, trees: tuple[Path, Path], strategy: str
+    ) -> None:
+        one, two = trees
+        rules, told = Rules(strategy=strategy), list[str]()
+        for tree, said in ((one, "tax: round\x1b[2J up"), (two, "tax: \u202eround down")):
+            text = "".join(f"{tree.name} {n}\n" for n in range(50))
+            commit_file(tree, "README.md", text)
+            git(tree, "commit", "-q", "--amend", "-m", said)
+        landed(one, rules=rules)
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(two, "two", rules=rules, tell=told.append)
+        asked = [each for each in told if " wanted " in each]
+        assert asked == [
+            "README.md: main wanted “tax: round [2J up”",
+            "README.md: two wanted “tax:  round down”",
+        ]
+        shown = told[told.index(asked[-1]) + 2 :]
+        assert [each.strip() for each in shown if each.startswith(("  one", "  two"))] == [
+            f"{name} {n}"
+            for name in (("one", "two") if strategy == "rebase" else ("two", "one"))
+            for n in range(50)
+        ]
 
     @pytest.mark.parametrize("is_committed", [True, False])
     def test_does_not_land_with_its_markers_but_by_a_second_word(
@@ -589,3 +619,94 @@ class TestIgnoredFiles:
         with pytest.raises(NotLanded):
             landed(tree)
         assert (repo / "build").read_text() == "my own\n"
+
+
+class TestWhoResolvesAConflict:
+    """Is not overtaken on the same lines, by whoever begins to land meanwhile."""
+
+    @pytest.fixture
+    def resolving(self, repo: Path, trees: tuple[Path, Path], tmp_path: Path) -> Path:
+        """A worktree with a conflict; `third` has changed the same line, on top of what landed."""
+        one, two = trees
+        commit_file(repo, "a.txt", "".join(f"{n}\n" for n in range(9)))
+        for tree in trees:
+            git(tree, "merge", "-q", "--no-edit", "main")
+            commit_file(
+                tree, "a.txt", (tree / "a.txt").read_text().replace("4\n", f"{tree.name}\n")
+            )
+        landed(one)
+        git(repo, "worktree", "add", "-q", str(tmp_path / "third"), "-b", "third")
+        self.change(tmp_path / "third", "one", "third")
+        with pytest.raises(NotLanded, match=r"conflict: a\.txt"):
+            landed(two, "two")
+        return two
+
+    def change(self, tree: Path, before: str, after: str) -> None:
+        text = (tree / "a.txt").read_text()
+        commit_file(tree, "a.txt", text.replace(f"{before}\n", f"{after}\n"))
+
+    def resolve(self, tree: Path) -> None:
+        (tree / "a.txt").write_text("".join(f"{n if n != 4 else 'both'}\n" for n in range(9)))
+        git(tree, "add", "a.txt")
+
+    def test_lands_before_whoever_waits_for_that(
+        self, queen: Queen, repo: Path, resolving: Path, tmp_path: Path
+    ) -> None:
+        third = queen.start("land", "--unchecked", as_="third", cwd=tmp_path / "third")
+        assert third.stdout is not None
+        said = third.stdout.readline()
+        assert "waiting for two, who resolves a conflict on the same lines" in said
+        self.resolve(resolving)
+        assert landed(resolving, "two", go_on=True) == head(repo, "main")
+        out, err = third.communicate(timeout=60)
+        assert (third.returncode, "main and third conflict: a.txt" in err) == (5, True), out + err
+
+    def test_is_overtaken_on_other_lines_only(
+        self, repo: Path, resolving: Path, trees: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        with pytest.raises(Busy, match="timed out after 0s: two resolves a conflict"):
+            landed(tmp_path / "third", "third", wait_s=0)
+        git(trees[0], "merge", "-q", "--no-edit", "main")
+        self.change(trees[0], "8", "eight")
+        assert landed(trees[0], wait_s=0) == head(repo, "main")
+        assert "eight\n" in (repo / "a.txt").read_text()
+        self.resolve(resolving)
+        assert landed(resolving, "two", go_on=True) == head(repo, "main")
+
+    def test_is_not_overtaken_in_a_batch(
+        self, queen: Queen, repo: Path, resolving: Path, trees: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        go = tmp_path / "go"
+        check = f"while [ ! -e {go} ]; do sleep 0.05; done"
+        commit_file(trees[0], "more.txt", "x\n")
+        first = queen.start("land", "--check", check, as_="one", cwd=trees[0])
+        folder = folder_of(opened(repo), "main")
+        for number, (tree, name) in enumerate(((trees[0], "one"), (tmp_path / "third", "third"))):
+            until_s = time.monotonic() + 60
+            third = number and queen.start("land", "--check", check, as_=name, cwd=tree)
+            while len(list(waiting_line.live(folder))) <= number:
+                assert time.monotonic() < until_s
+                time.sleep(0.02)
+        go.touch()
+        assert first.communicate(timeout=60) and first.returncode == 0
+        assert "third" not in (repo / "a.txt").read_text()
+        self.resolve(resolving)
+        landed(resolving, "two", go_on=True)
+        assert third.communicate(timeout=60) and third.returncode == 5
+
+    def test_keeps_nobody_for_more_than_some_minutes(
+        self, repo: Path, resolving: Path, tmp_path: Path
+    ) -> None:
+        folder = Path(folder_of(opened(repo), "main"))
+        (step,) = (each for each in folder.iterdir() if b'"conflict"' in each.read_bytes())
+        old = time.time() - KEPT_S - 1
+        os.utime(step, (old, old))
+        assert landed(tmp_path / "third", "third", wait_s=0) == head(repo, "main")
+
+    def test_stands_back_for_nobody(self, repo: Path, resolving: Path, tmp_path: Path) -> None:
+        git(repo, "worktree", "add", "-q", str(tmp_path / "fourth"), "-b", "fourth", "main~1")
+        self.change(tmp_path / "fourth", "4", "fourth")
+        with pytest.raises(NotLanded, match=r"conflict: a\.txt"):
+            landed(tmp_path / "fourth", "fourth")
+        self.resolve(resolving)
+        assert landed(resolving, "two", go_on=True, wait_s=0) == head(repo, "main")

@@ -279,8 +279,7 @@ class Joining:
         """Returns whether git stopped at conflicts, which are resolved now. Raises `Unresolved` for
         those that are left to the actor.
         """
-        other = "REBASE_HEAD" if self._place.is_rebasing else "MERGE_HEAD"
-        unmerged = Unmerged(self._place.tree, target_stage, other)
+        unmerged = Unmerged(self._place.tree, target_stage, self._place.other_side)
         left = unmerged.join(self._commands, self.joins)
         self.joined += unmerged.joined
         self._say_in_message(unmerged.joined)

@@ -39,6 +39,7 @@ from queenbee.git.landing.moving import healing
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, Unresolved
 from queenbee.git.landing.requests import forget
+from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.promised import Promised
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
 from queenbee.git.upstream import Upstream
@@ -82,7 +83,10 @@ def land(  # noqa: PLR0913 - by name
             return done
         turn = LandingTurn(store, one.place.target, wait_s, tell, one.commands.stop_if_asked)
         turn.is_next = one.step.name == "conflict"
+        if not turn.is_next:
+            turn.lets_go_first = one.lets_go_first
         one.begin(go_on=go_on)
+        turn.entered = one.step.end
         turn.offer = one.offer()
         turn.checkout = checkout_path(one.place, turn.folder)
         turn.is_answered = one.is_over
@@ -144,6 +148,7 @@ class _One:
         self.place = Place.of(store)
         self._folder = folder_of(store, self.place.target)
         self.promised = Promised(self.place, self._folder)
+        self._standing = StandingBack(self.place, self._folder)
         self.step = Step.of(
             self._folder,
             self.place.tree,
@@ -206,6 +211,10 @@ class _One:
             self._tell(f"check passed in {kept.get('check_s')} s{said}")
         return self._settle(kept)
 
+    def lets_go_first(self) -> str | None:
+        """Returns the droid that resolves a conflict on the lines that this branch changes."""
+        return self._standing.for_whom(self._head, self.place.tree, self.joining.joins)
+
     def is_over(self) -> bool:
         """Returns whether it need not wait any more: somebody has landed it, or it conflicts with
         what has landed, so that its droid can begin with that at once.
@@ -235,7 +244,11 @@ class _One:
                     self._tell(said)
             with suppress(QueenError):  # The conflict is what must be said.
                 self._tell_whom_to_ask(error.files)
-            for said in left_places(place.tree, error.files):
+            theirs, ours = f"HEAD..{place.other_side}", f"{place.other_side}..HEAD"
+            if place.is_rebasing:
+                theirs, ours = ours, theirs
+            sides = {place.target: theirs, place.branch: ours}
+            for said in left_places(place.tree, error.files, sides):
                 self._tell(said)
             raise
         finally:
@@ -341,7 +354,8 @@ class _One:
         self.place.look()
         self.place.refuse_hidden()
         self.work.ready()
-        self.step.end()
+        if self.step.name != "conflict":  # Others stand back for that until this is in the line.
+            self.step.end()
         self._head = self.place.head()
 
     def finish(self, done: Landing, issue_id: object = None) -> Landing:
