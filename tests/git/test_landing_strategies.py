@@ -17,6 +17,7 @@ from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.git.landing.refusals import TargetFails
 from queenbee.git.landing.standing_back import KEPT_S
+from queenbee.git.landing.together.pace import Pace
 from queenbee.services.waiting.landing_turn import folder_of, landers
 from queenbee.store import waiting_line
 
@@ -676,19 +677,21 @@ class TestWhoResolvesAConflict:
     def test_is_not_overtaken_in_a_batch(
         self, queen: Queen, repo: Path, resolving: Path, trees: tuple[Path, Path], tmp_path: Path
     ) -> None:
-        go = tmp_path / "go"
+        go, folder = tmp_path / "go", folder_of(opened(repo), "main")
         check = f"while [ ! -e {go} ]; do sleep 0.05; done"
-        commit_file(trees[0], "more.txt", "x\n")
-        first = queen.start("land", "--check", check, as_="one", cwd=trees[0])
-        folder = folder_of(opened(repo), "main")
-        for number, (tree, name) in enumerate(((trees[0], "one"), (tmp_path / "third", "third"))):
-            until_s = time.monotonic() + 60
-            third = number and queen.start("land", "--check", check, as_=name, cwd=tree)
-            while len(list(waiting_line.live(folder))) <= number:
-                assert time.monotonic() < until_s
-                time.sleep(0.02)
+        Pace(folder, 16).note([], passed=True, check_s=200)  # It begins again with who comes.
+        git(repo, "worktree", "add", "-q", str(tmp_path / "fourth"), "-b", "fourth")
+        commit_file(tmp_path / "fourth", "more.txt", "x\n")
+        fourth = queen.start("land", "--check", check, as_="fourth", cwd=tmp_path / "fourth")
+        until_s = time.monotonic() + 60
+        while not list(waiting_line.live(folder)):
+            assert time.monotonic() < until_s
+            time.sleep(0.02)
+        third = queen.start("land", "--check", check, as_="third", cwd=tmp_path / "third")
+        assert fourth.stdout is not None
+        assert any("1 more came: checking with them" in said for said in fourth.stdout)
         go.touch()
-        assert first.communicate(timeout=60) and first.returncode == 0
+        assert fourth.communicate(timeout=60) and fourth.returncode == 0
         assert "third" not in (repo / "a.txt").read_text()
         self.resolve(resolving)
         landed(resolving, "two", go_on=True)

@@ -82,9 +82,8 @@ def land(  # noqa: PLR0913 - by name
         if done is not None:
             return done
         turn = LandingTurn(store, one.place.target, wait_s, tell, one.commands.stop_if_asked)
-        turn.is_next = one.step.name == "conflict"
-        if not turn.is_next:
-            turn.lets_go_first = one.lets_go_first
+        turn.is_next = one.comes_back = one.step.name == "conflict"
+        turn.lets_go_first = one.lets_go_first
         one.begin(go_on=go_on)
         turn.entered = one.step.end
         turn.offer = one.offer()
@@ -149,6 +148,8 @@ class _One:
         self._folder = folder_of(store, self.place.target)
         self.promised = Promised(self.place, self._folder)
         self._standing = StandingBack(self.place, self._folder)
+        self.comes_back = False
+        """Whether its conflict was resolved: then it stands back for nobody."""
         self.step = Step.of(
             self._folder,
             self.place.tree,
@@ -213,6 +214,8 @@ class _One:
 
     def lets_go_first(self) -> str | None:
         """Returns the droid that resolves a conflict on the lines that this branch changes."""
+        if self.comes_back:
+            return None
         return self._standing.for_whom(self._head, self.place.tree, self.joining.joins)
 
     def is_over(self) -> bool:
