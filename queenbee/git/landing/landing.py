@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.processes import Interrupts
@@ -132,6 +132,9 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
 class _One:
     """One landing."""
 
+    comes_back = False
+    """Whether its conflict was resolved: then it stands back for nobody."""
+
     def __init__(
         self,
         store: Store,
@@ -147,9 +150,6 @@ class _One:
         self.place = Place.of(store)
         self._folder = folder_of(store, self.place.target)
         self.promised = Promised(self.place, self._folder)
-        self._standing = StandingBack(self.place, self._folder)
-        self.comes_back = False
-        """Whether its conflict was resolved: then it stands back for nobody."""
         self.step = Step.of(
             self._folder,
             self.place.tree,
@@ -211,6 +211,10 @@ class _One:
             said = f": {quotation(str(kept['check_said']))}" if kept.get("check_said") else ""
             self._tell(f"check passed in {kept.get('check_s')} s{said}")
         return self._settle(kept)
+
+    @cached_property
+    def _standing(self) -> StandingBack:
+        return StandingBack(self.place, self._folder)
 
     def lets_go_first(self) -> str | None:
         """Returns the droid that resolves a conflict on the lines that this branch changes."""
