@@ -8,7 +8,8 @@ Each folder is a git repository. Nothing in it is touched: what a merge writes g
 order" has the same words in another order, or its lines at another place of the file; "then more"
 has them all, and words that neither side had.
 
-A conflict counts if the people's text for it can be read: if the lines around it are still there,
+A conflict is joined if all of its file are, as in a landing, but for the check, which does not run.
+It counts if the people's text for it can be read: if the lines around it are still there,
 no conflict markers are left in the file, and the people did not drop everything that one side
 changed in it, conflict or not.
 """
@@ -22,7 +23,7 @@ import re
 import subprocess
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,10 @@ class Found:
     people: list[bytes]
     elsewhere: Counter[bytes]
     """The lines that the people's file has outside of the places of conflicts, and no side had."""
+    of_file: Sequence[Conflict]
+    """All conflicts of the file: they are joined together, or not at all."""
+    parted_s: float = 0
+    """How long before the merge the first commit was made that only one side has, in seconds."""
 
     @property
     def kind(self) -> str:
@@ -56,8 +61,16 @@ class Found:
     @property
     def rules(self) -> Mapping[str, rules.Rule]:
         """Returns the rules that count for the file."""
-        appended = is_change_log(self.path)
-        return rules.APPENDED if appended else rules.in_file(self.path, rules.ALL)
+        if is_change_log(self.path):
+            return rules.APPENDED
+        are_kept = self.parted_s <= rules.LATELY_S
+        return rules.in_file(self.path, rules.KEPT if are_kept else rules.SURE)
+
+    def joined(self) -> tuple[str, list[bytes]] | None:
+        """Returns the rule that joins it, with its lines; None unless the whole file is joined."""
+        if any(rules.settle(each, self.rules) is None for each in self.of_file):
+            return None
+        return rules.settle(self.conflict, self.rules)
 
 
 class Clone:
@@ -77,9 +90,10 @@ class Clone:
         merges = self._merges()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for (commit, _, _), entries in zip(merges, pool.map(self._merge, merges), strict=True):
+                parted_s = self._parted_s(commit) if entries else 0
                 for path, stages in entries.items():
                     if stages.keys() == {b"1", b"2", b"3"}:
-                        yield from self._of_file(commit, os.fsdecode(path), stages)
+                        yield from self._of_file(commit, os.fsdecode(path), stages, parted_s)
 
     def _merges(self) -> list[tuple[str, str, str]]:
         """Returns each merge with the side of the target and that of the branch."""
@@ -108,7 +122,14 @@ class Clone:
             return found
         return {}
 
-    def _of_file(self, commit: str, path: str, stages: dict[bytes, bytes]) -> Iterator[Found]:
+    def _parted_s(self, commit: str) -> float:
+        listed = self._git("rev-list", "--timestamp", f"{commit}^1...{commit}^2")
+        merged = int(self._git("log", "-1", "--format=%ct", commit))
+        return merged - min((int(each.split()[0]) for each in listed.splitlines()), default=merged)
+
+    def _of_file(
+        self, commit: str, path: str, stages: dict[bytes, bytes], parted_s: float
+    ) -> Iterator[Found]:
         try:
             people = self._git("cat-file", "blob", f"{commit}:{path}")
         except subprocess.CalledProcessError:
@@ -137,7 +158,8 @@ class Clone:
         more = Counter(_stripped(people.split(b"\n"))) - Counter(_stripped(known))
         for conflict, lines in zip(found, resolved, strict=True):
             if lines is not None:
-                yield Found(f"{self._folder} {commit}", path, conflict, lines, more)
+                where = f"{self._folder} {commit}"
+                yield Found(where, path, conflict, lines, more, found, parted_s)
 
     def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
         env = getattr(self, "_env", None)
@@ -162,7 +184,7 @@ def _with_side(between: list[list[bytes]], found: list[Conflict], side: str) -> 
     return b"".join(lines)
 
 
-_WORDS = re.compile(rb"[^\s,()]+")
+_WORDS = re.compile(rb"[^\s,()\[\]{}]+")
 
 
 def _stripped(lines: list[bytes]) -> list[bytes]:
@@ -220,7 +242,7 @@ def main() -> None:
             for each in Clone(folder.absolute(), Path(objects).absolute()).conflicts():
                 merges.add(each.where)
                 total[each.kind] += 1
-                settled = rules.settle(each.conflict, each.rules)
+                settled = each.joined()
                 if settled is None:
                     continue
                 name, lines = settled
@@ -233,7 +255,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     for kind in ("code", "change log", "other"):
         print(f"| {kind}, {total[kind]} conflicts | | | | | | |")
-        for name in {**rules.APPENDED, **rules.ALL}:
+        for name in {**rules.APPENDED, **rules.KEPT}:
             if count := counts[kind, name]:
                 every = count.total()
                 said = [str(count[each]) for each in ("right", "order", "more", "wrong")]

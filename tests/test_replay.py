@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from queenbee.core.conflicts.markers import Conflict
 def found(people: str, *, elsewhere: str = "") -> Found:
     lines = [each.encode() for each in people.split("\n")]
     conflict = Conflict([b"- one\n"], [], [b"- two\n"], before=[], after=[])
-    return Found("x", "NEWS.md", conflict, lines, Counter(elsewhere.encode().split(b"\n")))
+    more = Counter(elsewhere.encode().split(b"\n"))
+    return Found("x", "NEWS.md", conflict, lines, more, [conflict])
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,15 @@ def test_a_merge_is_replayed_with_what_its_people_made_of_it(repo: Path, tmp_pat
     assert (one.conflict.main, one.conflict.branch) == ([b"- main\n"], [b"- side\n"])
     assert one.people == [b"- main", b"- side"]
     assert git(repo, "count-objects", "-v") == before
+    assert one.joined() == ("both kept", [b"- side\n", b"- main\n"])
+
+
+def test_a_conflict_is_joined_only_with_all_of_its_file_and_neighbours_only_if_they_are_new() -> (
+    None
+):
+    good = Conflict([b"def a(): one()\n"], [], [b"def b(): two()\n"], before=[], after=[])
+    bad = Conflict([b"x\n"], [b"y\n"], [b"z\n"], before=[], after=[])
+    whole = Found("x", "a.py", good, [], Counter(), [good])
+    assert whole.joined() == ("definitions kept", [*good.main, *good.branch])
+    assert replace(whole, of_file=[good, bad]).joined() is None
+    assert replace(whole, parted_s=15 * 24 * 3600).joined() is None

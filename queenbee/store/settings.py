@@ -250,7 +250,7 @@ SETTINGS = (
     Setting("land.jobs", _number(64), 1,
             "how many checks run side by side, to find who made one fail"),
     Setting("land.join", _choice("on", "all", "off"), "on",
-            "which conflicts are joined without you; all: also of new definitions; off: none"),
+            "which conflicts are joined without you; all: also of old branches; off: none"),
     Setting("land.union", _PATTERNS, [],
             "more files that everybody appends to, besides change logs: both additions are kept"),
     Setting("land.records", _FLAG, True,

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import QuickQueen, commit_file, git
+from hives import Queen, QuickQueen, commit_file, git
 
 from queenbee import Hive
-from queenbee.errors import InvalidInput
+from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.git.landing.refusals import TargetFails
-from queenbee.services.waiting.landing_turn import landers
+from queenbee.git.landing.standing_back import KEPT_S
+from queenbee.git.landing.together.pace import Pace
+from queenbee.services.waiting.landing_turn import folder_of, landers
+from queenbee.store import waiting_line
 
 
 @pytest.fixture
@@ -282,24 +285,70 @@ class TestConflictsThatNeedNobody:
         with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md"):
             landed(appended[1], rules=Rules(join="off"))
 
-    @pytest.fixture
-    def listed(self, repo: Path, trees: tuple[Path, Path]) -> tuple[Path, Path]:
-        commit_file(repo, "lib.py", 'names = [\n    "first",\n]\n')
+    def test_names_are_joined_where_one_side_wrapped_their_list(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        commit_file(repo, "lib.py", "from x import a, c\n\nnames = [\n    'z',\n    'a',\n]\n")
         for tree in trees:
             git(tree, "merge", "-q", "--no-edit", "main")
-            commit_file(tree, "lib.py", f'names = [\n    "first",\n    "{tree.name}",\n]\n')
+        rest = "\n\nnames = [\n    'z',\n    'a',\n    '{}',\n]\n"
+        wrapped = "from x import (\n    a,\n    b,\n    c,\n)" + rest.format("n")
+        commit_file(one, "lib.py", wrapped)
+        commit_file(two, "lib.py", "from x import a, c, d" + rest.format("m"))
+        landed(one)
+        told: list[str] = []
+        landed(two, tell=told.append)
+        text = (repo / "lib.py").read_text()
+        assert text == wrapped.replace("c,\n)", "c,\n    d,\n)").replace("'n',", "'n',\n    'm',")
+        places = [
+            "joined lib.py lines 1-6: names joined",
+            "joined lib.py lines 11-12: names joined",
+        ]
+        assert [each for each in told if each.startswith("joined")] == places
+        assert "      'n'," in told
+
+    @pytest.fixture
+    def defined(self, repo: Path, trees: tuple[Path, Path]) -> tuple[Path, Path]:
+        commit_file(repo, "lib.py", "import x\n\n\ndef last():\n    pass\n")
+        commit_file(repo, "docs.md", "# Docs\n\n## End\n")
+        for tree, name, said in zip(trees, ("ant", "bee"), ("Walks", "Flies"), strict=True):
+            git(tree, "merge", "-q", "--no-edit", "main")
+            text = f"def {name}():\n    {name}_walks()\n\n\ndef last"
+            commit_file(tree, "lib.py", (tree / "lib.py").read_text().replace("def last", text))
+            text = f"## {name}\n\n{said}.\n\n## End"
+            commit_file(tree, "docs.md", (tree / "docs.md").read_text().replace("## End", text))
         return trees
 
-    def test_code_is_joined_only_if_a_check_runs(
-        self, repo: Path, listed: tuple[Path, Path]
+    @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
+    def test_what_both_added_at_one_place_is_kept_only_if_a_check_runs(
+        self, repo: Path, defined: tuple[Path, Path], strategy: str
     ) -> None:
-        landed(listed[0])
-        with pytest.raises(NotLanded, match=r"conflict: lib\.py"):
-            landed(listed[1], rules=Rules())
-        abort(opened(listed[1]))
-        landed(listed[1], check="true")
-        wanted = 'names = [\n    "first",\n    "two",\n    "one",\n]\n'
-        assert (repo / "lib.py").read_text() == wanted
+        rules = Rules(strategy=strategy)
+        landed(defined[0], rules=rules)
+        with pytest.raises(NotLanded, match=r"conflict: docs\.md, lib\.py"):
+            landed(defined[1], rules=rules)
+        abort(opened(defined[1]))
+        landed(defined[1], rules=rules, check="true")
+        one, two = (f"def {name}():\n    {name}_walks()\n\n\n" for name in ("ant", "bee"))
+        assert (repo / "lib.py").read_text() == f"import x\n\n\n{one}{two}def last():\n    pass\n"
+        assert (repo / "docs.md").read_text().count("\n## ") == 3
+        message = git(repo, "log", "-2", "--format=%B", "main")
+        assert "- joined lib.py lines 4-11: definitions kept" in message
+
+    def test_what_both_added_to_branches_that_parted_long_ago_is_left(
+        self, repo: Path, defined: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        landed(defined[0])
+        old = time.time() - 15 * 24 * 3600
+        with monkeypatch.context() as dated:
+            dated.setenv("GIT_COMMITTER_DATE", f"@{old:.0f} +0000")
+            git(defined[1], "commit", "-q", "--amend", "--no-edit")
+        with pytest.raises(NotLanded, match=r"conflict: docs\.md, lib\.py"):
+            landed(defined[1], check="true")
+        abort(opened(defined[1]))
+        landed(defined[1], check="true", rules=Rules(join="all"))
+        assert "bee_walks" in (repo / "lib.py").read_text()
 
     def test_other_files_are_left_and_the_setting_is_offered(
         self, repo: Path, trees: tuple[Path, Path]
@@ -405,13 +454,41 @@ class TestAConflict:
         landed(one)
         told = quick("land", "--unchecked", as_=two.name, cwd=two).out.split("\n")
         first = told.index("queen: README.md lines 1-5:")
+        assert told[first - 2 : first] == [
+            f"queen: README.md: {side} wanted “add README.md”" for side in ("main", two.name)
+        ]
         assert [each.removeprefix("queen:   ") for each in told[first + 2 : first + 5]] == [
             *(two.name, "=======", one.name)
         ]
-        assert told[-2] == "queen:   … 96 more lines"
+        assert told[-2] == "queen:   … 22 more lines"
         abort(opened(two, two.name))
         again = quick("land", "--unchecked", "--json", as_=two.name, cwd=two)
-        assert json.loads(again.err)["notices"].count("  =======") == 2
+        assert json.loads(again.err)["notices"].count("  =======") == 3
+
+    @pytest.mark.parametrize("strategy", ["merge", "rebase"])
+    def test_is_shown_whole_with_what_each_side_wanted(
+        self, repo: Path, trees: tuple[Path, Path], strategy: str
+    ) -> None:
+        one, two = trees
+        rules, told = Rules(strategy=strategy), list[str]()
+        for tree, said in ((one, "tax: round\x1b[2J up"), (two, "tax: \u202eround down")):
+            text = "".join(f"{tree.name} {n}\n" for n in range(50))
+            commit_file(tree, "README.md", text)
+            git(tree, "commit", "-q", "--amend", "-m", said)
+        landed(one, rules=rules)
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(two, "two", rules=rules, tell=told.append)
+        asked = [each for each in told if " wanted " in each]
+        assert asked == [
+            "README.md: main wanted “tax: round [2J up”",
+            "README.md: two wanted “tax:  round down”",
+        ]
+        shown = told[told.index(asked[-1]) + 2 :]
+        assert [each.strip() for each in shown if each.startswith(("  one", "  two"))] == [
+            f"{name} {n}"
+            for name in (("one", "two") if strategy == "rebase" else ("two", "one"))
+            for n in range(50)
+        ]
 
     @pytest.mark.parametrize("is_committed", [True, False])
     def test_does_not_land_with_its_markers_but_by_a_second_word(
@@ -575,3 +652,96 @@ class TestIgnoredFiles:
         with pytest.raises(NotLanded):
             landed(tree)
         assert (repo / "build").read_text() == "my own\n"
+
+
+class TestWhoResolvesAConflict:
+    """Is not overtaken on the same lines, by whoever begins to land meanwhile."""
+
+    @pytest.fixture
+    def resolving(self, repo: Path, trees: tuple[Path, Path], tmp_path: Path) -> Path:
+        """A worktree with a conflict; `third` has changed the same line, on top of what landed."""
+        one, two = trees
+        commit_file(repo, "a.txt", "".join(f"{n}\n" for n in range(9)))
+        for tree in trees:
+            git(tree, "merge", "-q", "--no-edit", "main")
+            commit_file(
+                tree, "a.txt", (tree / "a.txt").read_text().replace("4\n", f"{tree.name}\n")
+            )
+        landed(one)
+        git(repo, "worktree", "add", "-q", str(tmp_path / "third"), "-b", "third")
+        self.change(tmp_path / "third", "one", "third")
+        with pytest.raises(NotLanded, match=r"conflict: a\.txt"):
+            landed(two, "two")
+        return two
+
+    def change(self, tree: Path, before: str, after: str) -> None:
+        text = (tree / "a.txt").read_text()
+        commit_file(tree, "a.txt", text.replace(f"{before}\n", f"{after}\n"))
+
+    def resolve(self, tree: Path) -> None:
+        (tree / "a.txt").write_text("".join(f"{n if n != 4 else 'both'}\n" for n in range(9)))
+        git(tree, "add", "a.txt")
+
+    def test_lands_before_whoever_waits_for_that(
+        self, queen: Queen, repo: Path, resolving: Path, tmp_path: Path
+    ) -> None:
+        third = queen.start("land", "--unchecked", as_="third", cwd=tmp_path / "third")
+        assert third.stdout is not None
+        said = third.stdout.readline()
+        assert "waiting for two, who resolves a conflict on the same lines" in said
+        self.resolve(resolving)
+        assert landed(resolving, "two", go_on=True) == head(repo, "main")
+        out, err = third.communicate(timeout=60)
+        assert (third.returncode, "main and third conflict: a.txt" in err) == (5, True), out + err
+
+    def test_is_overtaken_on_other_lines_only(
+        self, repo: Path, resolving: Path, trees: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        with pytest.raises(Busy, match="timed out after 0s: two resolves a conflict"):
+            landed(tmp_path / "third", "third", wait_s=0)
+        git(trees[0], "merge", "-q", "--no-edit", "main")
+        self.change(trees[0], "8", "eight")
+        assert landed(trees[0], wait_s=0) == head(repo, "main")
+        assert "eight\n" in (repo / "a.txt").read_text()
+        self.resolve(resolving)
+        assert landed(resolving, "two", go_on=True) == head(repo, "main")
+
+    def test_is_not_overtaken_in_a_batch(
+        self, queen: Queen, repo: Path, resolving: Path, trees: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        go, folder = tmp_path / "go", folder_of(opened(repo), "main")
+        check = f"while [ ! -e {go} ]; do sleep 0.05; done"
+        Pace(folder, 16).note([], passed=True, check_s=200)  # It begins again with who comes.
+        git(repo, "worktree", "add", "-q", str(tmp_path / "fourth"), "-b", "fourth")
+        commit_file(tmp_path / "fourth", "more.txt", "x\n")
+        fourth = queen.start("land", "--check", check, as_="fourth", cwd=tmp_path / "fourth")
+        until_s = time.monotonic() + 60
+        while not list(waiting_line.live(folder)):
+            assert time.monotonic() < until_s
+            time.sleep(0.02)
+        third = queen.start("land", "--check", check, as_="third", cwd=tmp_path / "third")
+        assert fourth.stdout is not None
+        assert any("1 more came: checking with them" in said for said in fourth.stdout)
+        go.touch()
+        assert fourth.communicate(timeout=60) and fourth.returncode == 0
+        assert "third" not in (repo / "a.txt").read_text()
+        self.resolve(resolving)
+        landed(resolving, "two", go_on=True)
+        assert third.communicate(timeout=60) and third.returncode == 5
+
+    def test_keeps_nobody_for_more_than_some_minutes(
+        self, repo: Path, resolving: Path, tmp_path: Path
+    ) -> None:
+        folder = Path(folder_of(opened(repo), "main"))
+        (step,) = (each for each in folder.iterdir() if b'"conflict"' in each.read_bytes())
+        old = time.time() - KEPT_S - 1
+        os.utime(step, (old, old))
+        assert landed(tmp_path / "third", "third", wait_s=0) == head(repo, "main")
+
+    def test_stands_back_for_nobody(self, repo: Path, resolving: Path, tmp_path: Path) -> None:
+        git(repo, "worktree", "add", "-q", str(tmp_path / "fourth"), "-b", "fourth", "main~1")
+        self.change(tmp_path / "fourth", "4", "fourth")
+        with pytest.raises(NotLanded, match=r"conflict: a\.txt"):
+            landed(tmp_path / "fourth", "fourth")
+        self.resolve(resolving)
+        assert landed(resolving, "two", go_on=True, wait_s=0) == head(repo, "main")

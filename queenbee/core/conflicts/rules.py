@@ -1,7 +1,7 @@
 """The rules by which a conflict joins without anybody: each returns the lines, or None where it
 does not apply.
 
-What each got right on the merges of public projects is in ADR 0035; `make replay` measures it.
+What each got right on the merges of public projects is in ADR 0036; `make replay` measures it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from queenbee.core.conflicts import lists, neighbours
 from queenbee.core.conflicts.manifests import is_manifest
 from queenbee.core.conflicts.markers import ended, parts
 
@@ -31,23 +32,9 @@ _VERSION = re.compile(
 _SAYS_VERSION = re.compile(
     rb"(?<![A-Za-z])[Vv]ersion|(?<=[a-z])Version|(?<![A-Za-z])VERSION"
 )  # Not a conversion.
-_ITEM = rb"""\s*(?:[A-Za-z_][\w.]*(?: as \w+)?|"[^"\\,]*"|'[^'\\,]*')\s*"""
-_ITEMS = rb"(%s(?:,%s)*)" % (_ITEM, _ITEM)
-_IMPORT = re.compile(rb"(\s*(?:from\s+\S+\s+)?import\s+\(?)" + _ITEMS + rb"(,?\)?)")
-_LIST = re.compile(rb"(.*[=:]\s*[\[({])" + _ITEMS + rb"(,?[\])}],?)")
-_ENTRY = re.compile(_ITEM + rb",(?:\s*#.*)?")
-_DEFINITION = re.compile(
-    rb"\s*(?:export\s+)?(?:default\s+)?(?:pub\s+)?(?:async\s+)?"
-    rb"(?:(?:def|class|function|func|fn)\s|(?:it|test|describe)\()"
-)
+_CLOSES = re.compile(rb"\s*[\])}]")
 _BULLET = re.compile(rb"\s*[-*+]\s")
 _KEYWORDS = frozenset({b"from", b"import"})
-_NOTE = re.compile(rb"\s*(?:#|@|//)")
-_DEFINED = re.compile(
-    rb"^\s*(?:async\s+)?(?:def|class|function|func|fn|const|let|var|type|struct|enum|interface)"
-    rb"\s+(\w+)|^\s*([\w.]+)\s*(?::[^=]*)?=(?!=)|^\s*[\"']([^\"']+)[\"']\s*:",
-    re.MULTILINE,
-)
 _HEADING = re.compile(
     rb"\s*(?:#{1,6}\s|([=\-~^+*'`.\"])\1{2,}\s*$|\*\*[^*]+\*\*\s*$|v?\d+\.\d+\S*\s|[*+-]\s*$)"
 )
@@ -98,7 +85,7 @@ def sorted_block(conflict: Conflict) -> Lines | None:
     if not all(added) or not set(base) <= set(main) & set(branch) or len(indents) != 1:
         return None
     firsts = [{_first_word(each) for each in side - other} for side, other in (added, added[::-1])]
-    if _are_alike(*firsts) or len({*firsts[0], *firsts[1]} & _KEYWORDS) > 1:
+    if lists.are_alike(*firsts) or len({*firsts[0], *firsts[1]} & _KEYWORDS) > 1:
         return None
     before = _sorted_run(_bare(conflict.before)[::-1], indents, bytes.__gt__)[::-1]
     after = _sorted_run(_bare(conflict.after), indents, bytes.__lt__)
@@ -110,13 +97,36 @@ def sorted_block(conflict: Conflict) -> Lines | None:
 
 
 def listed_names(conflict: Conflict) -> Lines | None:
-    """Joins names that both sides added to a list on one line, or to what one line imports."""
-    main, branch, base = conflict.main, conflict.branch, conflict.base
-    if not len(main) == len(branch) == len(base):
+    """Joins names that both sides added to a list, or to what is imported, however it is wrapped;
+    or to several of these, one below the other.
+    """
+    sides = (conflict.base, conflict.main, conflict.branch)
+    base, main, branch = map(lists.read, sides)
+    if main and branch and (base or not conflict.base):
+        around = lists.Around() if base and main.head else None
+        if not main.head and not main.opening.strip():
+            is_last = main.closing.strip() or _CLOSES.match(b"".join(conflict.after))
+            if is_last or (main.comma and branch.comma):
+                around = lists.around(conflict.before, conflict.after)
+        if around is None:
+            return None
+        text = lists.joined(base, main, branch, around)
+        return text.splitlines(keepends=True) if text is not None else None
+    found = [*map(lists.statements, sides)]
+    if len({*map(len, found)}) > 1:
         return None
-    joined = [_one_line(*sides) for sides in zip(base, main, branch, strict=True)]
-    found = [each for each in joined if each is not None]
-    return found if len(found) == len(joined) else None
+    joined = [_one_list(*each) for each in zip(*found, strict=True)]
+    return [line for each in joined if each for line in each] if all(joined) else None
+
+
+def _one_list(base: Lines, main: Lines, branch: Lines) -> Lines | None:
+    if main == branch:
+        return main
+    before, one, other = map(lists.read, (base, main, branch))
+    if not (before and one and other and before.head):
+        return None
+    text = lists.joined(before, one, other, lists.Around())
+    return text.splitlines(keepends=True) if text is not None else None
 
 
 def both_added(conflict: Conflict) -> Lines | None:
@@ -125,35 +135,6 @@ def both_added(conflict: Conflict) -> Lines | None:
     """
     head, rest, tail = trimmed(conflict)
     if conflict.base or any(_HEADING.match(each) for each in (*rest.main, *rest.branch)):
-        return None
-    return _one_after_the_other(head, rest, tail)
-
-
-def entries_apart(conflict: Conflict) -> Lines | None:
-    """Joins entries of a list, one on each line, that both sides only added, if none are alike."""
-    return _apart(conflict, "entries")
-
-
-def definitions_apart(conflict: Conflict) -> Lines | None:
-    """Joins whole definitions that both sides only added, if nothing in them is alike."""
-    return _apart(conflict, "definitions")
-
-
-def _apart(conflict: Conflict, shape: str) -> Lines | None:
-    head, rest, tail = trimmed(conflict)
-    sides = (rest.main, rest.branch)
-    shapes = {_shape(each, conflict.after) for each in sides}
-    if conflict.base or _WORD.search(b"".join(head)) or len(shapes) != 1:
-        return None
-    found = shapes.pop()
-    if found is None or found[0] != shape:
-        return None
-    lines = [{each for each in _bare(side) if _WORD.search(each)} for side in sides]
-    words = [set(_WORD.findall(b"".join(each))) for each in sides]
-    defined = [_defined(b"".join(each)) for each in sides]
-    if lines[0] & lines[1] or defined[0] & defined[1]:
-        return None
-    if 2 * len(words[0] & words[1]) >= min(map(len, words)):
         return None
     return _one_after_the_other(head, rest, tail)
 
@@ -167,10 +148,15 @@ SURE: Mapping[str, Rule] = {
     "names joined": listed_names,
 }
 """The rules for all other files."""
-CHECKED: Mapping[str, Rule] = {**SURE, "entries kept": entries_apart}
-"""The rules for these, where a check runs on the result."""
-ALL: Mapping[str, Rule] = {**CHECKED, "definitions kept": definitions_apart}
-"""The same with those that are too often wrong to be used unless somebody says so."""
+KEPT: Mapping[str, Rule] = {
+    **SURE,
+    "entries kept": neighbours.entries,
+    "definitions kept": neighbours.definitions,
+    "sections kept": neighbours.sections,
+}
+"""The rules for these, where a check runs on the result and the branches have parted lately."""
+LATELY_S = 14 * 24 * 3600
+"""Of additions to branches that parted longer ago, one has often been moved or dropped since."""
 
 
 def in_file(path: str, rules: Mapping[str, Rule]) -> Mapping[str, Rule]:
@@ -238,64 +224,6 @@ def _is_tight_list(lines: Lines) -> bool:
     return bool(lines and _BULLET.match(lines[0])) and not any(map(_is_blank, lines))
 
 
-def _shape(lines: Lines, after: Lines) -> tuple[str, bytes] | None:
-    """Returns what all of some lines are, with their indentation: `entries` or `definitions`."""
-    said = [each for each in lines if not _is_blank(each)]
-    if not said or not _is_whole(b"".join(said)):
-        return None
-    indent = _indent(said[0])
-    if all(_ENTRY.fullmatch(each.rstrip()) and _indent(each) == indent for each in said):
-        return "entries", indent
-    top = [each for each in said if _indent(each) == indent]
-    following = next((each for each in after if not _is_blank(each)), b"")
-    if any(len(_indent(each)) < len(indent) for each in said):
-        return None
-    if len(_indent(following)) > len(indent):
-        return None
-    first = next((each for each in top if not _NOTE.match(each)), b"")
-    return ("definitions", indent) if _DEFINITION.match(first) else None
-
-
-def _is_whole(text: bytes) -> bool:
-    """Returns whether a text closes what it opens."""
-    pairs = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
-    quotes = (b'"""', b"'''")
-    return all(text.count(a) == text.count(b) for a, b in pairs) and not any(
-        text.count(each) % 2 for each in quotes
-    )
-
-
-def _one_line(base: bytes, main: bytes, branch: bytes) -> bytes | None:
-    if main == branch:
-        return main
-    for pattern in (_IMPORT, _LIST):
-        found = [pattern.fullmatch(each.rstrip()) for each in (base, main, branch)]
-        frames = {(each[1], each[3]) if each else None for each in found}
-        if len(frames) != 1 or (frame := frames.pop()) is None:
-            continue
-        items = [[one.strip() for one in each[2].split(b",")] for each in found if each]
-        added = [set(each) - set(items[0]) for each in items[1:]]
-        both = added[0] & added[1]
-        if all(set(items[0]) <= set(each) for each in items) and not _are_alike(
-            added[0] - both, added[1] - both
-        ):
-            end = main[len(main.rstrip()) :]
-            return frame[0] + b", ".join(_names(*items[1:])) + frame[1] + end
-    return None
-
-
-def _are_alike(one: set[bytes], other: set[bytes]) -> bool:
-    """Returns whether two names may be tries at one: `_sleep` and `sleep`, `view` and `views`."""
-    bare = [[each.strip(b"_\"' ").lower() for each in side] for side in (one, other)]
-    return any(a.startswith(b) or b.startswith(a) for a in bare[0] for b in bare[1])
-
-
-def _names(main: Sequence[bytes], branch: Sequence[bytes]) -> Lines:
-    """Returns the names of two lists, each once; sorted if both are."""
-    both = dict.fromkeys((*main, *branch))
-    return sorted(both) if _is_sorted(main) and _is_sorted(branch) else list(both)
-
-
 def _excludes(lines: Sequence[bytes]) -> bool:
     """Returns whether lines differ in a version that is not to be used: both are not."""
     return len({*_bare(lines)}) > 1 and any(b"!=" in each for each in lines)
@@ -309,10 +237,6 @@ def _versions(text: bytes) -> list[tuple[bytes, list[int]]]:
         stage = [each[3]] if each[2] and each[3] else []
         found.append((each[2] or b"", [int(one) for one in (*numbers, *stage)]))
     return found
-
-
-def _defined(text: bytes) -> set[bytes]:
-    return {name for names in _DEFINED.findall(text) for name in names if name}
 
 
 def _bare(lines: Iterable[bytes]) -> Lines:

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.conflicts.markers import MARKER_SIZE, both_only_added
-from queenbee.core.conflicts.rules import ALL, APPENDED, CHECKED, SURE, in_file, join
-from queenbee.core.text import mentioned, one_line
+from queenbee.core.conflicts.rules import APPENDED, KEPT, LATELY_S, SURE, in_file, join
+from queenbee.core.text import mentioned, named, one_line, quotation
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.landing.commands import git
 from queenbee.git.run import user_git
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from queenbee.core.conflicts.rules import Joint, Rule
     from queenbee.core.fold import Fields
@@ -32,8 +34,9 @@ OFF = "off"
 _SHOWN = 20
 """Lines of one place that are shown before the target moves."""
 _MOST_CHARS = 120
-_MOST_LEFT = 40
+_MOST_LEFT = 120
 """Lines of all that is left in conflict."""
+_MOST_WANTED, _WANTED_CHARS = 3, 60
 _MOST_BYTES = 1 << 20
 _STAGES = frozenset({"1", "2", "3"})
 _REGULAR = frozenset({"100644", "100755"})
@@ -60,14 +63,14 @@ class Joins:
         """Returns whether both additions to a file are kept."""
         return everybody_appends_to(path, self._which, self._union)
 
-    def rules_for(self, path: str) -> Mapping[str, Rule]:
+    def rules_for(self, path: str, have_parted_lately: Callable[[], bool]) -> Mapping[str, Rule]:
         """Returns the rules that count for a file; those of the hive have their own."""
         if self._which == OFF or path.startswith(".beads/"):
             return {}
         if self.keeps_both(path):
             return APPENDED
-        checked = ALL if self._which == "all" else CHECKED
-        return in_file(path, checked if self.is_checked else SURE)
+        are_kept = self.is_checked and (self._which == "all" or have_parted_lately())
+        return in_file(path, KEPT if are_kept else SURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +111,33 @@ class Joined:
         return told
 
 
-def left_places(tree: str, files: Sequence[str]) -> list[str]:
+def left_places(tree: str, files: Sequence[str], sides: Mapping[str, str]) -> list[str]:
     """Returns the places that git marked in files that are left in conflict: for each its lines,
-    and what is there; the first ones if they are many.
+    and what is there, the first ones if they are many; and for each file what both sides wanted.
+
+    `sides` has the commits that only one side has, by its name.
     """
     told: list[str] = []
     for path in files:
         name, places = mentioned(one_line(path)), _marked_places(_read(tree, path))
+        told += [f"{name}: {said}" for said in _wanted(tree, path, sides)]
         told += [] if places else [f"{name}: one side deleted, renamed or replaced it: git status"]
         for first, lines in places:
             told.append(f"{name} lines {first}-{first + len(lines) - 1}:")
             told += [f"  {one_line(each, _MOST_CHARS)}" for each in lines]
     more = [f"  … {len(told) - _MOST_LEFT} more lines"] if len(told) > _MOST_LEFT else []
     return told[:_MOST_LEFT] + more
+
+
+def _wanted(tree: str, path: str, sides: Mapping[str, str]) -> Iterator[str]:
+    """Yields the subjects of the commits with which each side changed a file, the newest first."""
+    for name, commits in sides.items():
+        how = ("--no-merges", "--no-commit-header", "--format=%s", f"--max-count={_MOST_WANTED}")
+        asked = ("--literal-pathspecs", "rev-list", *how, no_dash(commits), "--", path)
+        subjects = user_git(*asked, cwd=tree)[1].decode(errors="replace").splitlines()
+        if subjects:
+            said = ", ".join(quotation(one_line(each, _WANTED_CHARS)) for each in subjects)
+            yield f"{named([name])} wanted {said}"
 
 
 def with_markers(tree: str, changed: Mapping[str, Sequence[str]]) -> list[str]:
@@ -160,15 +177,18 @@ def _marked_places(text: bytes) -> list[tuple[int, list[str]]]:
 
 
 class Unmerged:
-    """The files of a worktree that are in conflict; `target_stage` is the target's side: 2 while
-    commits are rebased, else 3.
+    """The files of a worktree that are in conflict with what is merged or replayed there;
+    `target_stage` is the target's side: 2 while commits are rebased, else 3.
     """
 
-    def __init__(self, tree: str, target_stage: int, listed: bytes | None = None) -> None:
+    def __init__(
+        self, tree: str, target_stage: int, other: str = "MERGE_HEAD", listed: bytes | None = None
+    ) -> None:
         """`listed` are the entries of a merge in memory; by default those of the index."""
         if listed is None:
             listed = git("ls-files", "--unmerged", "-z", cwd=tree)
         self._tree = tree
+        self._other = other
         self._order = (str(target_stage), "1", str(5 - target_stage))
         self.joined: list[Joined] = []
         """What `join` resolved."""
@@ -186,7 +206,7 @@ class Unmerged:
 
     def only_added(self) -> list[str]:
         """Returns the files in which both sides only added lines at one place."""
-        marked = {path: self._marked(path) for path in self._entries}
+        marked = {path: self.marked(path) for path in self._entries}
         return [path for path, text in marked.items() if text and both_only_added(text)]
 
     def left(self, joins: Joins) -> list[str]:
@@ -217,11 +237,19 @@ class Unmerged:
         return True
 
     def _joined(self, path: str, joins: Joins) -> tuple[bytes, list[Joint]] | None:
-        rules = joins.rules_for(path)
-        marked = self._marked(path) if rules else None
+        rules = joins.rules_for(path, lambda: self._have_parted_lately)
+        marked = self.marked(path) if rules else None
         return join(marked, rules) if marked is not None else None
 
-    def _marked(self, path: str) -> bytes | None:
+    @cached_property
+    def _have_parted_lately(self) -> bool:
+        """Whether the first commit that only one side has is of the last two weeks."""
+        sides = (no_dash(f"HEAD...{self._other}"), "--")
+        status, out, _ = user_git("rev-list", "--timestamp", *sides, cwd=self._tree)
+        times = [int(each.split()[0]) for each in out.splitlines()]
+        return status == 0 and time.time() - min(times, default=0) <= LATELY_S
+
+    def marked(self, path: str) -> bytes | None:
         """Returns the file with its conflicts marked, the target's side first; None if it has not
         three versions of one kind.
         """

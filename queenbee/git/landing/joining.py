@@ -109,7 +109,8 @@ class Joining:
         how = ("merge-tree", "--write-tree", "--no-messages", "-z", "HEAD", no_dash(target))
         status, out, _ = user_git(*how, cwd=tree)
         listed = out.partition(b"\0")[2]
-        return status == 1 and bool(Unmerged(tree, _MERGE_TARGET, listed).left(self.joins))
+        merged = Unmerged(tree, _MERGE_TARGET, target, listed)
+        return status == 1 and bool(merged.left(self.joins))
 
     def add(self, before: str, offer: Offer) -> bool:
         """Merges another branch into the commit of this worktree, as a commit of its own; returns
@@ -281,7 +282,7 @@ class Joining:
         """Returns whether git stopped at conflicts, which are resolved now. Raises `Unresolved` for
         those that are left to the actor.
         """
-        unmerged = Unmerged(self._place.tree, target_stage)
+        unmerged = Unmerged(self._place.tree, target_stage, self._place.other_side)
         left = unmerged.join(self._commands, self.joins)
         self.joined += unmerged.joined
         self._say_in_message(unmerged.joined)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NoReturn
 
 from queenbee.checks.processes import Interrupts
@@ -39,6 +39,7 @@ from queenbee.git.landing.moving import healing
 from queenbee.git.landing.place import Place
 from queenbee.git.landing.refusals import SHOWN, Unresolved
 from queenbee.git.landing.requests import forget
+from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.promised import Promised
 from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
 from queenbee.git.upstream import Upstream
@@ -81,8 +82,10 @@ def land(  # noqa: PLR0913 - by name
         if done is not None:
             return done
         turn = LandingTurn(store, one.place.target, wait_s, tell, one.commands.stop_if_asked)
-        turn.is_next = one.step.name == "conflict"
+        turn.is_next = one.comes_back = one.step.name == "conflict"
+        turn.lets_go_first = one.lets_go_first
         one.begin(go_on=go_on)
+        turn.entered = one.step.end
         turn.offer = one.offer()
         turn.checkout = checkout_path(one.place, turn.folder)
         turn.is_answered = one.is_over
@@ -128,6 +131,9 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
 
 class _One:
     """One landing."""
+
+    comes_back = False
+    """Whether its conflict was resolved: then it stands back for nobody."""
 
     def __init__(
         self,
@@ -206,6 +212,16 @@ class _One:
             self._tell(f"check passed in {kept.get('check_s')} s{said}")
         return self._settle(kept)
 
+    @cached_property
+    def _standing(self) -> StandingBack:
+        return StandingBack(self.place, self._folder)
+
+    def lets_go_first(self) -> str | None:
+        """Returns the droid that resolves a conflict on the lines that this branch changes."""
+        if self.comes_back:
+            return None
+        return self._standing.for_whom(self._head, self.place.tree, self.joining.joins)
+
     def is_over(self) -> bool:
         """Returns whether it need not wait any more: somebody has landed it, or it conflicts with
         what has landed, so that its droid can begin with that at once.
@@ -235,7 +251,11 @@ class _One:
                     self._tell(said)
             with suppress(QueenError):  # The conflict is what must be said.
                 self._tell_whom_to_ask(error.files)
-            for said in left_places(place.tree, error.files):
+            theirs, ours = f"HEAD..{place.other_side}", f"{place.other_side}..HEAD"
+            if place.is_rebasing:
+                theirs, ours = ours, theirs
+            sides = {place.target: theirs, place.branch: ours}
+            for said in left_places(place.tree, error.files, sides):
                 self._tell(said)
             raise
         finally:
@@ -341,7 +361,8 @@ class _One:
         self.place.look()
         self.place.refuse_hidden()
         self.work.ready()
-        self.step.end()
+        if self.step.name != "conflict":  # Others stand back for that until this is in the line.
+            self.step.end()
         self._head = self.place.head()
 
     def finish(self, done: Landing, issue_id: object = None) -> Landing:

@@ -161,6 +161,11 @@ class Place:
         """Whether a rebase is to be finished in this worktree."""
         return os.path.isdir(os.path.join(self.git_dir, "rebase-merge"))
 
+    @property
+    def other_side(self) -> str:
+        """What git calls the commit that is merged or replayed on `HEAD` here."""
+        return "REBASE_HEAD" if self.is_rebasing else "MERGE_HEAD"
+
     def open_files(self) -> list[str]:
         """Returns the files that git tracks and that are not committed, each after the letters of
         `git status`.

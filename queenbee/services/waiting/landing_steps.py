@@ -153,16 +153,30 @@ def peek(folder: str, tree: str) -> Fields:
 
 def conflicts(folder: str) -> Iterator[Fields]:
     """Yields the steps that were left to their droids as conflicts to resolve."""
+    for fields, _ in _left(folder):
+        own = str(fields.get("git_dir"))
+        if any(os.path.exists(os.path.join(own, each)) for each in ("MERGE_HEAD", "rebase-merge")):
+            yield fields
+
+
+def left_lately(folder: str, within_s: float) -> Iterator[Fields]:
+    """Yields the conflicts that were left so lately, also those that are resolved until their droid
+    is in the line.
+    """
+    for fields, written_s in _left(folder):
+        if time.time() - written_s <= within_s:
+            yield fields
+
+
+def _left(folder: str) -> Iterator[tuple[Fields, float]]:
+    """Yields the steps that say so, each with when it was written."""
     for name in safe_open.names_in(folder):
+        path = os.path.join(folder, name)
         if name.startswith(_STEP):
             with suppress(OSError, Unreadable):
-                fields = _fields(safe_open.read(os.path.join(folder, name), _MOST_BYTES))
-                own = str(fields.get("git_dir"))
-                if fields.get("step") == "conflict" and any(
-                    os.path.exists(os.path.join(own, each))
-                    for each in ("MERGE_HEAD", "rebase-merge")
-                ):
-                    yield fields
+                fields = _fields(safe_open.read(path, _MOST_BYTES))
+                if fields.get("step") == "conflict":
+                    yield fields, os.stat(path, follow_symlinks=False).st_mtime
 
 
 def sweep(folder: str) -> None:

@@ -3,7 +3,8 @@
 A place in the line is a file that its process locks, so that it ends with the process. The first
 one has the turn. A process that is stopped keeps its lock: it is passed over when its entry has
 shown no sign of life for `STALLED_S`, and finds that out before it moves anything. Whoever resolves
-a conflict is not in the line; who comes back from that is the next. ADR 0025.
+a conflict is not in the line; who comes back from that is the next, and whoever would overtake it
+on the same lines stands back meanwhile. ADR 0025.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _BEAT_S = 1.0
 _LOOK_AGAIN_S = 1.0
 _WORTH_TELLING_S = 3.0
 _TELL_AGAIN_S = 10.0
+_RESOLVES = "resolves a conflict on the same lines"
 
 
 def folder_of(store: Store, target: str) -> str:
@@ -139,6 +141,12 @@ class LandingTurn:
         """Returns whether it need not wait any more: somebody else has landed it, say."""
         self.is_first = False
         """Whether it is the turn of this one."""
+        self.lets_go_first: Callable[[], str | None] = lambda: None
+        """Returns the droid to let go first, although the turn has come; None if there is none."""
+        self.entered: Callable[[], None] = lambda: None
+        """Is called once it stands in the line."""
+        self._stands_back = False
+        """Whether it has left the line for somebody."""
         self._store = store
         self._target = target
         self._wait_s = wait_s
@@ -179,6 +187,7 @@ class LandingTurn:
 
     def __enter__(self) -> LandingTurn:
         self._enter()
+        self.entered()
         threading.Thread(target=self._beat, daemon=True).start()
         try:
             self._wait()
@@ -245,18 +254,32 @@ class LandingTurn:
     def _ahead(self) -> tuple[str, str] | None:
         """Returns who has to be waited for and what it does, or None if it is the actor's turn."""
         assert self._entry is not None
+        if self._stands_back:
+            if (first := self.lets_go_first()) is not None:
+                return first, _RESOLVES
+            self._stands_back, self.is_next = False, True  # Behind whoever lands by now.
+            self._enter()
         if self._entry.is_lost:  # Stopped while it waited.
             self._entry.leave()
             self._enter()
         for name, fields in waiting_line.live(self.folder):
             if name == self._entry.name:
-                return None
+                return self._stand_back()
             droid = mentioned(str(fields.get("droid")))
             if not self._is_stalled(name):
                 return droid, f"lands on {self._target}"
             self._tell(f"passing over {droid}, whose process is not responding")
             waiting_line.remove(self.folder, name)
         return self._ahead() if self._entry.is_lost else None
+
+    def _stand_back(self) -> tuple[str, str] | None:
+        """Leaves the line for somebody who is to go first; returns who that is, or None."""
+        first = self.lets_go_first()
+        if first is None or self._entry is None:
+            return None
+        self._entry.leave()
+        self._stands_back = True
+        return first, _RESOLVES
 
     def _is_stalled(self, name: str) -> bool:
         """Returns whether an entry has shown no sign of life for as long as this process watches.

@@ -13,13 +13,10 @@ from queenbee.core.conflicts.appended import everybody_appends_to, is_change_log
 from queenbee.core.conflicts.manifests import is_manifest
 from queenbee.core.conflicts.markers import MARKER_SIZE, Conflict
 from queenbee.core.conflicts.rules import (
-    ALL,
     APPENDED,
-    CHECKED,
+    KEPT,
     SURE,
     both_added,
-    definitions_apart,
-    entries_apart,
     greater_number,
     greater_version,
     identical,
@@ -279,52 +276,17 @@ class TestFilesThatEverybodyAppendsTo:
         assert not everybody_appends_to("NEWS.md", "off", [])
 
 
-class TestAdditionsElsewhere:
-    ONE = "def ant(n):\n    total = count(n)\n    return total + 1\n\n\n"
-    TWO = "def bee(text):\n    found = text.upper()\n    print(found)\n\n\n"
-
-    def test_whole_definitions_with_nothing_alike_are_both_kept(self) -> None:
-        found = conflict(self.ONE, "", self.TWO, after="def last():\n    pass\n")
-        assert text(definitions_apart(found)) == self.TWO.rstrip("\n") + "\n\n\n" + self.ONE
-
-    @pytest.mark.parametrize(
-        ("main", "branch"),
-        [
-            (ONE, "def ant(other):\n    print(other)\n\n\n"),  # The same name.
-            (ONE, "def bee(m):\n    return m.x\n\n\ndef ant(n):\n    return n + 1\n\n\n"),
-            (ONE, "x = open(\n"),  # Not whole.
-            (ONE, "print('a statement')\n"),
-            ("    total += 1\n", "    count -= 1\n"),
-            (ONE, "    def bee(text):\n        return text.upper()\n\n"),
-            (ONE, "@skip\n"),  # It belongs to what follows.
-        ],
-    )
-    def test_whatever_may_belong_together_is_left(self, main: str, branch: str) -> None:
-        assert definitions_apart(conflict(main, "", branch)) is None
-
-    def test_half_the_words_in_common_are_too_many(self) -> None:
-        one = "def first_price(order):\n    return tax(order) + order.total\n"
-        two = "def second_price(order):\n    return tax(order) - order.rebate\n"
-        assert definitions_apart(conflict(one, "", two)) is None
-
-    def test_a_body_that_goes_on_after_the_conflict_is_left(self) -> None:
-        found = conflict(self.ONE, "", self.TWO, after="    more()\n")
-        assert definitions_apart(found) is None
-
-    def test_entries_of_a_list_are_both_kept(self) -> None:
-        found = conflict('    "ant",\n', "", '    "bee",  # new\n', before="x = [\n")
-        assert text(entries_apart(found)) == '    "bee",  # new\n    "ant",\n'
-        assert entries_apart(conflict('    "ant",\n', "", "    bee(),\n")) is None
-        assert definitions_apart(found) is None
-
-    def test_need_a_check_and_definitions_somebody_who_wants_them(self) -> None:
-        assert {"entries kept", "definitions kept"}.isdisjoint(SURE)
-        assert "definitions kept" not in CHECKED
-        assert both_added not in ALL.values()
+def test_what_both_added_to_code_needs_a_check() -> None:
+    kept = {"entries kept", "definitions kept", "sections kept"}
+    assert KEPT.keys() - SURE.keys() == kept
+    assert both_added not in KEPT.values()
 
 
 LINE = st.sampled_from(
-    [b"a\n", b"b\n", b"\n", b"- x\n", b"    b,\n", b"import c\n", b"def d(): pass\n", b"v = 1.2\n"]
+    [
+        *(b"a\n", b"b\n", b"\n", b"- x\n", b"- y\n", b"    b,\n", b"import c\n", b"v = 1.2\n"),
+        *(b"def d(): pass\n", b"def e(): over\n", b"## One\n", b"## Two\n"),
+    ]
 )
 SIDE = st.lists(LINE, min_size=1, max_size=5)
 
@@ -335,11 +297,11 @@ def test_no_line_of_an_addition_is_lost_and_none_is_made_up(
     main: list[bytes], branch: list[bytes], before: list[bytes], after: list[bytes]
 ) -> None:
     found = Conflict(main, [], branch, before=before, after=after)
-    for rules in (APPENDED, ALL):
+    for rules in (APPENDED, KEPT):
         for name, rule in rules.items():
             joined = rule(found)
-            if joined is None or name in ("greater version", "identical"):
-                continue
+            if joined is None or name in ("greater version", "identical", "names joined"):
+                continue  # `test_lists.py` has the laws of lists: they are wrapped again.
             said = [
                 Counter(each for each in side if each.strip()) for side in (main, branch, joined)
             ]

@@ -9,6 +9,7 @@ from queenbee.errors import ExternalFailure
 from queenbee.git.contents.hive_files import is_record
 from queenbee.git.landing.commands import added, differing
 from queenbee.git.landing.refusals import SHOWN
+from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.batch import Batch
 from queenbee.git.landing.together.checked import check_of, run_check, side_by_side
 from queenbee.git.landing.together.pace import Pace
@@ -52,6 +53,7 @@ class Trial:
         self._tell = tell
         self.judge_by(rules, None)
         self._joining = joining
+        self._standing = StandingBack(place, "")
         self._passed: set[str] = set()
         """Trees that passed elsewhere."""
         self.batch = Batch(place, joining, "")
@@ -82,6 +84,7 @@ class Trial:
         then what it returns is raised, unless this branch alone passes, which mends it.
         """
         self.batch = Batch(self._place, self._joining, head)
+        self._standing = StandingBack(self._place, turn.folder)
         pace = Pace(turn.folder, self._rules.batch)
         waiting = [each.branch for each in self._offers(turn)]
         most = 1 if self.is_alone else pace.most([self._place.branch, *waiting])
@@ -158,11 +161,15 @@ class Trial:
         return max(1, count // 2)
 
     def _keeps_out(self, offer: Offer, contents: Mapping[str, Sequence[str]]) -> bool:
-        """Returns whether a branch must wait for its own turn: also one that changes the check."""
+        """Returns whether a branch must wait for its own turn: also one that changes the check, or
+        lines on which somebody resolves a conflict.
+        """
         paths = [*contents]
         is_held = bool(self._rules.check_files(paths)) or self._work.keeps_out(offer, paths)
         is_copied = bool(copied(self._place.layout, offer.tree, added(contents)))
-        return is_held or is_copied or self._work.is_unjudged(offer, contents)
+        joins = self._joining.joins
+        stands_back = self._standing.for_whom(offer.head, offer.tree, joins) is not None
+        return is_held or is_copied or stands_back or self._work.is_unjudged(offer, contents)
 
     def _offers(self, turn: LandingTurn) -> list[Offer]:
         """Returns those who wait and may land with this one."""
