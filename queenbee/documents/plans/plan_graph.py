@@ -129,7 +129,5 @@ def _before_track(track: Track, last: Mapping[Track, tuple[str, ...]]) -> tuple[
         parent = Track(track.phase, track.letters[:length])
         if parent in last:
             return last[parent]
-    earlier = [other.phase for other in last if other.phase < track.phase]
-    if not earlier:
-        return ()
-    return tuple(sprint for other in last if other.phase == max(earlier) for sprint in last[other])
+    earlier = max((other.phase for other in last if other.phase < track.phase), default=None)
+    return tuple(sprint for other in last if other.phase == earlier for sprint in last[other])
