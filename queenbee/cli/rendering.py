@@ -113,12 +113,12 @@ def block(text: str, *, most: int | None = None) -> None:
         paragraph(f"… {len(lines) - most} more lines", indent)
 
 
-def describe(fields: Mapping[str, object], *, most: int | None = None) -> None:
+def describe(fields: Mapping[str, object]) -> None:
     """Prints the description and the acceptance criteria of an issue."""
     for name, heading in (("description", ""), ("acceptance_criteria", "Acceptance criteria:\n")):
         text = fields.get(name)
         if isinstance(text, str) and text:
-            block(f"{heading}{text}", most=most)
+            block(f"{heading}{text}")
 
 
 def show_findings(findings: Iterable[Finding], source: str) -> None:

@@ -103,7 +103,7 @@ class TestAPlan:
         developed, judged = sprints.said("develop"), sprints.said("judge")
         section = "### Sprint 1.1: Setup\n- Create the project"
         place = f"From plan.md, {row['metadata']['plan_section']}:\n\n"
-        assert f"{place}## Phase 1: A\n\n{section}\n" in developed
+        assert f"{place}## Phase 1: A\n\n{section}" in developed
         assert developed.count(section) == 1
         assert section in judged
         assert row["metadata"]["worktree_path"] in developed

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 # What fits on one screen; --json and `queen msg thread ISSUE` show all of it.
-_DESCRIPTION_LINES = 12
 _BODY_LINES = 4
 _MESSAGES = 5
 _SHOWN = 20
@@ -116,7 +115,7 @@ def _show_overview(view: Overview) -> None:
         holder = next((each.droid for each in view.assignments if each.status == "active"), None)
         status = issue.status if holder is None else f"{issue.status}, {holder} has it"
         paragraph(f"P{issue.priority} {printable(issue.issue_type)}, {printable(status)}{blocked}")
-        describe(issue.fields, most=_DESCRIPTION_LINES)
+        describe(issue.fields)
     if view.bead is not None:
         from queenbee.cli.commands.bead import show_view  # noqa: PLC0415 - start-up
 

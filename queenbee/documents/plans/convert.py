@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any
 
+from queenbee.core.text import suggested
+from queenbee.documents.findings import errors_in
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.markdown import parse_blocks, split_lines, strip_item
 from queenbee.documents.plans.headings import (
@@ -26,6 +28,8 @@ from queenbee.documents.plans.headings import (
 )
 from queenbee.documents.plans.marks import read_marks
 from queenbee.documents.plans.outline import Outline, read_outline
+from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.plans.plan_check import check_plan
 from queenbee.documents.plans.sections import Phase, Section, boxes_in
 from queenbee.documents.plans.source_text import read_markdown
 from queenbee.documents.sprints.numbers import phase_of
@@ -54,7 +58,7 @@ def convert_plan(text: str, unit: Unit | None = None, *, items: bool = False) ->
     outline = read_outline(body, unit)
     converted = _Writing(body, outline).text()
     after = read_outline(converted)
-    if _facts(after) != _facts(outline):
+    if _facts(after) != _facts(outline) or _Writing(converted, after).text() != converted:
         raise InvalidInput(
             "this plan cannot be written in its own form without a change of its sprints",
             hint="queen plan check says how it is read; give each phase and sprint one number",
@@ -70,6 +74,12 @@ def convert_file(path: str, said: str | None, *, write: bool) -> str:
     text = read_markdown(path)
     unit = read_unit(said) if said and said != LIST else None
     converted = convert_plan(text, unit, items=said == LIST)
+    wrong = errors_in(check_plan(parse_plan(converted)))
+    if wrong and not errors_in(check_plan(parse_plan(text, unit))) and said != LIST:
+        raise InvalidInput(
+            f"{path} cannot have its own form: there, line {wrong[0].line} {wrong[0].message}",
+            hint=suggested("queen plan import", path),
+        )
     if write and converted != text:
         write_named(path, converted.encode())
     before, after = (each.splitlines(keepends=True) for each in (text, converted))
@@ -91,7 +101,7 @@ def unit_of(rows: Iterable[Mapping[str, Any]], text: str) -> Unit | None:
 
 def _facts(outline: Outline) -> list[tuple[object, ...]]:
     sections = (one for one in outline.sections if not one.record)
-    return [(one.number, one.heading.title, one.heading.mark, one.boxes) for one in sections]
+    return [(one.number, one.heading.title, one.mark, one.boxes) for one in sections]
 
 
 @dataclass

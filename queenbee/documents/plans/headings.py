@@ -7,7 +7,7 @@ another way to number headings, extend `_NUMBERED`. `docs/plans.md`, section "Ho
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from queenbee.documents.markdown import Block
@@ -25,7 +25,8 @@ _NUMBERED = re.compile(
     r"(?:(?P<words>(?:[^\W\d_]+[ \t-]+){0,2}?)(?P<word>[^\W\d_]+)[\s#№.*_\[(`-]*)?"
     r"(?P<number>[0-9]{1,9}(?:[a-z]{1,2}(?![^\W_]))?(?:\.[0-9]{1,9}(?:[a-z]{1,2}(?![^\W_]))?)*"
     r"|(?<=[ \t])(?-i:[IVX]{1,5}|[A-Z])(?=\s*(?:[:.)–—-]|\Z)))(?!\w)"
-    rf"(?P<range>[ \t]*[-–—][ \t]*[0-9]+(?!\w))?{_END}(?P<separator>[:：.)|/–—-]*)[\s*_]*",
+    rf"(?P<range>[ \t]*[-–—][ \t]*[0-9]+(?=[ \t]*(?:[:：.)|*_(–—-]|\Z)))?{_END}"
+    r"(?P<separator>[:：.)|/–—-]*)[\s*_]*",
     re.IGNORECASE,
 )
 _MARKED = re.compile(rf"{CHECK}|\[[ xX]\]")
@@ -35,8 +36,9 @@ _MARKED = re.compile(rf"{CHECK}|\[[ xX]\]")
 class Heading:
     """A heading: `first` is the index of its line, `text` it without its marks and ornaments.
 
-    `word` and `number` are in lower case, and empty if it does not begin with a number; a number
-    that is a letter ("Phase A") or a range is kept as written.
+    `lines` are its lines, with those of dashes below it. `word` and `number` are in lower case, and
+    empty if it does not begin with a number; a number that is a letter ("Phase A") or a range is
+    kept as written.
     """
 
     level: int
@@ -46,6 +48,7 @@ class Heading:
     number: str = ""
     title: str = ""
     mark: Mark | None = None
+    lines: int = 1
 
     @property
     def place(self) -> str:
@@ -115,7 +118,10 @@ def own_form(kind: str, number: str, title: str, mark: Mark | None = None) -> st
 def headings_of(blocks: list[Block]) -> list[Heading]:
     """Returns the headings of a document, but for those in a list or a quotation."""
     return [
-        read_heading(" ".join(block.text.split("\n")), block.level, block.first)
+        replace(
+            read_heading(" ".join(block.text.split("\n")), block.level, block.first),
+            lines=block.last - block.first,
+        )
         for block in blocks
         if block.kind == "heading" and not block.nested
     ]

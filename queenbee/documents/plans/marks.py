@@ -26,6 +26,7 @@ _LEADING = re.compile(
 _TRAILING = re.compile(
     rf"(?:^|[ \t]+)(?:[-–—:|][ \t]*)?"
     rf"(?:\([ \t]*(?:{CHECK}[ \t]*)?(?P<bracket>{STATE})(?P<more>[^()]*)\)"
+    rf"|\([^()\n]{{1,60}}{CHECK}[ \t]*\)"
     rf"|\[(?P<tag>{STATE})\]"
     rf"|(?P<check>{CHECK})(?:[ \t]*\**(?:{STATE})\**)?)[ \t]*\Z",
     re.IGNORECASE,

@@ -62,7 +62,7 @@ def missed_units(
         above = bisect_left(firsts, line) - 1
         near = sections[above] if above >= 0 else None
         over = near if near is not None and line < near.last else None
-        if heading and heading.level == 1 and not is_sprint(number):
+        if heading.level == 1 and not is_sprint(number) if heading else word != SPRINT:
             continue
         bold = "**" in text[: found.start("number")] if found else False
         meant = heading or text.lstrip(" >*+-~").startswith("#")
@@ -118,7 +118,7 @@ def _common(text: str) -> str:
 
 def _corrected(found: re.Match[str], phase: str) -> str:
     """Returns the line that makes a sprint of what has the form of one, in this phase."""
-    number, title = found["number"].lower(), found["title"].strip(" *_~`") or "Title"
+    number, title = found["number"].lower(), found["title"].strip(" ,*_~`") or "Title"
     if not is_sprint(number):
         number = f"{phase}.{re.split('[.-]', number)[-1]}"
     return own_form(SPRINT, number, title)

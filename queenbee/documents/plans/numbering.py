@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from queenbee.documents.plans.headings import PHASE, Heading, Unit
+from queenbee.documents.plans.headings import PHASE, SPRINT, Heading, Unit
 from queenbee.documents.sprints.numbers import is_phase, is_sprint, phase_of
 
 
@@ -21,10 +21,14 @@ def numbers_of(
     they count what is written.
     """
     own = {first: each.number for first, each in phases.items()}
-    if units and all(is_sprint(one.number) for one in units if one.first not in phases):
+    if (
+        unit is not None
+        and units
+        and all(is_sprint(one.number) for one in units if one.first not in phases)
+    ):
         below = {over[one.first]: one.number for one in reversed(units) if one.first not in phases}
         for n, (first, each) in enumerate(phases.items(), 1):
-            if each.word != PHASE or not is_phase(each.number):
+            if unit.word != SPRINT or each.word != PHASE or not is_phase(each.number):
                 usual = each.number if is_phase(each.number) else str(n)
                 own[first] = phase_of(below.get(first, usual))
         return {

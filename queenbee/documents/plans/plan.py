@@ -36,6 +36,8 @@ from queenbee.documents.plans.sprint_fields import (
 )
 from queenbee.documents.sprints.numbers import is_before, is_sprint, phase_of
 
+_END = r"((?:[^\W\d_]+[ \t#]+)?[0-9][0-9a-z.]*)"
+_RANGE = re.compile(rf"{_END}[ \t]*(?:-|–|to|through)[ \t]*{_END}")
 _COMMENT = re.compile(r"^[ \t>]*<!--\s*beads?[-_ ]?ralph\b", re.IGNORECASE | re.MULTILINE)
 
 
@@ -44,6 +46,7 @@ class Sprint:
     """One unit of work with its fields; what the plan leaves out is None or empty.
 
     `phase` is the number of the phase heading above it, `line` the line of its own heading.
+    `says_needs` is whether it says what it depends on, if only "none".
     `section` is its place in the plan, as in a bead's `plan_section`, `text` its section as it
     stands, and `phase_text` what its phase says besides its sprints. `mark` says whether the
     sprint is done or skipped, and `why` what says so. `metadata` are fields for the bead's own.
@@ -67,6 +70,7 @@ class Sprint:
     prompts: tuple[str, ...] = ()
     acceptance: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
+    says_needs: bool = False
     bead_ids: tuple[str, ...] = ()
     mark: Mark | None = None
     why: str = ""
@@ -105,6 +109,13 @@ class Plan:
     left_out: tuple[int, ...] = ()
     parts: tuple[Part, ...] = ()
     unit: Unit | None = None
+
+    @property
+    def orders_itself(self) -> bool:
+        """Whether each of its sprints says what it depends on, and none has the document's form:
+        their numbers then order nothing.
+        """
+        return not self.is_own and all(sprint.says_needs for sprint in self.sprints)
 
     @property
     def is_own(self) -> bool:
@@ -155,6 +166,17 @@ class _Names:
         """Returns what tells the sprints that a name in this phase means."""
 
         def resolve(name: str) -> tuple[str, ...] | None:
+            ends = _RANGE.fullmatch(name)
+            if ends is not None:
+                first, last = resolve(ends[1]), resolve(ends[2])
+                places = [
+                    self._all.index(each)
+                    for each in (*(first or ()), *(last or ()))
+                    if each in self.known
+                ]
+                if not first or not last or not places:
+                    return None
+                return tuple(self._all[min(places) : max(places) + 1])
             found = re.fullmatch(r"(?:([^\W\d_]+)[ \t#]+)?([0-9]+[a-z]*(?:\.[0-9]+[a-z]*)?)", name)
             if found is None:
                 return None
@@ -204,7 +226,8 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
             message = "this heading only records that the sprint is done"
             yield Finding(f"sprints[{section.number}]", message, "warning", line=section.first + 1)
     for part in outline.parts:
-        if part.heading.text.partition(":")[0].strip("* ").lower() in FIELDS:
+        label = part.heading.text.partition(":")[0].strip("* ").lower()
+        if label in FIELDS and part.heading.lines > 1:
             message = f"a line of dashes makes these fields a heading: {part.heading.text[:80]!r}"
             hint = "put an empty line above the dashes"
             yield Unread("", message, "error", hint, part.heading.first + 1)
@@ -240,7 +263,8 @@ def _sprint(
         qa_agents=fields.agents("qa_agents"),
         prompts=tuple(fields.values.get("prompts", ())),
         acceptance=tuple(fields.values.get("acceptance", ())),
-        depends_on=fields.needs(resolve),
+        depends_on=fields.needs(resolve, section.number, names.known),
+        says_needs="depends_on" in fields.lines,
         bead_ids=tuple(dict.fromkeys(match[1] for match in annotated if match)),
         mark=mark,
         why=why,

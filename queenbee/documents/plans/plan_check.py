@@ -100,7 +100,7 @@ def _number_rules(plan: Plan) -> Iterator[Finding]:
             yield sprint.finding(message, severity="warning")
             kinds.clear()
         phase = phase_of(sprint.number)
-        if sprint.phase is None and plan.is_own:
+        if sprint.phase is None and plan.is_own and plan.phases:
             message = f"is not under a phase heading; ## Phase {phase} is assumed"
             yield sprint.finding(message, severity="warning")
         elif sprint.phase not in (None, phase):
@@ -156,7 +156,7 @@ def _phases(plan: Plan) -> Iterator[Finding]:
     for phase in plan.phases:
         path = f"phases[{phase.number}]"
         track = parse_sprint(f"{phase.number}.1").track
-        if track in first and phase.place.startswith("## Phase "):
+        if track in first and plan.is_own:
             message = f"phase {phase.number} is already defined in line {first[track]}"
             yield Finding(path, message, line=phase.line)
         first.setdefault(track, phase.line)

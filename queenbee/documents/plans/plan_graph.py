@@ -48,6 +48,8 @@ def plan_dependencies(plan: Plan) -> Dependencies:
     A sprint may name sprints that are missing from the plan, and beads. A duplicate counts once.
     """
     found = number_dependencies(sprint.number for sprint in plan.sprints)
+    if plan.orders_itself:
+        found = dict.fromkeys(found, ())
     for sprint in plan.sprints:
         found[sprint.number] = tuple(dict.fromkeys((*found[sprint.number], *sprint.depends_on)))
     return found

@@ -6,7 +6,7 @@ They are read beside the text, which stays as it is. `docs/plans.md`, section "F
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -15,6 +15,7 @@ from queenbee.documents.findings import Finding
 from queenbee.documents.markdown import Block, strip_box
 from queenbee.documents.plans.marks import Mark, read_status
 from queenbee.documents.plans.sections import Unread
+from queenbee.documents.sprints.numbers import is_before
 from queenbee.documents.sprints.sprint_bead import metadata_findings
 
 METADATA = ("agent_type", "dev_model", "max_retry_attempts")
@@ -159,12 +160,14 @@ class Fields:
                 agents.append(AgentRef(quoted or plain, model, (prompt or "").strip() or None))
         return tuple(agents)
 
-    def needs(self, resolve: Resolve) -> tuple[str, ...]:
-        """Returns the sprint numbers and bead ids that the sprint says it depends on.
+    def needs(self, resolve: Resolve, number: str, known: Collection[str]) -> tuple[str, ...]:
+        """Returns the sprint numbers and bead ids that the sprint `number` says it depends on.
 
-        What is not plain is an error if it begins with a number or names a sprint: a dependency
-        that is guessed wrong lets work begin too early. Other conditions are for who reads the
-        text, and are told.
+        `known` are the sprints of the plan.
+
+        What is not plain is an error if it looks like a number, or names a sprint that does not
+        come before anyway: a dependency that is guessed wrong lets work begin too early. Other
+        conditions are for who reads the text, and are told.
         """
         needs: dict[str, None] = {}
         for value in self.values.get("depends_on", []):
@@ -174,12 +177,16 @@ class Fields:
                     found = (part,)
                 needs |= dict.fromkeys(found or ())
                 if found is None:
-                    self._not_plain(part, resolve)
+                    named = [*_MENTION.findall(part), *re.findall(_NAMED, part, re.I)[:9]]
+                    sprints = [one for name in named for one in resolve(name) or ()]
+                    later = [
+                        one for one in sprints if one not in known or not is_before(one, number)
+                    ]
+                    like = not sprints and re.match(r"[0-9]+[a-z]*[.-][0-9]", part)
+                    self._not_plain(part, orders=bool(later or like))
         return tuple(needs)
 
-    def _not_plain(self, part: str, resolve: Resolve) -> None:
-        mentions = [one for one in _MENTION.findall(part) if resolve(one)]
-        orders = mentions or re.match(r"(?:[^\W\d_]+[ \t]+)?[0-9]", part)
+    def _not_plain(self, part: str, *, orders: bool) -> None:
         hint = "write it as **Depends On:** 1.1, 1.2a; put other conditions in the text"
         where, line = self._at("depends_on")
         message = f"nothing waits for {part[:80]!r}, which is no sprint or bead"

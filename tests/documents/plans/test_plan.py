@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from queenbee.documents.findings import Finding
 from queenbee.documents.plans.plan import Plan, Sprint, parse_plan
 from queenbee.documents.plans.plan_check import check_plan
+from queenbee.documents.plans.plan_graph import plan_dependencies
 from queenbee.documents.plans.source_text import read_markdown
 from queenbee.documents.plans.sprint_fields import AgentRef
 from queenbee.errors import NotFound, Unreadable
@@ -301,12 +302,9 @@ class TestFields:
         "text",
         [
             "1.2A",
-            "1.1-1.3",
-            "1.1 to 1.3",
             "1.2.3",
             "Sprint 1.2a Two",
             "1.1 or 1.2a",
-            "everything in 1.1",
         ],
     )
     def test_a_dependency_that_is_not_plain_is_an_error(self, text: str) -> None:
@@ -319,7 +317,9 @@ class TestFields:
         assert error.hint is not None
         assert error.hint.startswith("write it as **Depends On:** 1.1, 1.2a")
 
-    @pytest.mark.parametrize("text", ["a database", "the design", "???", "all of the above"])
+    @pytest.mark.parametrize(
+        "text", ["a database", "???", "everything in 1.1", "the data of Sprint 1.1"]
+    )
     def test_another_condition_is_a_warning(self, text: str) -> None:
         plan = parse_plan(f"### Sprint 1.1: A\n### Sprint 1.3: B\n**Requires:** 1.1, {text}\n")
 
@@ -328,7 +328,14 @@ class TestFields:
 
     @pytest.mark.parametrize(
         ("text", "needs"),
-        [("Sprint 2", ("2.2",)), ("Task 1", ("2.1",)), ("Phase 1", ("1.1",)), ("1.1", ("1.1",))],
+        [
+            ("Sprint 2", ("2.2",)),
+            ("Task 1", ("2.1",)),
+            ("Phase 1", ("1.1",)),
+            ("1.1", ("1.1",)),
+            ("Sprints 1-2", ("2.1", "2.2")),
+            ("1.1 to 2.1", ("1.1", "2.1")),
+        ],
     )
     def test_a_number_means_the_sprint_of_its_phase(self, text: str, needs: tuple[str]) -> None:
         phases = "## Phase 1\n### Sprint 1\n## Phase 2\n### Sprint 1\n### Sprint 2\n"
@@ -567,6 +574,20 @@ LINES = [
     *("- **Dev Agents:** `a` (opus)", "**", "#", "[a]: b", "\t", "~~~"),
 ]
 MARKDOWN = st.lists(st.sampled_from(LINES) | st.text(max_size=12), max_size=20).map("\n".join)
+
+
+class TestOrder:
+    def test_numbers_order_nothing_if_each_sprint_of_a_foreign_plan_says_what_it_needs(
+        self,
+    ) -> None:
+        tasks = "## Phase 1\n### Task 1: A\n**Depends on:** Task 3\n### Task 2: B\n{}"
+        tasks += "### Task 3: C\n**Depends on:** none\n"
+
+        stated = plan_dependencies(parse_plan(tasks.format("**Depends on:** none\n")))
+        assert stated == {"1.1": ("1.3",), "1.2": (), "1.3": ()}
+        assert plan_dependencies(parse_plan(tasks.format("")))["1.3"] == ("1.2",)
+        own = tasks.format("**Depends on:** none\n").replace("Task ", "Sprint 1.")
+        assert plan_dependencies(parse_plan(own))["1.3"] == ("1.2",)
 
 
 class TestAnyText:
