@@ -222,6 +222,10 @@ class TestOwnForm:
             "# P\n\n## Phase 1\n\n### Sprint 1.1: A\n#### Why\n* x\n\n### \u2705 Sprint 1.2: B\n"
         )
 
+    def test_that_would_change_a_sprint_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="without a change of its sprints"):
+            convert_plan("## Sprint 1\n## \u2705 Phase 3: C\n## Sprint 1")
+
     def test_makes_sprints_of_the_items_of_a_list(self) -> None:
         text = "# To do\n## Back\n- [ ] one\n  - deep\n- [x] two\n## Front\n- [ ] three\n"
         plan = parse_plan(convert_plan(text, items=True))
