@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from queenbee.agents.agent import Agent, Surroundings
 from queenbee.agents.files.allow_rules import AllowRules
-from queenbee.agents.files.json_text import loads
+from queenbee.documents.json_text import loads
 from queenbee.errors import QueenError
 from queenbee.store.whole_files import read_document
 

@@ -50,6 +50,11 @@ class Consent:
         """Returns the consent to what the repository of a folder brings, where nobody is asked."""
         return cls(Trust(discover(folder, os.environ, must_exist=False)))
 
+    @property
+    def shell(self) -> str:
+        """The shell of verifiers that name none."""
+        return self.trust.layout.settings.bead_shell
+
     def checks(
         self, kind: str, origin: str, checks: Sequence[Check], *, path: str = ""
     ) -> list[SeenCheck]:

@@ -11,9 +11,10 @@ import codecs
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
+from queenbee.documents.json_text import Container, Style, begin, cut, insert
 from queenbee.errors import NotFound, QueenError, Unreadable
 from queenbee.store.whole_files import read_document, write_document
 
@@ -22,6 +23,13 @@ Lock = Callable[[], AbstractContextManager[object]]
 
 MAX_DEPTH = 100
 """Levels of nesting: far more than a document needs, far fewer than Python's stack allows."""
+
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
 def parse_json(data: bytes, source: str) -> Any:
@@ -76,6 +84,40 @@ def read_object(path: str) -> dict[str, Any]:
 def write_object(path: str, document: dict[str, Any]) -> None:
     """Replaces the file by the document in one step. Raises `Unwritable`."""
     write_document(path, format_json(document))
+
+
+def edited(data: bytes, document: dict[str, Any]) -> bytes:
+    """Returns the bytes of a JSON object changed to those of `document`: what is not different
+    keeps each byte, as do the byte order mark, the indentation and the line ends.
+    """
+    with suppress(Unreadable, ValueError):
+        code = next((name for mark, name in _MARKS.items() if data.startswith(mark)), "utf-8")
+        text = data.decode(code)
+        changed = _edited(text, [], parse_json(data, ""), document).encode(code)
+        if parse_json(changed, "") == document:
+            return changed
+    return format_json(document)
+
+
+def _edited(text: str, keys: list[str], before: dict[str, Any], after: dict[str, Any]) -> str:
+    """Returns the text with one of its objects, under these keys, changed."""
+    for key in [*after, *(each for each in before if each not in after)]:
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            text = _edited(text, [*keys, key], old, new)
+        elif key not in before or key not in after or repr(old) != repr(new):
+            path = [Container(text, begin(text))]
+            for each in keys:
+                path.append(Container(text, path[-1].member(each).value))  # type: ignore[union-attr]
+            item = path[-1].member(key)
+            if item is None:
+                text = insert(text, path[-1], key, new, len(path))
+            elif key not in after:
+                text = cut(text, path, path[-1].items.index(item)) or "{}"
+            else:
+                lines = Style(text).lines(new, Style(text).indent * len(path))
+                text = text[: item.value] + lines + text[item.end :]
+    return text
 
 
 def read_folder(folder: str) -> Iterator[tuple[str, Any]]:

@@ -260,7 +260,8 @@ class Sprint:
         said = read.metadata
         parts = [
             f"You are {self._droid}. {self._where(read)} {_LANDED_FOR_YOU}",
-            *(f"- {each}" for each in said["dev_prompts"]),
+            *self._written(read),
+            *(f"- {each}" for each in said["dev_prompts"] if each not in self._written(read)[-1]),
         ]
         if said.get("branches_to_merge"):
             open_ = ", ".join(self._place.merges) or "none: all have landed on the main branch"
@@ -287,6 +288,7 @@ class Sprint:
         judges = f"You judge attempt {read.last_attempt} as {kind} agent."
         parts = [
             f"{judges} {self._where(read)} Change nothing. Nobody answers questions here.",
+            *self._written(read),
             str(agent["prompt"]),
             f"Your input: {json.dumps(given)}",
             f"{_REPORT} {json.dumps(agent['output_schema'])}",
@@ -325,6 +327,11 @@ class Sprint:
             first = f"You are the agent that this file describes; {file} here differs, and does "
             first += f"not count:\n{text}"
         return "\n\n".join([first, *parts])
+
+    def _written(self, read: SprintBead) -> tuple[str, ...]:
+        """Returns what people wrote for it, as it stands, and where that is."""
+        said, text = read.metadata, str(read.row.get("description") or "")
+        return (f"From {said['plan_file']}, {said['plan_section']}:", text) if text else ("",)
 
     def _where(self, read: SprintBead) -> str:
         title = read.row.get("title")

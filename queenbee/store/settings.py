@@ -218,6 +218,8 @@ SETTINGS = (
     Setting("lock_timeout", _duration("0s", "1h"), "30s", "how long a writer waits for the lock"),
     Setting("gate_results", _number(10_000), 10,
             "how many results a phase gate keeps for each rule; 0: all"),
+    Setting("bead_shell", _choice("sh", "bash", "zsh", "pwsh", "powershell"), "sh",
+            "the shell of verifiers that name none"),
     Setting("rotate_at", _size("64MiB"), "4MiB",
             "at this size, closed records move to the archive; off: only with queen hive rotate"),
     Setting("archive_after", _duration("0s", "3650d"), "1d",
@@ -326,6 +328,7 @@ class Settings:
     lock_timeout_s: float
     archive_after_s: int
     gate_results: int
+    bead_shell: str
     close_on_complete: bool
     rotate_at_bytes: int
     """0 if ledgers are not rotated automatically."""

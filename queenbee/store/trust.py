@@ -130,7 +130,7 @@ class Trust:
         """Another clone of the same repository asks for itself, also one in the same place."""
         self._mark = os.path.join(layout.common_dir or layout.state_dir, _MARK)
         self._config = layout.common_dir and os.path.join(layout.common_dir, "config")
-        self._layout = layout
+        self.layout = layout
         self._base: str | None = None
 
     @property
@@ -222,7 +222,7 @@ class Trust:
         """
         if self._base is None:
             base = _state_home()
-            layout = self._layout
+            layout = self.layout
             tops = (layout.root, layout.tree, *(each.path for each in worktrees(layout)))
             trees = {safe_open.real_path(each) for each in tops}
             if any(os.path.commonpath([base, each]) == each for each in trees):

@@ -124,7 +124,7 @@ def bead_view(
         waits=waits,
         team=team_of(issue.fields) if kind != "ralph" else None,
         file=os.path.relpath(os.path.realpath(bead.path), top) if bead is not None else None,
-        checks=_checks(issue, bead, valid),
+        checks=_checks(issue, bead, valid, hive.layout.settings.bead_shell),
         waits_for=_waits_for(hive, issue, valid, lookup),
         gates=[gate.to_dict() for gate in gates],
         verification=record,
@@ -136,10 +136,10 @@ def bead_view(
     )
 
 
-def _checks(issue: Issue, bead: BeadFile | None, valid: BeadFile | None) -> list[str]:
+def _checks(issue: Issue, bead: BeadFile | None, valid: BeadFile | None, shell: str) -> list[str]:
     if bead is None:
         return describe_judges(issue.fields) if has_history(issue.fields) else []
-    return describe(bead_checks(valid.document)) if valid is not None else []
+    return describe(bead_checks(valid.document, shell)) if valid is not None else []
 
 
 def _waits_for(

@@ -223,7 +223,9 @@ class HiveDocuments(Documents):
         from queenbee.store.trust import Trust  # noqa: PLC0415 - start-up
         from queenbee.workflows.proposed import of_beads  # noqa: PLC0415 - start-up
 
-        return Trust(self._hive.layout).unseen([*of_beads(every, _open(issues))])
+        return Trust(self._hive.layout).unseen(
+            [*of_beads(every, _open(issues), self._hive.layout.settings.bead_shell)]
+        )
 
     def _in_rows(self, issues: Mapping[str, Issue]) -> Iterator[BeadFile]:
         for issue in issues.values():

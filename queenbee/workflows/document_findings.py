@@ -19,6 +19,7 @@ from queenbee.documents.gates.gate import validate_gate
 from queenbee.documents.gates.gate_files import list_gates
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
+from queenbee.documents.plans.convert import unit_of
 from queenbee.documents.plans.plan import Plan, parse_plan
 from queenbee.documents.plans.plan_check import check_plan
 from queenbee.documents.plans.source_text import read_markdown
@@ -139,7 +140,8 @@ def _plans(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
 
 def _plan(hive: Services, path: str, beads: Sequence[Issue]) -> Iterator[Diagnosis]:
     try:
-        plan = parse_plan(read_markdown(path))
+        text = read_markdown(path)
+        plan = parse_plan(text, unit_of((bead.fields for bead in beads), text))
     except QueenError as error:
         yield Diagnosis(error.code, path, _bare(error.message, path), hint=error.hint)
         return

@@ -18,6 +18,8 @@ from queenbee.documents.issue_lists.folders import read_issue_folder
 from queenbee.documents.issue_lists.list_import import Importing, import_issue_list, list_summary
 from queenbee.documents.issue_lists.listed import read_issue_list
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
+from queenbee.documents.plans.convert import unit_of
+from queenbee.documents.plans.headings import read_unit
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import PREFIXES
 from queenbee.documents.plans.plan_import import import_plan
@@ -52,8 +54,9 @@ if TYPE_CHECKING:
 class PlanImport:
     """How to import a plan; a default comes from the tracker's rows or the repository.
 
-    The plan's agents must be in `agents_dir`, or in `.claude/agents/` if that exists. `accept`
-    lets a bead that was claimed, ran or is done change its sprint.
+    `unit` names the headings that are sprints, as `## Sprint`. The plan's agents must be in
+    `agents_dir`, or in `.claude/agents/` if that exists. `accept` lets a bead that was claimed, ran
+    or is done change its sprint.
     """
 
     prefix: str | None = None
@@ -61,6 +64,7 @@ class PlanImport:
     source_branch: str | None = None
     branch_prefix: str | None = None
     agents_dir: str | None = None
+    unit: str | None = None
     accept: bool = False
 
 
@@ -113,9 +117,11 @@ def import_plan_file(
     `InvalidPlan`; nothing is imported then.
     """
     options = options or PlanImport()
-    plan = parse_plan(read_markdown(path))
+    text = read_markdown(path)
     actor = hive.author
     plan_file = repository_path(hive, path)
+    unit = read_unit(options.unit) if options.unit else unit_of(_beads_of(hive, plan_file), text)
+    plan = parse_plan(text, unit)
     agents = agents_for(hive.layout.tree, options.agents_dir)
     tree = git_tree(hive.layout.tree)
 
@@ -128,6 +134,7 @@ def import_plan_file(
             actor=actor,
             source_branch=options.source_branch or default_branch(tree),
             branch_prefix=options.branch_prefix or usual_branch_prefix(tree),
+            unit=str(unit or ""),
             claimed=_claimed(hive),
             other_plans=_other_plans(hive, rows, plan_file),
             accept=options.accept,
@@ -201,9 +208,14 @@ def annotate_plan_file(hive: Hive, path: str, *, dry_run: bool = False) -> Annot
     """
     text = read_markdown(path)
     beads = plan_beads(hive, path)
-    _refuse_moved(parse_plan(text), beads, path)
-    changed = annotate_plan(text, beads) != text if dry_run else annotate_file(path, beads)
-    headings = {sprint.number for sprint in parse_plan(text).sprints}
+    unit = unit_of(_beads_of(hive, repository_path(hive, path)), text)
+    plan = parse_plan(text, unit)
+    _refuse_moved(plan, beads, path)
+    if dry_run:
+        changed = annotate_plan(text, beads, unit) != text
+    else:
+        changed = annotate_file(path, beads, unit)
+    headings = {sprint.number for sprint in plan.sprints}
     return Annotated(
         {sprint: bead for sprint, bead in beads.items() if sprint in headings},
         {sprint: bead for sprint, bead in beads.items() if sprint not in headings},
@@ -230,6 +242,10 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
             path=path,
         )
     return {sprint: beads[sprint] for sprint in sort_sprints(beads)}
+
+
+def _beads_of(hive: Hive, plan_file: str) -> list[Row]:
+    return [row for row in hive.issues.rows().values() if plan_and_sprint(row)[0] == plan_file]
 
 
 def _refuse_moved(plan: Plan, beads: Mapping[str, str], path: str) -> None:

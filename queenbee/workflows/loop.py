@@ -51,7 +51,7 @@ def run(
 
 def checks_of_loop(hive: Hive, name: str) -> list[str]:
     """Returns a line for each check after the agent's work. Raises as `run` does."""
-    return describe_checks(require_ralph_bead(hive, name))
+    return describe_checks(require_ralph_bead(hive, name), hive.layout.settings.bead_shell)
 
 
 def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) -> RunOutcome:
@@ -59,7 +59,7 @@ def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) ->
     if not bead.in_row and os.path.dirname(bead.path) not in folders.all():
         return run_bead(bead, agent_command, runner, folders, waits_for=waits)
     refuse_completed(bead)
-    checks_to_run(bead)
+    checks_to_run(bead, hive.layout.settings.bead_shell)
     holder = hive.assignments.active(bead.bead_id)
     if holder is not None and holder.droid != hive.actor:
         raise taken(holder, hive.now_ms())

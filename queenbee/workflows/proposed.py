@@ -44,18 +44,20 @@ def unseen_of(
     of_settings += of_target(layout)
     with suppress(QueenError, OSError):  # Whoever calls that program refuses it.
         of_settings += of_tracker(layout)
-    found = Trust(layout).unseen([*of_settings, *of_gates(layout), *of_beads(beads, open_ids)])
+    found = Trust(layout).unseen(
+        [*of_settings, *of_gates(layout), *of_beads(beads, open_ids, said.bead_shell)]
+    )
     return [*{each.key: each for each in reversed(found)}.values()][::-1]
 
 
-def of_beads(beads: Iterable[BeadFile], open_ids: Container[str]) -> Iterator[Proposal]:
+def of_beads(beads: Iterable[BeadFile], open_ids: Container[str], shell: str) -> Iterator[Proposal]:
     """Yields the commands of beads that are valid and not completed, or whose issue is open, say
     what its file may.
     """
     for bead in beads:
         is_open = bead_status(bead.document) != "completed" or bead.bead_id in open_ids
         if is_open and not first_error(bead.document):
-            checks = bead_checks(bead.document)
+            checks = bead_checks(bead.document, shell)
             yield from proposals(VERIFIER, bead.bead_id, checks, path=bead.path)
 
 

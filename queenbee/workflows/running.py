@@ -78,7 +78,7 @@ def checks_of(hive: Hive, name: str) -> list[str]:
     """Returns a line for each check that `verify` would run. Raises as that does."""
     bead = find_ralph_bead(hive, name)
     if bead is not None:
-        return describe_checks(bead)
+        return describe_checks(bead, hive.layout.settings.bead_shell)
     return describe_judges(_with_judgements(hive, name).fields)
 
 

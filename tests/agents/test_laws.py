@@ -13,9 +13,9 @@ from queenbee.agents import cursor, gemini
 from queenbee.agents.files.allow_rules import AllowRules
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
-from queenbee.agents.files.json_text import loads
 from queenbee.agents.files.marked_blocks import Marked, MarkedToml
 from queenbee.agents.files.writable_roots import WritableRoots
+from queenbee.documents.json_text import loads
 from queenbee.errors import QueenError
 
 pytestmark = pytest.mark.slow

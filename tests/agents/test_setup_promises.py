@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from queenbee.agents import codex
-from queenbee.agents.files import file_edits, json_text, marked_blocks
+from queenbee.agents.files import file_edits, marked_blocks
 from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.documents import json_text
 from queenbee.errors import Conflict, QueenError
 
 

@@ -436,3 +436,19 @@ def test_control_characters_of_a_gate_are_harmless(quick: QuickQueen, gate: Path
                   ("hook", *GATE), ("history", *GATE)):  # fmt: skip
         done = quick("gate", *words)
         assert "\x1b" not in done.out + done.err, words
+
+
+def test_results_of_the_sources_own_validator_are_named_as_such(
+    quick: QuickQueen, repo: Path
+) -> None:
+    folder = repo / ".claude" / "state" / "validation"
+    folder.mkdir(parents=True)
+    said = {"validation_status": "PASSED", "rule_results": []}
+    (folder / "phase_wf_1_validation.json").write_text(json.dumps(said))
+
+    (gate,) = quick("gate", "status", "--json").json
+    assert (gate["status"], gate["passed"]) == ("no gate", False)
+    shown = quick("gate", "status").out
+    assert "results of the source's own validator (PASSED), and gates nothing" in " ".join(
+        shown.split()
+    )

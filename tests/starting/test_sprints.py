@@ -101,7 +101,11 @@ class TestAPlan:
         assert sprints.start(ONE).code == 0
         (row,) = sprints.beads()
         developed, judged = sprints.said("develop"), sprints.said("judge")
-        assert "- Create the project" in developed
+        section = "### Sprint 1.1: Setup\n- Create the project"
+        place = f"From plan.md, {row['metadata']['plan_section']}:\n\n"
+        assert f"{place}## Phase 1: A\n\n{section}" in developed
+        assert developed.count(section) == 1
+        assert section in judged
         assert row["metadata"]["worktree_path"] in developed
         assert "do not run queen next" in developed
         assert '"required": ["status", "message"]' in judged

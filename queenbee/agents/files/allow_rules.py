@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from queenbee.agents.files.hook_entries import json_object
-from queenbee.agents.files.json_text import Container, begin, cut, insert, loads
+from queenbee.documents.json_text import Container, begin, cut, insert, loads
 from queenbee.errors import Unreadable
 
 

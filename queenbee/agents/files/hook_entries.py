@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from queenbee.agents.files.json_text import Container, begin, cut, insert, loads
+from queenbee.documents.json_text import Container, begin, cut, insert, loads
 from queenbee.errors import Unreadable
 
 Group = dict[str, object]

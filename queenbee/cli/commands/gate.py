@@ -266,7 +266,7 @@ def _show_status(value: GateView | Sequence[GateView | UnusableGate]) -> None:
             str(gate["status"]),
             str(gate["phase_name"] or ""),
             # Of a gate that cannot be read, the reason names the file.
-            reason if gate["status"] == "unreadable" else shortened(reason, 60),
+            reason if gate["status"] in ("unreadable", "no gate") else shortened(reason, 60),
         ]
         for gate in (view.to_dict() for view in value)
         for reason in ["; ".join(gate["blocking"])]

@@ -43,6 +43,13 @@ _branch_prefix = click.option(
 )
 
 
+_unit = click.option(
+    "--unit",
+    metavar="HEADING",
+    help="Which headings are the sprints, such as '## Sprint', '##' or Task; default: found",
+)
+
+
 def _show_checked(value: Any) -> None:
     for each in value if isinstance(value, list) else [value]:
         _show_one(each)
@@ -54,11 +61,19 @@ def _show_one(value: Mapping[str, Any]) -> None:
         f"{len(value[noun])} {noun if len(value[noun]) != 1 else noun[:-1]}"
         for noun in ("phases", "sprints")
     )
-    say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}")
+    by = f" from {value['unit']}" if value["unit"] not in ("Sprint", "") else ""
+    say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}{by}")
     _show_states(value["states"])
+    if value["parts"]:
+        say(printable(f"in no sprint: {some([*map(_part, value['parts'])], 10)}"))
     if value["left_out"]:
         lines = some([str(line) for line in value["left_out"]], 10)
         say(f"left out: what looks like a sprint in line {lines}", bold=True)
+
+
+def _part(value: Mapping[str, Any]) -> str:
+    tasks = f", {value['open']} open tasks" if value["open"] else ""
+    return f"{value['heading']} (line {value['line']}{tasks})"
 
 
 def _show_states(states: Sequence[Mapping[str, str]]) -> None:
@@ -82,6 +97,7 @@ def _show_states(states: Sequence[Mapping[str, str]]) -> None:
     opens_hive=False,
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PLAN.md|-...")
+@_unit
 @_source_branch
 @_branch_prefix
 @agents_dir
@@ -89,10 +105,9 @@ def _show_states(states: Sequence[Mapping[str, str]]) -> None:
 def check(
     call: Invocation,
     paths: tuple[str, ...],
-    source_branch: str | None,
-    branch_prefix: str | None,
     agents_dir: str | None,
     strict: bool,
+    **said: str | None,
 ) -> Answer:
     """Check whether plans can become beads
 
@@ -100,24 +115,24 @@ def check(
     plans, --json prints a list; if one cannot be read, the others are still checked, and the exit
     status is the worst.
 
-    For each sprint, the last lines say whether it is done or skipped, and by which line. A plan
-    with warnings is valid; with --strict, it is not if a line that names a sprint, a status, a
-    dependency, an agent or a team is not read.
+    For each sprint, the last lines say whether it is done or skipped, and by which line, and what
+    is in no sprint. A plan with warnings is valid; with --strict, it is not if a line that has the
+    form of a sprint or a field is not read.
     """
     from queenbee.workflows.imports import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
     tree = git_tree(os.getcwd())
     rules = {
-        "source_branch": source_branch or default_branch(tree),
-        "branch_prefix": branch_prefix or usual_branch_prefix(tree),
+        "source_branch": said["source_branch"] or default_branch(tree),
+        "branch_prefix": said["branch_prefix"] or usual_branch_prefix(tree),
         "agents": agents_for(os.getcwd(), agents_dir),
     }
     checked: list[dict[str, object]] = []
     worst = NO
     for path in paths:
         try:
-            checked.append(_checked(path, rules, strict=strict))
+            checked.append(_checked(path, said["unit"], rules, strict=strict))
         except QueenError as error:
             if len(paths) == 1:
                 raise
@@ -127,12 +142,15 @@ def check(
     return Answer(checked[0] if len(checked) == 1 else checked, yes=yes, no=worst)
 
 
-def _checked(path: str, rules: Mapping[str, Any], *, strict: bool) -> dict[str, object]:
-    from queenbee.documents.plans.grammar import Unread  # noqa: PLC0415 - start-up
+def _checked(
+    path: str, unit: str | None, rules: Mapping[str, Any], *, strict: bool
+) -> dict[str, object]:
+    from queenbee.documents.plans.headings import read_unit  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan_check import check_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.sections import Unread  # noqa: PLC0415 - start-up
 
-    plan = parse_plan(_text(path))
+    plan = parse_plan(_text(path), read_unit(unit) if unit else None)
     found = check_plan(plan, **rules)
     valid = not any(finding.severity == "error" for finding in found)
     refused = strict and any(isinstance(finding, Unread) for finding in found)
@@ -150,10 +168,15 @@ def _answer(path: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> 
     return {
         "source": "standard input" if path == "-" else path,
         "valid": valid,
+        "unit": str(plan.unit or ""),
         "phases": [phase.number for phase in plan.phases],
         "sprints": [sprint.number for sprint in plan.sprints],
         "skipped": [sprint.number for sprint in plan.skipped],
         "left_out": list(plan.left_out),
+        "parts": [
+            {"line": part.heading.first + 1, "heading": part.heading.place, "open": part.boxes.open}
+            for part in plan.parts
+        ],
         "states": [
             {"sprint": each.number, "state": each.mark or "open", "why": each.why}
             for each in (*plan.sprints, *plan.skipped)
@@ -221,6 +244,7 @@ def show_import(done: Imported) -> None:
     example="queen plan import plans/accounts.md --dry-run\nqueen plan import plans/accounts.md",
 )
 @_plan
+@_unit
 @id_prefix
 @_source_branch
 @_branch_prefix
@@ -280,6 +304,7 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     opens_hive=False,
 )
 @_plan
+@_unit
 @click.option(
     "--format",
     "form",
@@ -288,14 +313,15 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     show_default=True,
     help="The output format",
 )
-def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
+def graph(call: Invocation, path: str, unit: str | None, form: str) -> dict[str, object]:
     """Show what waits for what"""
+    from queenbee.documents.plans.headings import read_unit  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan_check import check_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan_graph import plan_dependencies, render_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.source_text import read_markdown  # noqa: PLC0415 - start-up
 
-    plan = parse_plan(read_markdown(path))
+    plan = parse_plan(read_markdown(path), read_unit(unit) if unit else None)
     if any(finding.severity == "error" for finding in check_plan(plan)):
         see = suggested("queen plan check", path)
         call.tell(f"the plan has errors, so sprints may be missing: {see}")
@@ -306,9 +332,27 @@ def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
     }
 
 
+@command(
+    show=lambda value: click.echo(value["diff"] or "The plan already has this form.\n", nl=False),
+    example="queen plan convert PLAN.md\nqueen plan convert TODO.md --unit list --write",
+    opens_hive=False,
+)
+@_plan
+@_unit
+@click.option("--write", is_flag=True, help="Also change the file")
+def convert(call: Invocation, path: str, unit: str | None, write: bool) -> dict[str, object]:
+    """Show a plan in the form ## Phase 1, ### Sprint 1.1, as a diff
+
+    Only headings change. With --unit list, the items of lists become the sprints.
+    """
+    from queenbee.documents.plans.convert import convert_file  # noqa: PLC0415 - start-up
+
+    return {"path": path, "written": write, "diff": convert_file(path, unit, write=write)}
+
+
 plan = group(
     "plan",
-    [check, import_, annotate, graph],
-    help="Markdown plans: check, graph, import and annotate them",
+    [check, import_, annotate, graph, convert],
+    help="Markdown plans: check, graph, import, annotate and convert them",
     example="queen plan check PLAN.md\nqueen plan import PLAN.md",
 )

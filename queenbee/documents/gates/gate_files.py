@@ -25,6 +25,7 @@ from queenbee.store.whole_files import read_document
 SCHEMA_FILE = "validation_schema.json"
 """Where the document has the schema: beside the gates."""
 _PREFIX = "phase_"
+_RESULTS = "_validation.json"
 _NAME_MAX_BYTES = 240
 """What a file system allows, minus the suffix of a file that is being written."""
 
@@ -147,11 +148,21 @@ def list_gates(folder: str) -> tuple[list[GateFile], list[BrokenFile]]:
         ids, name = _ids(metadata), os.path.basename(path)
         if len(ids) == 2:
             gates.append(GateFile(path, document))
-        # The source's own validator keeps its results in `phase_…_validation.json`.
-        elif ids or (name.startswith(_PREFIX) and not name.endswith("_validation.json")):
+        elif ids or (name.startswith(_PREFIX) and not name.endswith(_RESULTS)):
             lacks = "workflow_id and phase_id" if isinstance(metadata, dict) else "metadata"
             broken.append(BrokenFile(path, f"{path} is not a gate: it has no {lacks}"))
     return gates, broken
+
+
+def validator_results(folder: str) -> list[tuple[str, str]]:
+    """Returns the files in which the source's own validator keeps its results, and their status."""
+    return [
+        (path, str(document.get("validation_status", "no status")))
+        for path, document in read_folder(folder)
+        if path.endswith(_RESULTS)
+        and isinstance(document, dict)
+        and len(_ids(document.get("metadata"))) < 2
+    ]
 
 
 def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullcontext) -> GateFile:

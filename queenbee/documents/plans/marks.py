@@ -9,8 +9,13 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from queenbee.documents.plans.grammar import CHECK, DONE, STATE
-
+DONE = "done|completed?|finished"
+SKIPPED = "skipped|cancell?ed|dropped|abandoned|obsolete|removed"
+STATE = f"{DONE}|{SKIPPED}"
+CHECK = (
+    "(?:[\u2705\u2611\u2714\u2713]\ufe0f?"
+    "|:(?:white_check_mark|heavy_check_mark|ballot_box_with_check):)"
+)
 Mark = Literal["done", "skipped"]
 
 _LEADING = re.compile(
@@ -21,6 +26,7 @@ _LEADING = re.compile(
 _TRAILING = re.compile(
     rf"(?:^|[ \t]+)(?:[-–—:|][ \t]*)?"
     rf"(?:\([ \t]*(?:{CHECK}[ \t]*)?(?P<bracket>{STATE})(?P<more>[^()]*)\)"
+    rf"|\([^()\n]{{1,60}}{CHECK}[ \t]*\)"
     rf"|\[(?P<tag>{STATE})\]"
     rf"|(?P<check>{CHECK})(?:[ \t]*\**(?:{STATE})\**)?)[ \t]*\Z",
     re.IGNORECASE,
@@ -31,7 +37,7 @@ _AFTER_STRIKE = re.compile(rf"[-–—:|]?[ \t]*\**(?P<word>{STATE})\**[ \t]*\Z"
 _STRUCK = re.compile(r"~~[ \t]*(.+?)[ \t]*~~[ \t]*(.*)", re.DOTALL)
 _DETAIL = re.compile(r"[ \t]*(?:[,;:–—#-]|\d|(?:on|in|by|see|PR|into|with PR)\b).*", re.DOTALL)
 _STATUS = re.compile(
-    rf"(?:{CHECK}[ \t]*)?[*_]*(?P<word>{STATE})[*_]*[ \t]*(?:{CHECK}[ \t]*)?"
+    rf"(?:(?:{CHECK}|\[[xX]\])[ \t]*)*[*_]*(?P<word>{STATE})[*_]*[ \t]*(?:{CHECK}[ \t]*)?"
     rf"(?:\Z|[(\[,.;:#–—-]|\d|(?:on|in|by|see|PR)\b|\n)",
     re.IGNORECASE,
 )

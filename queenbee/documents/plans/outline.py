@@ -1,165 +1,275 @@
-"""The phases and sprints of a plan with the blocks under them, before their fields are read.
+"""The phases and the units of work of a plan, found by its levels and numbers.
 
-Pure. What looks like a sprint but is none is a finding here: nothing gets lost silently.
+Pure. Which headings are the units is found or given; every line of the document is then in a
+unit, in a phase's own text, or in a part that belongs to neither, which is told.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.markdown import Block, parse_blocks, split_lines
-from queenbee.documents.plans.grammar import (
-    FIELD,
-    IN_TITLES,
+from queenbee.documents.plans.headings import (
     PHASE,
     PHASE_LEVEL,
     SPRINT,
-    SPRINT_LEVEL,
-    unread,
+    Heading,
+    Unit,
+    headings_of,
 )
-from queenbee.documents.plans.marks import Mark, read_marks, read_title_marks
-from queenbee.documents.plans.unread import (
-    Line,
-    named_in_heading,
-    named_in_line,
-    said_done,
-    said_waiting,
-    visible_lines,
+from queenbee.documents.plans.missed import form_of, missed_units
+from queenbee.documents.plans.numbering import numbers_of
+from queenbee.documents.plans.sections import (
+    Boxes,
+    Part,
+    Phase,
+    Section,
+    boxes_in,
+    is_annotation,
 )
-from queenbee.documents.sprints.numbers import is_sprint, phase_of
+from queenbee.documents.sprints.numbers import is_sprint
 
-_HIDDEN = re.compile(r"[ ]{0,3}#{2,3}[ \t]+(?:Phase|Sprint)[ \t]+[0-9]", re.MULTILINE)
-_VERBATIM = re.compile(r"\s*<(?:[!?]|pre\b|script\b|style\b|textarea\b)", re.IGNORECASE)
-"""Comments and code. Other HTML extends to the next empty line, which few people know."""
-_CLOSED = re.compile(
-    r"\s*(?:<!--(?s:.*?)-->|<\?(?s:.*?)\?>|<!\[(?s:.*?)\]\]>|<![a-z](?s:.*?)>"
-    r"|<[a-z](?s:.*?)</(?:pre|script|style|textarea)>)|\s*<!-->",
-    re.IGNORECASE,
-)
+_ITEM = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S", re.MULTILINE)
 _KEY = re.compile(r"[\w\"'-][\w .\"'-]{0,60}:(?:\s|\Z)")
 
 
 @dataclass(frozen=True)
-class Heading:
-    """A heading that begins a phase or a sprint; `mark` says whether it is done or skipped."""
-
-    kind: Literal["phase", "sprint"]
-    number: str
-    title: str
-    mark: Mark | None = None
-
-
-@dataclass(frozen=True)
-class Phase:
-    """One `## Phase N: title`; `mark` says whether it is done or skipped."""
-
-    number: str
-    title: str
-    line: int
-    mark: Mark | None = None
-
-
-@dataclass(frozen=True)
-class Section:
-    """A sprint's heading, the index of its line, the phase above it, and the blocks below it.
-
-    A `record` is a second heading of a sprint that only says that it is done.
-    """
-
-    heading: Heading
-    first: int
-    phase: Phase | None
-    blocks: Sequence[Block]
-    record: bool = False
-
-    @property
-    def mark(self) -> Mark | None:
-        """Whether it is done or skipped, by its own mark or else its phase's."""
-        return self.heading.mark or (self.phase.mark if self.phase else None)
-
-
-@dataclass(frozen=True)
 class Outline:
-    """The phases, each with the blocks above its first sprint, and the sections of a plan.
+    """The phases and units of a plan, and what belongs to neither.
 
-    `left_out` are lines of sprints that are not read, `said_done` those that say that a sprint or
-    a phase of the plan is done or skipped, each with its path, and `said_waiting` those that say
-    that a sprint waits for another.
+    `left_out` are the lines that have the form of a unit and are none.
     """
 
-    phases: tuple[tuple[Phase, Sequence[Block]], ...]
-    sections: tuple[Section, ...]
+    unit: Unit | None
+    headings: tuple[Heading, ...]
+    phases: tuple[tuple[Phase, Sequence[Block]], ...] = ()
+    sections: tuple[Section, ...] = ()
+    parts: tuple[Part, ...] = ()
     findings: tuple[Finding, ...] = ()
     left_out: tuple[int, ...] = ()
-    said_done: tuple[tuple[str, Line], ...] = ()
-    said_waiting: tuple[tuple[str, str, Line], ...] = ()
 
 
-def read_outline(text: str) -> Outline:
+def read_outline(text: str, unit: Unit | None = None) -> Outline:
     """Returns the outline of a Markdown document. Never raises, whatever the text."""
-    blocks = parse_blocks(_without_front_matter(text.removeprefix("\ufeff")))
-    phases: list[tuple[Phase, Sequence[Block]]] = []
-    sections: list[Section] = []
-    phase: Phase | None = None
-    for index, block in enumerate(blocks):
-        if not _ends_section(block):
-            continue
-        heading = read_heading(block.text, block.level)
-        if heading is not None and heading.kind == "sprint":
-            sections.append(Section(heading, block.first, phase, _section(blocks, index)))
-        elif heading is not None:
-            phase = Phase(heading.number, heading.title, block.first + 1, heading.mark)
-            phases.append((phase, _section(blocks, index)))
-        elif block.level < SPRINT_LEVEL:
-            phase = None
-    sections = _with_records(sections)
-    known = {section.heading.number for section in sections}
-    used = {section.phase.number for section in sections if section.phase is not None}
-    findings, left_out = _unread(blocks, known, {*_numbered(blocks, used)})
-    paths = {path for each in known for path in (f"sprints[{each}]", f"phases[{phase_of(each)}]")}
-    lines = [
-        line
-        for block in blocks
-        if block.kind != "heading" and not _is_verbatim(block)
-        for line in visible_lines(block)
-    ]
-    done = ((said_done(line.text, paths), line) for line in lines)
-    return Outline(
-        tuple(phases),
-        tuple(sections),
-        tuple(findings),
-        tuple(left_out),
-        tuple((where, line) for where, line in done if where is not None),
-        tuple((*pair, line) for line in lines for pair in said_waiting(line.text, known)),
-    )
+    text = text.removeprefix("\ufeff")
+    blocks = parse_blocks(_without_front_matter(text))
+    return _Reading(blocks, [line for line, _ in split_lines(text)], unit).outline()
 
 
-def read_heading(text: str, level: int) -> Heading | None:
-    """Returns the phase or sprint that a heading begins, or None."""
-    plain, mark = read_marks(text)
-    found = _plain_heading(plain, level)
-    if found is None:
-        return _plain_heading(text, level)
-    title, said = read_title_marks(found.title)
-    return replace(found, title=title, mark=mark or said)
-
-
-def sprint_headings(text: str) -> list[tuple[str, int, list[Block]]]:
+def own_headings(text: str, unit: Unit | None = None) -> list[tuple[str, int, list[Block]]]:
     """Returns (sprint, index of its line, blocks under it) for each heading that is its sprint's.
 
     A record of a sprint has none, nor a skipped sprint whose number another sprint has.
     """
-    sections = [each for each in read_outline(text).sections if not each.record]
-    planned = {each.heading.number for each in sections if each.mark != "skipped"}
+    sections = [each for each in read_outline(text, unit).sections if not each.record]
+    planned = {each.number for each in sections if each.mark != "skipped"}
     return [
-        (each.heading.number, each.first, list(each.blocks))
+        (each.number, each.first, list(each.blocks))
         for each in sections
-        if each.mark != "skipped" or each.heading.number not in planned
+        if each.mark != "skipped" or each.number not in planned
     ]
+
+
+class _Reading:
+    def __init__(self, blocks: list[Block], lines: list[str], unit: Unit | None) -> None:
+        self._lines = lines
+        self._all = blocks
+        self._blocks = [each for each in blocks if not each.nested]
+        self._firsts = [each.first for each in self._blocks]
+        self._notes = {each.first for each in self._blocks if is_annotation(each)}
+        self._headings = headings_of(blocks)
+        self._above = _ancestors(self._headings)
+        self._last = dict(_ends(self._headings, len(lines)))
+        self._unit = unit or self._found_unit()
+
+    def outline(self) -> Outline:
+        units = self._units()
+        phases = self._phase_headings(units)
+        used = {each.first for one in units for each in self._above[one.first]}
+        lone = [each for each in phases.values() if each.first not in used and self._is_unit(each)]
+        alone = {each.first for each in lone}
+        units = sorted([*units, *lone], key=lambda one: one.first)
+        over = {one.first: self._phase_over(one, phases) for one in units}
+        numbers, names = numbers_of(units, over, phases, self._unit)
+        made = {
+            first: _phase(
+                each,
+                names[first],
+                "" if first in alone else self._verbatim(first, self._last[first], units),
+            )
+            for first, each in phases.items()
+        }
+        sections = _with_records(
+            [self._section(one, numbers[one.first], made.get(over[one.first])) for one in units]
+        )
+        findings, left_out = missed_units(
+            self._all, self._lines, self._headings, self._unit, sections, {*made, *used}
+        )
+        return Outline(
+            self._unit,
+            tuple(self._headings),
+            tuple((made[first], self._phase_blocks(each, units)) for first, each in phases.items()),
+            tuple(sections),
+            tuple(self._parts(units, phases)),
+            tuple(findings),
+            tuple(left_out),
+        )
+
+    def _is_unit(self, phase: Heading) -> bool:
+        """Returns whether a phase without units below it is one: if it lists work."""
+        text = self._verbatim(phase.first, self._last[phase.first])
+        form = form_of(self._unit.word if self._unit is not None else "")
+        return bool(_ITEM.search(text)) and not any(map(form.match, text.split("\n")))
+
+    def _found_unit(self) -> Unit | None:
+        """Returns what headings are the units: sprints, or numbers below numbers, or boxes."""
+        sprints = [one for one in self._headings if one.word == SPRINT and one.number]
+        if any(one.level > 1 for one in sprints) or len(sprints) > 1:
+            return Unit(0, SPRINT)
+        groups = Counter((one.level, one.word) for one in self._headings if one.number)
+        several = {group: count for group, count in groups.items() if count > 1} or groups
+        outer = _most(several, min((level for level, _ in several), default=0))
+        if outer is not None:
+            deeper = [level for level, _ in several if level > outer[0]]
+            inner = _most(several, min(deeper, default=0))
+            if inner is not None and several[inner] * 2 >= several[outer]:
+                outer = inner
+            return Unit(outer[0], outer[1] or "1")
+        levels = Counter(one.level for one in self._headings if any(self._boxes(one)))
+        often = [level for level, count in sorted(levels.items()) if count > 1 and level > 1]
+        level = next(iter([*often, *sorted(levels, reverse=True)]), None)
+        return None if level is None else Unit(level, "[ ]")
+
+    def _units(self) -> list[Heading]:
+        """Returns the headings of units. One below another is a part of it."""
+        unit = self._unit
+        if unit is None:
+            return []
+        found = [one for one in self._headings if unit.takes(one)]
+        if unit.word == "[ ]":
+            found = [one for one in found if any(self._boxes(one))]
+        elif unit.word:
+            # In a plan with whole numbers, "Sprint 12" is a slip for "Sprint 1.2".
+            full = [one for one in found if is_sprint(one.number)]
+            found = full if full and len(full) * 2 >= len(found) else found
+        if not unit.level and any(one.level > 1 for one in found):
+            found = [one for one in found if one.level > 1]
+        kept: list[Heading] = []
+        for one in found:
+            if not kept or one.first >= self._last[kept[-1].first]:
+                kept.append(one)
+        return kept
+
+    def _phase_headings(self, units: Sequence[Heading]) -> dict[int, Heading]:
+        """Returns the headings of phases, by the index of their line."""
+        if self._unit is not None and self._unit.word != PHASE:
+            above = {each.first: each for one in units for each in self._above[one.first]}
+            named = Counter((each.level, each.word) for each in above.values() if each.number)
+            named.update({key: len(units) for key in named if key[1] == PHASE})
+            form = next((form for form, _ in named.most_common(1)), (PHASE_LEVEL, PHASE))
+            found, end = {}, 0
+            inside = {one.first: self._last[one.first] for one in units}
+            for each in self._headings:
+                end = max(end, inside.get(each.first, 0))
+                if each.number and (each.level, each.word) == form and each.first >= end:
+                    found[each.first] = each
+            if found:
+                return found
+        nearest = {up[-1].first: up[-1] for one in units if (up := self._above[one.first])}
+        return nearest if len(nearest) > 1 else {}
+
+    def _phase_over(self, unit: Heading, phases: Mapping[int, Heading]) -> int:
+        inner = [each.first for each in self._above[unit.first] if each.first in phases]
+        return unit.first if unit.first in phases else inner[-1] if inner else -1
+
+    def _verbatim(self, first: int, last: int, but: Sequence[Heading] = ()) -> str:
+        """Returns lines as they stand, but for our annotations and the units in `but`."""
+        kept: list[int] = []
+        at = first
+        for unit in _between(but, first + 1, last):
+            kept += range(at, max(at, unit.first))
+            at = max(at, self._last[unit.first])
+        kept += range(at, last)
+        return "\n".join(self._lines[n] for n in kept if n not in self._notes).strip("\n")
+
+    def _section(self, unit: Heading, number: str, phase: Phase | None) -> Section:
+        last = self._last[unit.first]
+        blocks = self._within(unit.first + 1, last)
+        text = self._verbatim(unit.first, last)
+        return Section(unit, number, last, phase, blocks, text, boxes_in(blocks))
+
+    def _within(self, first: int, last: int) -> list[Block]:
+        return self._blocks[bisect_left(self._firsts, first) : bisect_left(self._firsts, last)]
+
+    def _phase_blocks(self, phase: Heading, units: Sequence[Heading]) -> list[Block]:
+        """Returns the blocks above a phase's first unit."""
+        last = self._last[phase.first]
+        below = _between(units, phase.first + 1, last)
+        return self._within(phase.first + 1, below[0].first if below else last)
+
+    def _boxes(self, heading: Heading) -> Boxes:
+        return boxes_in(self._within(heading.first + 1, self._last[heading.first]))
+
+    def _parts(self, units: Sequence[Heading], phases: Mapping[int, Heading]) -> Iterator[Part]:
+        """Yields the headings that are in no unit and no phase, the outermost of each."""
+        taken = sorted([*units, *phases.values()], key=lambda one: one.first)
+        end = -1
+        for one in self._headings:
+            if one.first in phases or _between(taken, one.first, one.first + 1):
+                end = max(end, self._last[one.first])
+            elif not (below := _between(taken, one.first, self._last[one.first])):
+                if one.first >= end:
+                    end = self._last[one.first]
+                    yield Part(one, self._boxes(one))
+            elif one.first > taken[0].first:
+                # "Part two" says something above its phases.
+                own = self._within(one.first + 1, below[0].first)
+                if own and own[0].kind != "heading":
+                    yield Part(one, boxes_in(own))
+
+
+def _between(headings: Sequence[Heading], first: int, last: int) -> Sequence[Heading]:
+    """Returns those of sorted headings that begin in these lines."""
+    start = bisect_left(headings, first, key=lambda one: one.first)
+    return headings[start : bisect_left(headings, last, key=lambda one: one.first)]
+
+
+def _phase(heading: Heading, number: str, text: str) -> Phase:
+    title = heading.title if heading.title != heading.text else ""
+    named = " ".join(filter(None, ("#" * heading.level, heading.word.title(), heading.number)))
+    place = named if heading.number else heading.place
+    return Phase(number, title, heading.first + 1, heading.mark, text, place)
+
+
+def _most(groups: Mapping[tuple[int, str], int], level: int) -> tuple[int, str] | None:
+    """Returns the largest group of a level; phases come first, numbers without a word last."""
+    here = [group for group in groups if group[0] == level]
+    return max(here, key=lambda one: (one[1] == PHASE, groups[one], bool(one[1])), default=None)
+
+
+def _ancestors(headings: Sequence[Heading]) -> dict[int, tuple[Heading, ...]]:
+    found: dict[int, tuple[Heading, ...]] = {}
+    stack: list[Heading] = []
+    for one in headings:
+        stack = [*(each for each in stack if each.level < one.level)]
+        found[one.first] = tuple(stack)
+        stack.append(one)
+    return found
+
+
+def _ends(headings: Sequence[Heading], end: int) -> Iterator[tuple[int, int]]:
+    """Yields where each heading's part of the document begins and ends."""
+    after: dict[int, int] = {}
+    for one in reversed(headings):
+        next_ones = [first for level, first in after.items() if level <= one.level]
+        yield one.first, min(next_ones, default=end)
+        after = {level: first for level, first in after.items() if level < one.level}
+        after[one.level] = one.first
 
 
 def _without_front_matter(text: str) -> str:
@@ -174,115 +284,12 @@ def _without_front_matter(text: str) -> str:
     return "".join(("" if n <= end else line) + ending for n, (line, ending) in enumerate(lines))
 
 
-def _plain_heading(text: str, level: int) -> Heading | None:
-    if level == SPRINT_LEVEL and (match := SPRINT.fullmatch(text)):
-        return Heading("sprint", match[1], match[2].strip())
-    if level == PHASE_LEVEL and (match := PHASE.fullmatch(text)):
-        return Heading("phase", match[1], (match[2] or "").strip())
-    return None
-
-
-def _section(blocks: Sequence[Block], index: int) -> list[Block]:
-    end = index + 1
-    while end < len(blocks) and not _ends_section(blocks[end]):
-        end += 1
-    return list(blocks[index + 1 : end])
-
-
-def _ends_section(block: Block) -> bool:
-    return block.kind == "heading" and not block.nested and block.level <= SPRINT_LEVEL
-
-
 def _with_records(sections: list[Section]) -> list[Section]:
     """Returns the sections, with those that only record a sprint of the phases as done."""
-    in_phases = {each.heading.number for each in sections if each.phase is not None}
+    in_phases = {each.number for each in sections if each.phase is not None}
     return [
         replace(each, record=True)
-        if each.phase is None and each.mark == "done" and each.heading.number in in_phases
+        if each.phase is None and each.mark == "done" and each.number in in_phases
         else each
         for each in sections
     ]
-
-
-def _numbered(blocks: Sequence[Block], used: Collection[str]) -> Iterator[int]:
-    """Yields the lines of headings such as `### 1.2 Login` in phases that have no sprints."""
-    phase = None
-    for block in filter(_ends_section, blocks):
-        heading = read_heading(block.text, block.level)
-        if block.level < SPRINT_LEVEL:
-            phase = heading.number if heading is not None and heading.number not in used else None
-        number = read_marks(block.text)[0].partition(" ")[0]
-        if heading is None and is_sprint(number) and phase_of(number) == phase:
-            yield block.first + 1
-
-
-def _unread(
-    blocks: Sequence[Block], known: Collection[str], numbered: Collection[int]
-) -> tuple[list[Finding], list[int]]:
-    """Returns what the blocks hide or name, and the lines with sprints that the plan lacks."""
-    findings: dict[int, Finding] = {}
-    left_out = []
-    # A heading in a list or a quotation is a block of its own, after the whole list.
-    headings = {block.first + 1 for block in blocks if block.kind == "heading"}
-    for block in blocks:
-        hidden = _never_closed(block)
-        if hidden is not None:
-            findings[block.first + 1] = hidden
-            continue
-        is_heading = block.kind == "heading"
-        named = _in_heading(block, known) if is_heading else _in_lines(block, known)
-        for finding, number in named:
-            assert finding.line is not None
-            if finding.line in headings and not is_heading:
-                continue
-            findings.setdefault(finding.line, finding)
-            if number is not None and number not in known:
-                left_out.append(finding.line)
-        if is_heading and block.first + 1 in numbered:
-            at = block.first + 1
-            findings.setdefault(at, unread("a sprint", block.text, at, "warning"))
-            left_out.append(at)
-    return list(findings.values()), sorted(set(left_out))
-
-
-def _never_closed(block: Block) -> Finding | None:
-    if block.kind == "fence" and not block.closed:
-        message = "this code fence is never closed: everything below it is code"
-    elif block.kind == "html" and _VERBATIM.match(block.text) and not _CLOSED.match(block.text):
-        message = "this HTML is never closed: everything below it belongs to it"
-    else:
-        return None
-    lost = _HIDDEN.search(block.text) is not None
-    return Finding("", message, "error" if lost else "warning", line=block.first + 1)
-
-
-def _in_heading(block: Block, known: Collection[str]) -> Iterator[tuple[Finding, str | None]]:
-    line = block.first + 1
-    if block.last > line and any(map(FIELD.fullmatch, block.text.split("\n"))):
-        # A line of dashes under them makes fields a heading, which ends their sprint.
-        yield unread("a field", block.text, line), None
-        return
-    read = None if block.nested else read_heading(block.text, block.level)
-    if read is None:
-        found = named_in_heading(block.text, block.level, known)
-    else:
-        # The title of a phase can be a whole sprint.
-        found = named_in_heading(read.title, 1, known) if read.kind == "phase" else None
-        if found is None and IN_TITLES.search(read.title):
-            yield unread("a status", block.text, line, "warning"), None
-    if found is not None:
-        severity = "warning" if block.nested else found.severity
-        yield unread(found.kind, block.text, line, severity), found.number
-
-
-def _is_verbatim(block: Block) -> bool:
-    return block.kind == "html" and _VERBATIM.match(block.text) is not None
-
-
-def _in_lines(block: Block, known: Collection[str]) -> Iterator[tuple[Finding, str | None]]:
-    if _is_verbatim(block):
-        return
-    for line in visible_lines(block):
-        found = named_in_line(line.text, known)
-        if found is not None:
-            yield unread(found.kind, line.source, line.number, found.severity), found.number

@@ -6,34 +6,60 @@ a fault becomes a finding with its line.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Literal
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.plans.grammar import ANNOTATION, Unread, unread
+from queenbee.documents.plans.headings import SPRINT, Unit
 from queenbee.documents.plans.marks import Mark
-from queenbee.documents.plans.outline import Outline, Section, read_outline
-from queenbee.documents.plans.outline import Phase as Phase
-from queenbee.documents.plans.sprint_fields import AgentRef, gather_fields
-from queenbee.documents.plans.unread import named_in_section
-from queenbee.documents.sprints.numbers import is_before, phase_of
+from queenbee.documents.plans.outline import Outline, read_outline
+from queenbee.documents.plans.sections import (
+    ANNOTATION,
+    NO_BOXES,
+    Boxes,
+    Part,
+    Section,
+    Unread,
+    is_annotation,
+)
+from queenbee.documents.plans.sections import Phase as Phase
+from queenbee.documents.plans.sprint_fields import (
+    FIELDS,
+    AgentRef,
+    Fields,
+    Resolve,
+    gather_fields,
+    name_parts,
+)
+from queenbee.documents.sprints.numbers import is_before, is_sprint, phase_of
+
+_END = r"((?:[^\W\d_]+[ \t#]+)?[0-9][0-9a-z.]*)"
+_RANGE = re.compile(rf"{_END}[ \t]*(?:-|–|to|through)[ \t]*{_END}")
+_COMMENT = re.compile(r"^[ \t>]*<!--\s*beads?[-_ ]?ralph\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Sprint:
-    """One `### Sprint ID: title` with its fields; what the plan leaves out is None or empty.
+    """One unit of work with its fields; what the plan leaves out is None or empty.
 
     `phase` is the number of the phase heading above it, `line` the line of its own heading.
-    `ticked` are the indices of the tasks that are ticked; `mark` says whether the sprint is done
-    or skipped, and `why` what says so, or which words about its state were not read. `metadata`
-    are fields for the bead's own.
+    `says_needs` is whether it says what it depends on, if only "none".
+    `section` is its place in the plan, as in a bead's `plan_section`, `text` its section as it
+    stands, and `phase_text` what its phase says besides its sprints. `mark` says whether the
+    sprint is done or skipped, and `why` what says so. `metadata` are fields for the bead's own.
     """
 
     number: str
     title: str
     line: int
     phase: str | None = None
+    section: str = ""
+    text: str = ""
+    phase_text: str = ""
+    boxes: Boxes = NO_BOXES
     worktree: str | None = None
     branch: str | None = None
     source_branch: str | None = None
@@ -41,12 +67,11 @@ class Sprint:
     priority: int | None = None
     dev_agents: tuple[AgentRef, ...] = ()
     qa_agents: tuple[AgentRef, ...] = ()
-    tasks: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
     acceptance: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
-    prose: str = ""
+    says_needs: bool = False
     bead_ids: tuple[str, ...] = ()
-    ticked: frozenset[int] = frozenset()
     mark: Mark | None = None
     why: str = ""
     metadata: Mapping[str, object] = field(default_factory=dict)
@@ -55,17 +80,6 @@ class Sprint:
     def bead_id(self) -> str | None:
         """The bead that its annotation names."""
         return self.bead_ids[0] if self.bead_ids else None
-
-    @property
-    def open_tasks(self) -> tuple[str, ...]:
-        """The tasks that are not ticked."""
-        return tuple(task for n, task in enumerate(self.tasks) if n not in self.ticked)
-
-    @property
-    def section(self) -> str:
-        """Its place in the plan, as in a bead's `plan_section`."""
-        heading = f"### Sprint {self.number}: {self.title}"
-        return heading if self.phase is None else f"## Phase {self.phase} > {heading}"
 
     def finding(
         self,
@@ -83,8 +97,9 @@ class Sprint:
 class Plan:
     """A plan as it was read, with the findings from parsing.
 
-    `skipped` are the sprints that it leaves out itself. `left_out` are the lines that look like
-    sprints which the plan does not have.
+    `unit` is the form of the headings that are its sprints. `skipped` are the sprints that it
+    leaves out itself. `left_out` are the lines that have the form of sprints and are none, and
+    `parts` the headings that are in no sprint and no phase.
     """
 
     phases: tuple[Phase, ...]
@@ -92,36 +107,112 @@ class Plan:
     findings: tuple[Finding, ...] = ()
     skipped: tuple[Sprint, ...] = ()
     left_out: tuple[int, ...] = ()
+    parts: tuple[Part, ...] = ()
+    unit: Unit | None = None
+
+    @property
+    def orders_itself(self) -> bool:
+        """Whether each of its sprints says what it depends on, and none has the document's form:
+        their numbers then order nothing.
+        """
+        return not self.is_own and all(sprint.says_needs for sprint in self.sprints)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its sprints have the form of the document on sprint beads."""
+        return self.unit is not None and self.unit.word == SPRINT and not self.unit.level
 
 
-def parse_plan(text: str) -> Plan:
-    """Returns the plan in a Markdown document. Never raises, whatever the text."""
-    outline = read_outline(text)
+def parse_plan(text: str, unit: Unit | None = None) -> Plan:
+    """Returns the plan in a Markdown document. Never raises, whatever the text.
+
+    `unit` is the form of the headings that are its sprints; None finds it.
+    """
+    outline = _with_states(read_outline(text, unit))
+    done = {each.number: each.first + 1 for each in outline.sections if each.record}
     findings = list(outline.findings)
-    done = {each.heading.number: each.first + 1 for each in outline.sections if each.record}
-    known = {each.heading.number for each in outline.sections}
     sprints: list[Sprint] = []
     skipped: list[Sprint] = []
+    names = _Names(outline)
     for section in outline.sections:
         if section.record:
             continue
-        sprint, found = _sprint(section, done, known)
+        sprint, found = _sprint(section, done, names)
         (skipped if sprint.mark == "skipped" else sprints).append(sprint)
         findings += found
-    for phase, blocks in outline.phases:
-        found = list(named_in_section(blocks, (), known, f"phases[{phase.number}]"))
-        findings += [replace(each, severity="warning") for each in found]
     findings += _notes(outline, skipped)
-    findings += _said(outline, {each.number: each for each in sprints if each.mark is None})
-    numbered = {phase.number: phase for phase, _ in outline.phases}
-    told: dict[str | int | None, list[int | None]] = {}
-    for each in findings:
-        if isinstance(each, Unread) and each.kind == "a status":
-            told.setdefault(each.path or each.line, []).append(each.line)
-    sprints = [_with_unread_status(one, numbered.get(one.phase or ""), told) for one in sprints]
     findings.sort(key=lambda finding: finding.line or 0)
-    phases = tuple(phase for phase, _ in outline.phases)
-    return Plan(phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
+    return Plan(
+        tuple(phase for phase, _ in outline.phases),
+        tuple(sprints),
+        tuple(findings),
+        tuple(skipped),
+        outline.left_out,
+        outline.parts,
+        outline.unit,
+    )
+
+
+class _Names:
+    """What the names in a plan mean: `1.2`, `Sprint 2` in this phase, `Phase 1`."""
+
+    def __init__(self, outline: Outline) -> None:
+        self._phases = {phase.number for phase, _ in outline.phases}
+        self._all = [one.number for one in outline.sections]
+        self.known = {*self._all}
+        self._words = {outline.unit.word if outline.unit else "", SPRINT, "sprints", "task", ""}
+
+    def meant_by(self, phase: str) -> Resolve:
+        """Returns what tells the sprints that a name in this phase means."""
+
+        def resolve(name: str) -> tuple[str, ...] | None:
+            ends = _RANGE.fullmatch(name)
+            if ends is not None:
+                first, last = resolve(ends[1]), resolve(ends[2])
+                places = [
+                    self._all.index(each)
+                    for each in (*(first or ()), *(last or ()))
+                    if each in self.known
+                ]
+                if not first or not last or not places:
+                    return None
+                return tuple(self._all[min(places) : max(places) + 1])
+            found = re.fullmatch(r"(?:([^\W\d_]+)[ \t#]+)?([0-9]+[a-z]*(?:\.[0-9]+[a-z]*)?)", name)
+            if found is None:
+                return None
+            word, number = (found[1] or "").casefold(), found[2]
+            if is_sprint(number):
+                return (number,) if word in self._words or number in self.known else None
+            if word == "phase" or (word and word not in self._words):
+                inside = tuple(one for one in self._all if phase_of(one) == number)
+                return inside if word == "phase" and inside else None
+            if f"{phase}.{number}" in self.known:
+                return (f"{phase}.{number}",)
+            alike = {one for one in self.known if one.partition(".")[2] == number}
+            return tuple(alike) if len(alike) == 1 else None
+
+        return resolve
+
+
+def _with_states(outline: Outline) -> Outline:
+    """Returns the outline with what the `Status` of a phase says of its sprints."""
+    marks = {
+        phase.line: gather_fields(blocks, "", phase.line).status()[0]
+        for phase, blocks in outline.phases
+        if phase.mark is None
+    }
+
+    def marked(phase: Phase) -> Phase:
+        return replace(phase, mark=phase.mark or marks.get(phase.line))
+
+    return replace(
+        outline,
+        phases=tuple((marked(phase), blocks) for phase, blocks in outline.phases),
+        sections=tuple(
+            replace(each, phase=marked(each.phase)) if each.phase else each
+            for each in outline.sections
+        ),
+    )
 
 
 def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
@@ -133,45 +224,36 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
     for section in outline.sections:
         if section.record:
             message = "this heading only records that the sprint is done"
-            where = f"sprints[{section.heading.number}]"
-            yield Finding(where, message, "warning", line=section.first + 1)
+            yield Finding(f"sprints[{section.number}]", message, "warning", line=section.first + 1)
+    for part in outline.parts:
+        label = part.heading.text.partition(":")[0].strip("* ").lower()
+        if label in FIELDS and part.heading.lines > 1:
+            message = f"a line of dashes makes these fields a heading: {part.heading.text[:80]!r}"
+            hint = "put an empty line above the dashes"
+            yield Unread("", message, "error", hint, part.heading.first + 1)
     for sprint in skipped:
         message = "is marked as skipped: it gets no bead, and nothing waits for it"
         yield sprint.finding(message, severity="warning")
 
 
-def _said(outline: Outline, unfinished: Mapping[str, Sprint]) -> Iterator[Finding]:
-    """Yields each line elsewhere that says that a sprint is done, or waits for another, that is
-    not so.
-    """
-    paths = {path for n in unfinished for path in (f"sprints[{n}]", f"phases[{phase_of(n)}]")}
-    for where, line in outline.said_done:
-        if where in paths:
-            yield unread("a status", line.source, line.number, "warning", where)
-    told = set()
-    for number, need, line in outline.said_waiting:
-        if line.number in told or not unfinished.keys() >= {number, need}:
-            continue
-        if need not in unfinished[number].depends_on and not is_before(need, number):
-            told.add(line.number)
-            where = f"sprints[{number}]"
-            yield unread("a dependency", line.source, line.number, "warning", where)
-
-
 def _sprint(
-    section: Section, done: Mapping[str, int], known: Collection[str]
+    section: Section, done: Mapping[str, int], names: _Names
 ) -> tuple[Sprint, list[Finding]]:
     """Returns a sprint and what is wrong with it; records in lines of `done` say which are done."""
-    heading, line = section.heading, section.first + 1
-    where = f"sprints[{heading.number}]"
-    fields = gather_fields(section.blocks, where, line)
-    annotated = (ANNOTATION.fullmatch(each.text) for each in section.blocks if each.kind == "html")
+    heading, line, phase = section.heading, section.first + 1, section.phase
+    fields = gather_fields(section.blocks, f"sprints[{section.number}]", line)
+    annotated = (ANNOTATION.fullmatch(each.text) for each in section.blocks if is_annotation(each))
     mark, why = _state(section, fields.status(), done)
+    resolve = names.meant_by(phase_of(section.number))
     sprint = Sprint(
-        number=heading.number,
+        number=section.number,
         title=heading.title,
         line=line,
-        phase=section.phase.number if section.phase else None,
+        phase=phase.number if phase else None,
+        section=f"{phase.place} > {heading.place}" if phase else heading.place,
+        text=section.text,
+        phase_text=phase.text if phase else "",
+        boxes=section.boxes,
         worktree=fields.word("worktree"),
         branch=fields.word("branch"),
         source_branch=fields.word("source_branch"),
@@ -179,19 +261,44 @@ def _sprint(
         priority=fields.priority(),
         dev_agents=fields.agents("dev_agents"),
         qa_agents=fields.agents("qa_agents"),
-        tasks=tuple(fields.values.get("tasks", ())),
-        ticked=frozenset(fields.ticked),
+        prompts=tuple(fields.values.get("prompts", ())),
         acceptance=tuple(fields.values.get("acceptance", ())),
-        depends_on=fields.needs(),
-        prose=fields.text(),
+        depends_on=fields.needs(resolve, section.number, names.known),
+        says_needs="depends_on" in fields.lines,
         bead_ids=tuple(dict.fromkeys(match[1] for match in annotated if match)),
         mark=mark,
         why=why,
         metadata=fields.metadata(),
     )
-    under = (sprint.number, *sprint.depends_on)
-    named = named_in_section(section.blocks, fields.read, known, where, under)
-    return sprint, [*fields.findings, *named]
+    unread = (*_labels(fields, sprint, names.known), *_comments(section))
+    return sprint, [*fields.findings, *unread]
+
+
+def _comments(section: Section) -> Iterator[Finding]:
+    """Yields an error for each comment that names a bead and cannot be read as an annotation."""
+    for block in section.blocks:
+        if block.kind in ("fence", "code") or is_annotation(block):
+            continue
+        for match in _COMMENT.finditer(block.text):
+            at = block.text.count("\n", 0, match.start())
+            message = f"{block.text.split(chr(10))[at].strip()[:80]!r} names a bead, not read"
+            hint = "write <!-- beads-ralph: bd-a1b2c3 --> on a line of its own, below the heading"
+            yield Unread("", message, "error", hint, block.first + 1 + at)
+
+
+def _labels(fields: Fields, sprint: Sprint, known: Collection[str]) -> Iterator[Finding]:
+    """Yields a warning for each label that is nearly a field, or has only sprints as its value."""
+    where = f"sprints[{sprint.number}]"
+    for line, label, value in fields.others:
+        meant = get_close_matches(label.lower(), FIELDS, n=1, cutoff=0.85)
+        names = [*name_parts(value[:200])]
+        if meant:
+            hint = f"did you mean **{meant[0].title().replace('Qa ', 'QA ')}:**?"
+            yield Unread("", f"the field {label!r} is unknown", "warning", hint, line)
+        elif names and all(one in known and not is_before(one, sprint.number) for one in names):
+            message = f"{label!r} names {', '.join(names)}, which it does not wait for"
+            hint = f"if it waits: **Depends On:** {', '.join(names)}"
+            yield Unread(where, message, "warning", hint, line)
 
 
 def _state(
@@ -202,20 +309,9 @@ def _state(
     if heading.mark is not None:
         return heading.mark, f"its heading in line {section.first + 1}"
     if phase is not None and phase.mark is not None:
-        return phase.mark, f"the heading of its phase in line {phase.line}"
+        return phase.mark, f"its phase in line {phase.line}"
     if status[0] is not None:
         return status[0], f"its status in line {status[1]}"
-    if heading.number in done:
-        return "done", f"the record in line {done[heading.number]}"
+    if section.number in done:
+        return "done", f"the record in line {done[section.number]}"
     return None, ""
-
-
-def _with_unread_status(
-    sprint: Sprint, phase: Phase | None, told: Mapping[str | int | None, list[int | None]]
-) -> Sprint:
-    """Returns an open sprint with the lines about its state that were not read."""
-    of_sprint, of_phase = f"sprints[{sprint.number}]", f"phases[{phase_of(sprint.number)}]"
-    keys = (of_sprint, of_phase, sprint.line, phase.line if phase is not None else None)
-    lines = ", ".join(str(line) for key in keys for line in told.get(key, ()))
-    why = f"not read: line {lines}" if lines and sprint.mark is None else sprint.why
-    return replace(sprint, why=why)

@@ -7,6 +7,7 @@ work, and names.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import accumulate
 
@@ -32,6 +33,9 @@ MAX_WAITS = 250_000
 
 MAX_TITLE_BYTES = 500
 """Beads refuses a longer title."""
+
+MAX_TEXT_BYTES = 8 * 1024 * 1024
+"""What phases say is given to each of their sprints, and kept with each."""
 
 PREFIXES = ("sprint", "sprints", "plan")
 """What default branches begin with: the first that is not a branch itself."""
@@ -66,9 +70,10 @@ def check_plan(
         if agents is not None:
             found += _agent_rules(sprint, agents)
     found += [*_default_rules(plan), *_git_rules(plan, source_branch, prefix)]
-    if not plan.sprints:
-        hint = "write a sprint as ### Sprint 1.1: Title"
-        found.append(Finding("", "this plan has no sprints", hint=hint, line=1))
+    if not plan.sprints and not plan.skipped:
+        hint = "queen plan check --unit '##' takes the headings of level 2; for a plain list: "
+        message = "this plan has no headings with numbers or boxes"
+        found.append(Finding("", message, hint=f"{hint}queen plan convert --unit list", line=1))
     return sorted(found, key=lambda finding: finding.line or 0)
 
 
@@ -95,14 +100,20 @@ def _number_rules(plan: Plan) -> Iterator[Finding]:
             yield sprint.finding(message, severity="warning")
             kinds.clear()
         phase = phase_of(sprint.number)
-        if sprint.phase is None:
+        if sprint.phase is None and plan.is_own and plan.phases:
             message = f"is not under a phase heading; ## Phase {phase} is assumed"
             yield sprint.finding(message, severity="warning")
-        elif sprint.phase != phase:
+        elif sprint.phase not in (None, phase):
             message = f"is under ## Phase {sprint.phase}, but belongs to phase {phase}"
             yield sprint.finding(message)
     yield from _annotation_rules(plan)
     yield from _phases(plan)
+    given = Counter(sprint.phase for sprint in plan.sprints)
+    for each in plan.phases:
+        if given[each.number] * len(each.text) > MAX_TEXT_BYTES:
+            message = f"each of its {given[each.number]:,} sprints gets what it says: too much"
+            hint = "put it in a file that the phase names"
+            yield Finding(f"phases[{each.number}]", message, hint=hint, line=each.line)
 
 
 def _annotation_rules(plan: Plan) -> Iterator[Finding]:
@@ -128,7 +139,7 @@ def _done_rules(plan: Plan) -> Iterator[Finding]:
         message = f"marked as done, so no work is planned for it: {numbers}"
         yield Finding("", message, "warning", line=done[0].line)
     for sprint in plan.sprints:
-        if sprint.tasks and not sprint.open_tasks and sprint.mark is None:
+        if sprint.boxes.ticked and not sprint.boxes.open and sprint.mark is None:
             message = "all its tasks are ticked, but it is not marked as done"
             hint = f"if it is done: ### \u2705 Sprint {sprint.number}: {sprint.title}"
             yield sprint.finding(message, severity="warning", hint=hint)
@@ -145,7 +156,7 @@ def _phases(plan: Plan) -> Iterator[Finding]:
     for phase in plan.phases:
         path = f"phases[{phase.number}]"
         track = parse_sprint(f"{phase.number}.1").track
-        if track in first:
+        if track in first and plan.is_own:
             message = f"phase {phase.number} is already defined in line {first[track]}"
             yield Finding(path, message, line=phase.line)
         first.setdefault(track, phase.line)
@@ -190,7 +201,6 @@ def _default_rules(plan: Plan) -> Iterator[Finding]:
     missing = {
         "dev agents": [sprint for sprint in sprints if not sprint.dev_agents],
         "QA agents": [sprint for sprint in sprints if not sprint.qa_agents],
-        "tasks": [sprint for sprint in sprints if not sprint.tasks],
     }
     parts = [
         f"{name} ({_listed(sprint.number for sprint in lacking)})"

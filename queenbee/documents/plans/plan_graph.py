@@ -48,6 +48,8 @@ def plan_dependencies(plan: Plan) -> Dependencies:
     A sprint may name sprints that are missing from the plan, and beads. A duplicate counts once.
     """
     found = number_dependencies(sprint.number for sprint in plan.sprints)
+    if plan.orders_itself:
+        found = dict.fromkeys(found, ())
     for sprint in plan.sprints:
         found[sprint.number] = tuple(dict.fromkeys((*found[sprint.number], *sprint.depends_on)))
     return found
@@ -129,7 +131,5 @@ def _before_track(track: Track, last: Mapping[Track, tuple[str, ...]]) -> tuple[
         parent = Track(track.phase, track.letters[:length])
         if parent in last:
             return last[parent]
-    earlier = [other.phase for other in last if other.phase < track.phase]
-    if not earlier:
-        return ()
-    return tuple(sprint for other in last if other.phase == max(earlier) for sprint in last[other])
+    earlier = max((other.phase for other in last if other.phase < track.phase), default=None)
+    return tuple(sprint for other in last if other.phase == earlier for sprint in last[other])

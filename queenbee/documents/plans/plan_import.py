@@ -7,6 +7,7 @@ caller accepts the change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,6 +26,7 @@ from queenbee.documents.issue_rows import (
     metadata_of,
     plan_and_sprint,
 )
+from queenbee.documents.plans.headings import read_heading
 from queenbee.documents.plans.plan import Plan, Sprint
 from queenbee.documents.plans.plan_check import check_plan, default_prefix
 from queenbee.documents.plans.plan_graph import merges, plan_dependencies
@@ -63,7 +65,9 @@ def import_plan(
     _refuse(found_wrong, suggested("queen plan check", setting.plan_file))
     known = current_rows(existing)
     mend = f"correct **Depends On:** in {setting.plan_file}; for existing beads: queen issues"
-    _refuse(_dangling(plan, known), mend)
+    dangling = _dangling(plan, known, setting)
+    _refuse(dangling, mend)
+    plan = _without(plan, known)
     found, contradictions = match_beads(plan, known, setting)
     _refuse(contradictions, None)
     sites, collisions = _sites(plan, known, found, setting, prefix)
@@ -76,7 +80,7 @@ def import_plan(
         own=[key for key, row in known.items() if plan_and_sprint(row)[0] == setting.plan_file],
     )
     _refuse(_cycles(plan, known, imported.changes), mend)
-    return replace(imported, findings=(*found_wrong, *contradictions, *collisions))
+    return replace(imported, findings=(*found_wrong, *dangling, *contradictions, *collisions))
 
 
 def _sites(
@@ -142,13 +146,32 @@ def _refuse(findings: Sequence[Finding], hint: str | None) -> None:
         )
 
 
-def _dangling(plan: Plan, known: Mapping[str, Row]) -> list[Finding]:
+def _dangling(plan: Plan, known: Mapping[str, Row], setting: PlanSetting) -> list[Finding]:
+    """Returns the beads that sprints depend on and that do not exist.
+
+    What has another prefix than the tracker's ids, such as `react-query`, may be no bead at all.
+    """
+    prefixes = {setting.prefix, *(identifier.rpartition("-")[0] for identifier in known)}
     return [
-        sprint.finding(f"depends on {need}, which does not exist", "depends_on")
+        sprint.finding(
+            f"depends on {need}, which does not exist",
+            "depends_on",
+            "error" if need.rpartition("-")[0] in prefixes else "warning",
+        )
         for sprint in plan.sprints
         for need in sprint.depends_on
         if not is_sprint(need) and need not in known
     ]
+
+
+def _without(plan: Plan, known: Mapping[str, Row]) -> Plan:
+    """Returns the plan without what is no bead."""
+
+    def there(sprint: Sprint) -> Sprint:
+        needs = (each for each in sprint.depends_on if is_sprint(each) or each in known)
+        return replace(sprint, depends_on=tuple(needs))
+
+    return replace(plan, sprints=tuple(map(there, plan.sprints)))
 
 
 def _cycles(plan: Plan, known: Mapping[str, Row], changes: Sequence[RowChange]) -> list[Finding]:
@@ -263,8 +286,8 @@ class _Matching:
 def _made_from(row: Row) -> str:
     """Returns the title in a bead's `plan_section`, which only imports write."""
     section = metadata_of(row).get("plan_section")
-    text = section.rpartition("### Sprint ")[2] if isinstance(section, str) else ""
-    return text.partition(":")[2].strip() or str(row.get("title"))
+    place = re.match(r"(?:.* > )?(#{1,6}) (.+)\Z", section) if isinstance(section, str) else None
+    return read_heading(place[2], len(place[1])).title if place else str(row.get("title"))
 
 
 def _plain(title: str) -> str:

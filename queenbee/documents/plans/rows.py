@@ -64,6 +64,7 @@ class PlanSetting:
     is who imports; `source_branch` is for sprints that name none.
 
     `branch_prefix` begins the branches of sprints that name none; None means `sprint`.
+    `unit` is the form of the headings that somebody named as the sprints.
     `claimed` are the issues that somebody has or had; `other_plans` are the paths of the plans
     that are still there; `accept` lets a bead that was begun change its sprint.
     """
@@ -75,6 +76,7 @@ class PlanSetting:
     actor: str
     source_branch: str = "main"
     branch_prefix: str | None = None
+    unit: str = ""
     claimed: Collection[str] = ()
     other_plans: Collection[str] = ()
     accept: bool = False
@@ -195,6 +197,7 @@ def _metadata(
         "plan_file": setting.plan_file,
         "plan_section": sprint.section,
         "plan_sprint_id": sprint.number,
+        **({"plan_unit": setting.unit} if setting.unit else {}),
     }
     if site.merged or "branches_to_merge" in had:
         stated["branches_to_merge"] = list(site.merged) or None
@@ -227,22 +230,15 @@ def _agent_type(had: dict[str, Any], *, merge: bool) -> str:
 
 
 def _description(sprint: Sprint) -> str:
-    parts = [sprint.prose] if sprint.prose else []
-    if sprint.tasks:
-        ticked = ["[x] " if n in sprint.ticked else "" for n in range(len(sprint.tasks))]
-        tasks = [f"- {box}{task}" for box, task in zip(ticked, sprint.tasks, strict=True)]
-        parts.append("Tasks:\n" + "\n".join(tasks))
-    return "\n\n".join(parts) or sprint.title
+    """Returns what a person wrote for a sprint: its phase's own text, then its section."""
+    return "\n\n".join(filter(None, (sprint.phase_text, sprint.text)))
 
 
 def _prompts(sprint: Sprint, site: Worksite) -> list[str]:
-    prompts = []
+    prompts = list(sprint.prompts) or [sprint.text]
     if site.merged:
         joined = f"{', '.join(site.merged[:-1])} and {site.merged[-1]}"
-        prompts.append(f"Merge branches {joined} into {site.branch}")
-    prompts += sprint.open_tasks or [sprint.prose or sprint.title]
-    if sprint.acceptance:
-        prompts.append(_criteria(sprint))
+        prompts.insert(0, f"Merge branches {joined} into {site.branch}")
     return prompts
 
 

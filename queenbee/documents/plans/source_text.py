@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import BinaryIO
 
 from queenbee.documents.markdown import MAX_BYTES, MAX_LINES, Block, split_lines
-from queenbee.documents.plans.grammar import ANNOTATION
-from queenbee.documents.plans.outline import sprint_headings
+from queenbee.documents.plans.headings import Unit
+from queenbee.documents.plans.outline import own_headings
+from queenbee.documents.plans.sections import ANNOTATION, is_annotation
 from queenbee.errors import InvalidInput, NotFound, Unreadable
 from queenbee.store.whole_files import read_document, write_named
 
@@ -52,14 +53,14 @@ def _decoded(data: bytes, name: str) -> str:
     return text
 
 
-def annotate_file(path: str, beads: Mapping[str, str]) -> bool:
+def annotate_file(path: str, beads: Mapping[str, str], unit: Unit | None = None) -> bool:
     """Writes the beads' ids under the headings of a plan; returns whether that changed the file.
 
     See `annotate_plan`. An up-to-date file is not written, and a symbolic link stays one: the file
     that it leads to is written.
     """
     text = read_markdown(path)
-    annotated = annotate_plan(text, beads)
+    annotated = annotate_plan(text, beads, unit)
     if annotated == text:
         return False
     write_named(path, annotated.encode())
@@ -69,7 +70,7 @@ def annotate_file(path: str, beads: Mapping[str, str]) -> bool:
 _ID = re.compile(r"[^\s<>]+")
 
 
-def annotate_plan(text: str, beads: Mapping[str, str]) -> str:
+def annotate_plan(text: str, beads: Mapping[str, str], unit: Unit | None = None) -> str:
     """Returns the plan with exactly one `<!-- beads-ralph: ID -->` under each sprint's heading.
 
     `beads` has the id of each sprint's bead; sprints that it does not name do not change. A
@@ -82,7 +83,7 @@ def annotate_plan(text: str, beads: Mapping[str, str]) -> str:
     mark, body = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
     lines = split_lines(body)
     # From the last heading upwards, so that the line numbers above stay valid.
-    for sprint, heading, section in reversed(sprint_headings(body)):
+    for sprint, heading, section in reversed(own_headings(body, unit)):
         if sprint in beads:
             _annotate(lines, heading, section, f"<!-- beads-ralph: {beads[sprint]} -->")
     return mark + "".join(line + ending for line, ending in lines)
@@ -91,11 +92,7 @@ def annotate_plan(text: str, beads: Mapping[str, str]) -> str:
 def _annotate(
     lines: list[tuple[str, str]], heading: int, section: list[Block], annotation: str
 ) -> None:
-    present = [
-        block.first
-        for block in section
-        if block.kind == "html" and ANNOTATION.fullmatch(block.text)
-    ]
+    present = [block.first for block in section if is_annotation(block)]
     in_place = heading + 1 in present
     for at in reversed(present[1:] if in_place else present):
         _remove(lines, at, heading)

@@ -1,4 +1,4 @@
-"""The files of Ralph beads: found by id, rewritten whole, and moved so that no crash loses one.
+"""The files of Ralph beads: found by id, changed in place, and moved so that no crash loses one.
 
 A crash during a move leaves both files, and they count as one bead: the copy in `completed/` wins,
 unless its status says that it is not completed. A row of the tracker can hold a bead, too.
@@ -19,17 +19,11 @@ from queenbee.core.beads import DONE, definition_of_done
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import Finding
 from queenbee.documents.issue_rows import metadata_of
-from queenbee.documents.json_documents import (
-    Lock,
-    format_json,
-    json_files,
-    read_object,
-    write_object,
-)
+from queenbee.documents.json_documents import Lock, edited, json_files, read_object
 from queenbee.documents.ralph.ralph_bead import bead_status, checked_bead_id
 from queenbee.errors import Conflict, NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.whole_files import keep, recall
+from queenbee.store.whole_files import keep, recall, write_document
 
 
 class BeadFolders:
@@ -167,17 +161,18 @@ def _placed(bead: BeadFile, folders: BeadFolders) -> BeadFile:
         target = os.path.join(folders.active, name)
     else:
         target = bead.path
+    data = edited(safe_open.read(bead.path), bead.document)
     if target == bead.path:
-        write_object(target, bead.document)
+        write_document(target, data)
     else:
-        _move(bead, target, done)
+        _move(bead, target, data, done=done)
     if bead.stale and bead.stale != target:
         _remove(bead.stale)
-    _note(folders, bead, target)
+    _note(folders, bead, target, data)
     return BeadFile(bead.bead_id, target, bead.document)
 
 
-def _move(bead: BeadFile, target: str, done: bool) -> None:
+def _move(bead: BeadFile, target: str, data: bytes, *, done: bool) -> None:
     if os.path.lexists(target) and target != bead.stale:
         raise Conflict(
             f"the bead {bead.bead_id!r} cannot be moved: {target} is another bead's file",
@@ -187,14 +182,14 @@ def _move(bead: BeadFile, target: str, done: bool) -> None:
     if not done:
         # 1. Back to active/: the old copy must first say that it is not completed. Otherwise,
         # after a crash following step 2, it would win over the new one.
-        write_object(bead.path, bead.document)
+        write_document(bead.path, data)
     # 2. Write and sync the new file: from here on, it counts.
-    write_object(target, bead.document)
+    write_document(target, data)
     # 3. Remove the old one last: otherwise, a crash would lose the bead.
     _remove(bead.path)
 
 
-def _note(folders: BeadFolders, bead: BeadFile, target: str) -> None:
+def _note(folders: BeadFolders, bead: BeadFile, target: str, data: bytes) -> None:
     """Notes what was written, and that nothing is left where it was: these bytes are ours."""
     if not folders.notes or os.path.dirname(target) == folders.standalone:
         return
@@ -203,7 +198,7 @@ def _note(folders: BeadFolders, bead: BeadFile, target: str) -> None:
     for path in (bead.path, bead.stale):
         if path is not None:
             notes[_in_hive(path)] = ""
-    notes[_in_hive(target)] = hashlib.sha256(format_json(bead.document)).hexdigest()
+    notes[_in_hive(target)] = hashlib.sha256(data).hexdigest()
     keep(folders.notes, notes)
 
 

@@ -78,7 +78,7 @@ def run_bead(
     has no verifier, `Conflict` for a completed one, `Untrusted`, and `ChecksInterrupted` on
     Ctrl-C, after the attempt is recorded.
     """
-    checks_to_run(bead)
+    checks_to_run(bead, runner.consent.shell)
     refuse_completed(bead)
     unmet = unmet_of(bead, folders, waits_for)
     if unmet:

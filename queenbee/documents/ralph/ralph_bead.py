@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from queenbee.checks.check import (
@@ -65,13 +66,15 @@ def ralph_schema() -> dict[str, Any]:
     return schema
 
 
+_NO_MEANING = re.compile(r"lane|dod\.verifiers\[\d+\]\.(?:name|on_failure)")
+"""What decides nothing here: `on_failure` stops, unless it is `continue`."""
 SHELLS = ("sh", "bash", "zsh", "pwsh", "powershell")
 """The shells that a verifier may name; the document runs every command in `sh`."""
 
 
 def validate_bead(document: object) -> list[Finding]:
     """Returns the errors and warnings about a bead, each with its path."""
-    found = schema_findings(document, ralph_schema())
+    found = [_without_meaning(each) for each in schema_findings(document, ralph_schema())]
     if not isinstance(document, dict):
         return found
     bead_id = document.get("id")
@@ -85,6 +88,13 @@ def validate_bead(document: object) -> list[Finding]:
     if document.get("intent") == "":
         found.append(Finding("intent", "is empty: it does not say what to do", "warning"))
     return found + _limit_findings(document)
+
+
+def _without_meaning(finding: Finding) -> Finding:
+    """Returns a finding as a warning if it is about a value that decides nothing here."""
+    if _NO_MEANING.fullmatch(finding.path):
+        return replace(finding, severity="warning")
+    return finding
 
 
 def first_error(document: object) -> str | None:
@@ -119,9 +129,11 @@ def bead_status(document: Mapping[str, Any]) -> str:
     return status if isinstance(status, str) else "pending"
 
 
-def bead_checks(document: Mapping[str, Any]) -> list[Check]:
-    """Returns the checks of a valid bead's Definition of Done, in order."""
-    return [_check(verifier) for verifier in _member(document, "dod").get("verifiers", [])]
+def bead_checks(document: Mapping[str, Any], shell: str = SHELLS[0]) -> list[Check]:
+    """Returns the checks of a valid bead's Definition of Done, in order; `shell` is for those that
+    name none.
+    """
+    return [_check(verifier, shell) for verifier in _member(document, "dod").get("verifiers", [])]
 
 
 def evidence_is_required(document: Mapping[str, Any]) -> bool:
@@ -178,18 +190,18 @@ def unmet_dependencies(
     return unmet
 
 
-def _check(verifier: Mapping[str, Any]) -> Check:
-    expect = verifier.get("expect", {})
+def _check(verifier: Mapping[str, Any], shell: str) -> Check:
+    expect, name = verifier.get("expect", {}), verifier.get("name")
     return Check(
-        name=verifier["name"],
-        what=Command(verifier["command"], verifier.get("shell", "sh")),
+        name=name if isinstance(name, str) and name else verifier["command"],
+        what=Command(verifier["command"], verifier.get("shell", shell)),
         expect=Expectation(
             int(expect.get("exit_code", 0)),
             expect.get("stdout_contains"),
             expect.get("stderr_contains"),
         ),
         timeout_s=min(int(verifier.get("timeout_seconds", DEFAULT_TIMEOUT_S)), LONGEST_S),
-        on_failure=verifier.get("on_failure", "stop"),
+        on_failure="continue" if verifier.get("on_failure") == "continue" else "stop",
         environment=named_environment(verifier.get("env")),
     )
 

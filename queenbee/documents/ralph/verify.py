@@ -137,10 +137,10 @@ def update_meta(
     return update_bead(bead, change, folders)
 
 
-def checks_to_run(bead: BeadFile) -> list[Check]:
+def checks_to_run(bead: BeadFile, shell: str) -> list[Check]:
     """Returns the checks of a bead. Raises `InvalidInput` if it is not valid or has none."""
     check_bead(bead.document, bead.place)
-    checks = bead_checks(bead.document)
+    checks = bead_checks(bead.document, shell)
     if not checks:
         raise InvalidInput(
             f"{bead.bead_id} cannot be verified: its dod.verifiers is empty",
@@ -152,12 +152,14 @@ def checks_to_run(bead: BeadFile) -> list[Check]:
 
 def seen_checks(bead: BeadFile, consent: Consent) -> list[SeenCheck]:
     """Returns the checks of a bead, to be run. Raises as `checks_to_run` does, and `Untrusted`."""
-    return consent.checks(VERIFIER, bead.bead_id, checks_to_run(bead), path=bead.path)
+    return consent.checks(
+        VERIFIER, bead.bead_id, checks_to_run(bead, consent.shell), path=bead.path
+    )
 
 
-def describe_checks(bead: BeadFile) -> list[str]:
+def describe_checks(bead: BeadFile, shell: str) -> list[str]:
     """Returns a line for each check of a bead. Raises as `checks_to_run` does."""
-    checks = checks_to_run(bead)
+    checks = checks_to_run(bead, shell)
     lines = zip(describe(checks), checks, strict=True)
     return [f"{line}, on failure: {check.on_failure}" for line, check in lines]
 

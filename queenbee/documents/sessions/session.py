@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from queenbee.core.text import suggested
-from queenbee.documents.findings import Finding
+from queenbee.documents.findings import Finding, errors_in
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.sessions.folder import (
     ROLE_SPECS,
@@ -37,6 +37,7 @@ from queenbee.documents.sessions.task_graph import (
     pipeline,
     read_tasks,
     with_capabilities,
+    with_listed,
 )
 from queenbee.errors import NotFound, Unreadable
 
@@ -85,6 +86,8 @@ class Session:
     tasks: tuple[Task, ...]
     completed: tuple[str, ...] = ()
     active: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    """What orders its tasks and cannot be read."""
 
     @property
     def pipeline(self) -> Pipeline:
@@ -136,6 +139,7 @@ def read_session(folder: SessionFolder) -> Session:
             raise Unreadable(found[0].message, hint=hint, path=folder.path)
         documents[name] = document
     session, analysis = documents[TEAM_SESSION], documents[TASK_ANALYSIS]
+    tasks, faults = _tasks(session, analysis)
     return Session(
         path=folder.path,
         session_id=_text(session, "session_id"),
@@ -143,7 +147,8 @@ def read_session(folder: SessionFolder) -> Session:
         status=_text(session, "status"),
         team_name=_text(session, "team_name"),
         roles=tuple(_roles(session)),
-        tasks=tuple(_tasks(session, analysis)[0]),
+        tasks=tuple(tasks),
+        unread=tuple(f"{each.path}: {each.message}" for each in errors_in(faults)),
         completed=tuple(_names(session.get("completed_tasks"))),
         active=tuple(_names(session.get("active_workers"))),
     )
@@ -274,6 +279,9 @@ def _tasks(session: dict[str, Any], analysis: dict[str, Any]) -> tuple[list[Task
     if not tasks and isinstance(copy, dict):
         tasks, more = read_tasks(copy.get("dependency_graph"), f"{TEAM_SESSION}#pipeline")
         found += more
+    for document, name in ((session, TEAM_SESSION), (analysis, TASK_ANALYSIS)):
+        listed, more = read_tasks(_objects(document.get("tasks")), f"{name}#tasks")
+        tasks, found = with_listed(tasks, listed), [*found, *more]
     prefixes = {role.name: role.prefix for role in _roles(session)}
     return with_capabilities(tasks, analysis.get("capabilities"), prefixes), found
 
@@ -289,6 +297,13 @@ def _roles(session: dict[str, Any]) -> Iterator[Role]:
                 inner_loop=role.get("inner_loop") is True,
                 role_spec=_text(role, "role_spec") or None,
             )
+
+
+def _objects(values: object) -> object:
+    """Returns a list or map of tasks without what is only the name of one."""
+    if isinstance(values, dict):
+        return {name: each for name, each in values.items() if isinstance(each, dict)}
+    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else None
 
 
 def _names(values: object) -> Iterator[str]:

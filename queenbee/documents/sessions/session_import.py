@@ -66,7 +66,8 @@ def import_session(
 
 def _refuse_graph(session: Session) -> None:
     names = {task.name for task in session.tasks}
-    faults = [
+    faults = [*session.unread]
+    faults += [
         f"{task.name} depends on {need}, which is not a task"
         for task in session.tasks
         for need in task.depends_on

@@ -17,7 +17,10 @@ from queenbee.documents.graphs import find_cycles, sort_by_need
 State = Literal["completed", "active", "ready", "waiting"]
 
 _NAMES = ("id", "task_id", "task", "name")
-_NEEDS = ("depends_on", "dependencies", "blocked_by")
+_NEEDS = frozenset(
+    {"dependson", "dependencies", "blockedby", "requires", "needs", "waitsfor", "prerequisites"}
+)
+"""The keys of what a task waits for, without case, `_` and `-`."""
 GOALS = ("goal", "description", "title", "subject")
 _SIGNS = {"completed": "✓", "active": "▶", "ready": "○", "waiting": "·"}
 
@@ -77,7 +80,7 @@ def read_tasks(graph: object, path: str) -> tuple[list[Task], list[Finding]]:
             continue
         needs, fault = _needs(value)
         if fault is not None:
-            findings.append(Finding(where, fault, "warning"))
+            findings.append(Finding(where, fault))
         tasks[name] = Task(
             name,
             needs,
@@ -85,7 +88,39 @@ def read_tasks(graph: object, path: str) -> tuple[list[Task], list[Finding]]:
             goal=_text(value, GOALS),
             capability=_text(value, ("capability",)),
         )
+    findings += _unread(entries, tasks)
     return list(tasks.values()), findings
+
+
+def _unread(
+    entries: Sequence[tuple[Any, object, str]], tasks: Collection[str]
+) -> Iterator[Finding]:
+    """Yields an error for each other key whose value names tasks: it orders work, unread."""
+    for _, value, where in entries:
+        for key, names in value.items() if isinstance(value, dict) else ():
+            listed = _listed_names(names)
+            if _plain(key) not in _NEEDS and key not in _NAMES and listed and {*listed} <= {*tasks}:
+                message = f"{key} names tasks, and orders nothing: {', '.join(listed)[:80]}"
+                hint = "name what a task waits for in its depends_on"
+                yield Finding(f"{where}.{key}", message, hint=hint)
+
+
+def with_listed(tasks: Sequence[Task], listed: Sequence[Task]) -> list[Task]:
+    """Returns the tasks of a graph with what a list of them says besides; without any, the list."""
+    more = {task.name: task for task in listed}
+    if not tasks:
+        return list(listed)
+    return [
+        replace(
+            task,
+            depends_on=tuple(dict.fromkeys((*task.depends_on, *said.depends_on))),
+            role=task.role or said.role,
+            goal=task.goal or said.goal,
+            capability=task.capability or said.capability,
+        )
+        for task in tasks
+        for said in (more.get(task.name, task),)
+    ]
 
 
 def graph_findings(tasks: Sequence[Task], roles: Collection[str], path: str) -> Iterator[Finding]:
@@ -146,16 +181,30 @@ def render_pipeline(found: Pipeline, beads: Mapping[str, str] | None = None) -> 
 
 
 def _needs(value: object) -> tuple[tuple[str, ...], str | None]:
-    needs = value if isinstance(value, list) else _first(value, _NEEDS)
-    if isinstance(needs, str):
-        needs = [needs]
-    if needs is None and isinstance(value, dict):
-        return (), None
-    if not isinstance(needs, list):
-        return (), "must be an object with depends_on, a list of tasks"
-    good = [need for need in needs if isinstance(need, str) and need]
-    fault = None if len(good) == len(needs) else "depends on something that is not a task name"
-    return tuple(dict.fromkeys(good)), fault
+    """Returns what an entry of a graph waits for: it is a list, or has one under some key."""
+    if not isinstance(value, dict):
+        value = {"depends_on": value}
+    said = [each for key, each in value.items() if _plain(key) in _NEEDS and each is not None]
+    good: dict[str, None] = {}
+    for each in said:
+        names = _listed_names(each)
+        if names is None:
+            return tuple(good), "depends on something that is not a list of task names"
+        good |= dict.fromkeys(names)
+    return tuple(good), None
+
+
+def _listed_names(value: object) -> list[str] | None:
+    """Returns the task names in a text, a list of texts or objects, or the keys of an object."""
+    entries = [value] if isinstance(value, str) else value
+    if not isinstance(entries, (list, dict)):
+        return None
+    names = [each if isinstance(each, str) else _first(each, _NAMES) for each in entries]
+    return names if all(isinstance(each, str) and each for each in names) else None
+
+
+def _plain(key: str) -> str:
+    return key.replace("_", "").replace("-", "").lower()
 
 
 def with_capabilities(

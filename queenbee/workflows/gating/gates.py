@@ -20,6 +20,7 @@ from queenbee.documents.gates.gate_files import (
     find_gate,
     list_gates,
     update_gate,
+    validator_results,
 )
 from queenbee.documents.gates.judgement import (
     Document,
@@ -108,11 +109,12 @@ class UnusableGate:
     problem: str
     workflow_id: str | None
     phase_id: str | None
+    status: str = "unreadable"
 
     def to_dict(self) -> dict[str, object]:
         """Returns what is known, with the keys of a gate."""
         known = {"workflow_id": self.workflow_id, "phase_id": self.phase_id, "path": self.path}
-        verdict = {"status": "unreadable", "passed": False, "blocking": [self.problem]}
+        verdict = {"status": self.status, "passed": False, "blocking": [self.problem]}
         unknown = dict.fromkeys(("phase_name", "attempt", "run"))
         return known | verdict | unknown | {"warnings": [], "rules": [], "findings": []}
 
@@ -214,6 +216,9 @@ def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView | Un
         key = keys[0] if len(keys) == 1 else (None, None)
         if workflow_id is None or file.phases_of(workflow_id):
             found.append(UnusableGate(file.path, file.message, *key))
+    for path, said in validator_results(gates_dir(hive.layout)) if workflow_id is None else ():
+        problem = f"{path} has results of the source's own validator ({said}), and gates nothing"
+        found.append(UnusableGate(path, problem, None, None, status="no gate"))
     return found
 
 

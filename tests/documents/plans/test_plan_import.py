@@ -86,16 +86,30 @@ class TestFirstImport:
         assert sorted(rows, key=lambda row: str(row["created_at"])) == rows
         assert len({row["created_at"] for row in rows}) == len(rows)
 
-    def test_ticked_tasks_are_no_prompts(self) -> None:
-        row = by_sprint(imported("### Sprint 1.1: A\n- [x] one\n- [ ] two\n"))["1.1"]
+    def test_a_bead_has_its_section_as_it_stands_behind_what_its_phase_says(self) -> None:
+        phase, section = "## Phase 1: P\n**Goal:** all", "### Sprint 1.1: A\n1. [x] one\n   - two"
+        text = f"# T\n{phase}\n\n{section}\n\n### Notes\nnever\n"
+        row = by_sprint(imported(text))["1.1"]
 
-        assert row["metadata"]["dev_prompts"] == ["two"]
-        assert row["description"] == "Tasks:\n- [x] one\n- two"
+        assert row["metadata"]["dev_prompts"] == [section]
+        assert row["description"] == f"{phase}\n\n### Notes\nnever\n\n{section}"
+
+    def test_prompts_that_a_plan_names_are_the_prompts(self) -> None:
+        section = "### Sprint 1.1: A\n**Prompts:**\n- Build it\n- Test it"
+        row = by_sprint(imported(section))["1.1"]
+
+        assert row["metadata"]["dev_prompts"] == ["Build it", "Test it"]
+        assert row["description"] == section
+
+    def test_an_annotation_changes_no_bead(self) -> None:
+        text = "## Phase 1\n### Sprint 1.1: A\n- a\n"
+        rows = imported(text).rows
+        assert imported(annotate_plan(text, {"1.1": rows[0]["id"]}), rows).rows == []
 
     def test_the_findings_of_the_check_come_with_it(self) -> None:
         found = imported("### Sprint 1.1: A\n- a\n- **Sprint 1.2: B**\n")
 
-        assert [each.line for each in found.findings if "names a" in each.message] == [3]
+        assert [each.line for each in found.findings if "a part of" in each.message] == [3]
 
     def test_a_sprint_may_depend_on_a_bead_of_another_plan(self) -> None:
         found = imported(APP, [MAILER])
@@ -240,7 +254,7 @@ class TestSecondImport:
         rows = imported(stated).rows
         metadata = rows[0]["metadata"]
         assert (metadata["agent_type"], metadata["max_retry_attempts"]) == ("docs", 5)
-        assert metadata["dev_model"] == "opus" and "5" not in rows[0]["description"]
+        assert metadata["dev_model"] == "opus"
         assert imported(SMALL, rows).rows[0]["metadata"]["max_retry_attempts"] == 5
         wrong = stated.replace("docs", "cook").replace("5\n", "0\n")
         found = errors_in(parse_plan(wrong).findings)

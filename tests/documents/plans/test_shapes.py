@@ -25,7 +25,8 @@ def described(sprint: Sprint) -> str:
     """Returns one line about a sprint; what it has none of is left out."""
     parts = [f"{sprint.line:3} sprint {sprint.number} {sprint.title!r}"]
     parts += [sprint.mark] if sprint.mark else []
-    parts += [f"tasks={len(sprint.open_tasks)}/{len(sprint.tasks)}"] if sprint.tasks else []
+    boxes = sprint.boxes
+    parts += [f"boxes={boxes.ticked}/{sum(boxes)}"] if any(boxes) else []
     parts += [
         f"{name}={value}"
         for name, value in (("branch", sprint.branch), ("team", sprint.team))
@@ -66,8 +67,10 @@ def test_every_heading_with_a_sprints_number_is_read_or_named(path: Path) -> Non
     plan = parse_plan(text)
     imported = {sprint.number for sprint in plan.sprints}
     named = {finding.line for finding in check_plan(plan)}
+    named |= {sprint.line for sprint in plan.sprints}
     code = {"7.7", "7.8", "8.8", "9.9"} if "code" in path.stem else set()
     hidden = {"1.2", "9.9"} if "comments" in path.stem else set()
+    hidden |= {"1.1", "1.2", "1.3"} if "phase-and" in path.stem else set()  # phases are its units
     hidden |= {"1.2"} if "open-fence" in path.stem else set()  # the fence itself is the finding
     lines = re.split(r"\r\n|\r|\n", text)
     for at, line in enumerate(lines, 1):

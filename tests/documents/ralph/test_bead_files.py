@@ -8,7 +8,11 @@ import os
 
 import pytest
 from bead_folders import bead_folders
+from extent import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from queenbee.documents.json_documents import edited
 from queenbee.documents.ralph import bead_files as ralph_store
 from queenbee.documents.ralph.bead_files import (
     bead_in_row,
@@ -156,7 +160,7 @@ def crash_at(monkeypatch, name, number):
 
 
 STEPS = [
-    pytest.param("write_object", 1, id="before-the-first-write"),
+    pytest.param("write_document", 1, id="before-the-first-write"),
     pytest.param("_remove", 1, id="before-the-old-one-goes"),
 ]
 
@@ -173,7 +177,7 @@ def test_after_a_crash_while_completing_the_bead_is_there_once(step, number, fol
 
 @pytest.mark.parametrize(
     ("step", "number"),
-    [*STEPS, pytest.param("write_object", 2, id="before-the-new-one-is-written")],
+    [*STEPS, pytest.param("write_document", 2, id="before-the-new-one-is-written")],
 )
 def test_after_a_crash_while_reopening_the_bead_is_there_once(step, number, folders, monkeypatch):
     put(folders.completed, "a", id="gt-1", status="completed")
@@ -181,7 +185,7 @@ def test_after_a_crash_while_reopening_the_bead_is_there_once(step, number, fold
         crash_at(patch, step, number)
         update_bead(find_bead(folders, "gt-1"), set_status("pending"), folders)
     status = find_bead(folders, "gt-1").document["status"]
-    assert status == ("completed" if (step, number) == ("write_object", 1) else "pending")
+    assert status == ("completed" if (step, number) == ("write_document", 1) else "pending")
 
 
 @pytest.mark.parametrize("then", ["completed", "in_progress"])
@@ -234,3 +238,41 @@ def test_a_bead_of_seventeen_megabytes_is_refused(folders):
 def test_a_bead_in_a_row_has_the_id_of_the_row():
     bead = bead_in_row({"id": "qb-1", "title": "x", "dod": {"verifiers": []}}, "issues.jsonl")
     assert bead.document["id"] == bead.bead_id == "qb-1"
+
+
+class TestBytes:
+    @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+    def test_a_change_leaves_all_but_its_fields(self, tmp_path, mark):
+        text = (
+            '{\r\n    "id": "gt-1",  \r\n    "dod": {"verifiers": [ {"name":"x", "command":"y"} ]},'
+            '\r\n    "n": 1.50, "status": "pending",\r\n    "ralph_meta": {"attempt_count": 0}\r\n}'
+        )
+        path = tmp_path / "gt-1.json"
+        path.write_bytes(mark + text.encode())
+        folders = bead_folders(tmp_path)
+
+        def change(document):
+            document["status"] = "failed"
+            document["ralph_meta"]["attempt_count"] = 2
+
+        update_bead(read_bead(str(path)), change, folders)
+        wanted = text.replace('"pending"', '"failed"').replace('_count": 0', '_count": 2')
+        assert path.read_bytes() == mark + wanted.encode()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(st.sampled_from("abcd"), JSON, max_size=4)
+
+
+@settings(max_examples=examples(300))
+@given(OBJECTS, OBJECTS, st.sampled_from([None, 1, 4, "\t"]))
+def test_an_edited_document_says_what_it_should_and_keeps_what_did_not_change(one, other, indent):
+    data = json.dumps(one, indent=indent).encode()
+    assert json.loads(edited(data, other)) == other
+    assert edited(data, json.loads(data)) == data

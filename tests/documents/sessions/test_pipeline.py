@@ -50,6 +50,9 @@ class TestGraph:
             [{"id": "A", "role": "r"}, {"id": "B", "depends_on": ["A"], "role": "r"}],
             [{"task_id": "A", "role": "r"}, {"task_id": "B", "dependencies": ["A"], "role": "r"}],
             [{"name": "A", "role": "r"}, {"name": "B", "blocked_by": "A", "role": "r"}],
+            {"A": {"role": "r"}, "B": {"role": "r", "blockedBy": ["A"]}},
+            {"A": {"role": "r"}, "B": {"role": "r", "dependsOn": {"A": "its tests"}}},
+            {"A": {"role": "r"}, "B": {"role": "r", "depends-on": [{"task": "A"}]}},
         ],
     )
     def test_is_an_object_or_a_list(self, graph: object) -> None:
@@ -60,6 +63,33 @@ class TestGraph:
 
     def test_may_be_bare_lists_of_needs(self) -> None:
         assert read_tasks({"A": [], "B": ["A"]}, "x")[0] == [Task("A"), Task("B", ("A",))]
+
+    @pytest.mark.parametrize(
+        "entry", [{"after": ["A"]}, {"blocks": "A"}, {"depends_on": [7]}, {"depends_on": 7}]
+    )
+    def test_what_orders_work_and_is_not_read_is_an_error(
+        self, entry: dict[str, object], folder: Path
+    ) -> None:
+        graph = {"A": {"role": "tester"}, "B": {"role": "tester", **entry}}
+        (error,) = read_tasks(graph, "x")[1]
+        assert (error.severity, error.path.startswith("x.B")) == ("error", True)
+
+        in_analysis(dependency_graph=graph)(folder)
+        assert error.message in [each.message for each in validate_session(str(folder))]
+        with pytest.raises(InvalidGraph, match="dependency_graph"):
+            import_session(read(folder), [], prefix="bd", actor="lead", now_ms=NOW)
+
+    def test_has_the_goals_of_the_tasks_that_the_file_lists(self, folder: Path) -> None:
+        graph = {"A": {"role": "tester"}, "B": {"role": "tester"}}
+        listed = [{"id": "A", "description": "Test it"}, {"id": "B", "blockedBy": ["A"]}, "B"]
+        in_analysis(dependency_graph=graph)(folder)
+        in_session(tasks=listed)(folder)
+
+        first, second = read(folder).tasks
+        assert (first.goal, second.depends_on) == ("Test it", ("A",))
+        in_analysis(dependency_graph={})(folder)
+        in_session(tasks={"C": {"goal": "Ship"}}, pipeline={})(folder)
+        assert [(task.name, task.goal) for task in read(folder).tasks] == [("C", "Ship")]
 
     @pytest.mark.parametrize("graph", [None, 3, "A", True])
     def test_of_another_shape_has_no_tasks(self, graph: object) -> None:

@@ -287,10 +287,6 @@ REMARKS: dict[str, tuple[Change, str]] = {
         in_analysis(dependency_graph=[{"depends_on": []}]),
         "has no task name",
     ),
-    "needs that are no names": (
-        in_analysis(dependency_graph={"A": {"depends_on": [7]}}),
-        "depends on something that is not a task name",
-    ),
     "a role-spec of nobody": (
         in_file("role-specs/cook.md", b"x"),
         "no role of the session has this role-spec",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.agents.files.json_text import Container, begin, cut, insert, loads
+from queenbee.documents.json_text import Container, begin, cut, insert, loads
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
