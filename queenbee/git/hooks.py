@@ -15,8 +15,8 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
-from queenbee.core.text import mentioned, named
-from queenbee.errors import Conflict, NotFound, Unreadable, Unwritable
+from queenbee.core.text import named
+from queenbee.errors import Conflict, NotFound, Unwritable
 from queenbee.git.hook_scripts import (
     BEGIN,
     CHAINED,
@@ -29,15 +29,12 @@ from queenbee.git.hook_scripts import (
 )
 from queenbee.git.run import git, line, names_in
 from queenbee.store import safe_open
-from queenbee.store.git_trees import git_tree
 from queenbee.store.whole_files import read_document, take_name, write_document
 
 HOOKS = ("pre-commit", "prepare-commit-msg", "pre-applypatch", "pre-push")
 _OF_FRAMEWORKS = ("pre-commit", "pre-push")
 """Where a framework that manages the hooks itself is asked to run the guard."""
 PLAIN, HUSKY, LEFTHOOK, PRE_COMMIT = "git", "husky", "lefthook", "pre-commit"
-SHARED = "shared"
-"""No framework, but a folder that is not this repository's: others may run the same hooks."""
 
 INSTALLED, ABSENT, OTHER, NOT_RUN = "installed", "absent", "other", "not run"
 """States of a hook: with the guard; not there; there, but without the guard; with the guard, but
@@ -74,14 +71,8 @@ pre-push:
         pass_filenames: false
         stages: [pre-push]
 """,
-    SHARED: """\
-# in pre-commit
-if command -v queen >/dev/null; then queen guard check --staged || exit $?; fi
-# in pre-push, which may read git's refs only once
-if command -v queen >/dev/null; then queen guard check --pre-push "$1" || exit $?; fi
-""",
 }
-"""What to add by hand where the hooks are not ours to change."""
+"""What to add by hand if a framework manages the hooks and would overwrite ours."""
 
 _CONFIGS = {
     LEFTHOOK: tuple(
@@ -166,13 +157,6 @@ class HookFolder:
         """Whether the guard is there because `queen setup` installed it."""
         return OF_SETUP.encode() in (_read(self.runner) or b"")
 
-    @property
-    def whose(self) -> str:
-        """Says who has the hooks, where they are not ours to change."""
-        if self.framework == SHARED:
-            return f"git's hooks are in {mentioned(self.folder)}, outside of this repository"
-        return f"{self.framework} manages the hooks here"
-
     def run(self, hook: str) -> str:
         """Returns the file that git runs."""
         return os.path.join(self.folder, hook)
@@ -190,8 +174,6 @@ class HookFolder:
 
     def _framework(self) -> str:
         folder, name = os.path.split(self.folder)
-        if self._is_shared():
-            return SHARED
         if name == ".husky" or (name == "_" and os.path.basename(folder) == ".husky"):
             return HUSKY
         if any(os.path.isfile(os.path.join(self.tree, each)) for each in _CONFIGS[LEFTHOOK]):
@@ -200,17 +182,6 @@ class HookFolder:
         if any(_MADE_BY_PRE_COMMIT in (_read(path) or b"") for path in files):
             return PRE_COMMIT
         return PLAIN
-
-    def _is_shared(self) -> bool:
-        """Returns whether the folder is outside of this repository, as with a global
-        core.hooksPath: neither in its git directory nor in one of its worktrees.
-        """
-        if self.folder.startswith(self.common_dir + os.sep):
-            return False
-        with suppress(Unreadable):
-            found = git_tree(self.folder)
-            return found is None or os.path.realpath(found.common_dir) != self.common_dir
-        return True
 
 
 def _places(cwd: str) -> tuple[str, str, str]:
@@ -241,8 +212,7 @@ def refuse_conflict(hooks: HookFolder) -> None:
 def install(hooks: HookFolder) -> list[HookState]:
     """Adds the guard to the hooks and returns their states; a second run changes nothing.
 
-    If a framework manages the hooks, or they are outside of this repository, it changes nothing:
-    `snippet` says what to add.
+    If a framework manages the hooks, it changes nothing: `snippet` says what to add.
     """
     return _install(hooks, of_setup=False)
 
@@ -265,11 +235,8 @@ def _install(hooks: HookFolder, *, of_setup: bool) -> list[HookState]:
 
 
 def uninstall(hooks: HookFolder) -> list[HookState]:
-    """Removes the guard from the hooks and restores what was there before; in a folder outside of
-    this repository, only if an earlier version installed it from here.
-    """
-    is_ours = hooks.framework != SHARED or _read(hooks.runner) is not None
-    for hook in HOOKS if is_ours else ():
+    """Removes the guard from the hooks and restores what was there before."""
+    for hook in HOOKS:
         path = hooks.path(hook)
         _remove_whole(hook, path)
         _remove_whole(hook, path + _SET_ASIDE)
@@ -293,15 +260,15 @@ def _written(hooks: HookFolder) -> list[HookState]:
     """Returns the states as far as files say them that somebody writes."""
     if hooks.snippet is None:
         return [_state(hook, hooks.path(hook)) for hook in HOOKS]
-    found, config = [], hooks.config()
-    for hook in _OF_FRAMEWORKS:
-        legacy, path = hooks.path(hook) + _SET_ASIDE, config or hooks.path(hook)
-        if _is_ours(legacy, _read(legacy) or b""):
-            found.append(HookState(hook, INSTALLED, legacy, None))
-        else:
-            has_guard = b"queen guard" in (_read(path) or b"")
-            found.append(HookState(hook, INSTALLED if has_guard else ABSENT, path, None))
-    return found
+    config = hooks.config()
+    named = config is not None and b"queen guard" in (_read(config) or b"")
+    aside = [hooks.path(hook) + _SET_ASIDE for hook in _OF_FRAMEWORKS]
+    return [
+        HookState(hook, INSTALLED, legacy, None)
+        if _is_ours(legacy, _read(legacy) or b"")
+        else HookState(hook, INSTALLED if named else ABSENT, config or hooks.path(hook), None)
+        for hook, legacy in zip(_OF_FRAMEWORKS, aside, strict=True)
+    ]
 
 
 def _state(hook: str, path: str) -> HookState:

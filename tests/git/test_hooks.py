@@ -482,54 +482,6 @@ def test_with_pre_commit_nothing_is_changed_and_what_to_add_is_printed(
     assert quick("guard", "status").code == 0
 
 
-def test_hooks_outside_of_the_repository_are_not_changed_and_what_to_add_is_printed(
-    repo: Path, try_git: Git, hold: Hold
-) -> None:
-    place = repo.parent / "hooks-of-all"
-    write_hook(place / "pre-commit")
-    git(repo, "config", "core.hooksPath", str(place))
-    before = files(place)
-    quick = QuickQueen(repo)
-    ran = quick("guard", "install")
-    assert ran.code == 1
-    said = " ".join(ran.out.split())
-    assert f"git's hooks are in {place}, outside of this repository; add to them:" in said
-    assert "queen guard install says what to add" in quick("setup", "claude").err
-    assert files(place) == before
-
-    for hook, option in (("pre-commit", "--staged"), ("pre-push", '--pre-push "$1"')):
-        added = next(each for each in ran.out.splitlines() if f"check {option}" in each)
-        write_hook(place / hook, f"#!/bin/sh\n{added}\n")
-    assert quick("guard", "status").code == 0
-    hold("a.py")
-    stage(repo, "a.py")
-    there = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = try_git("commit", "-m", "x", **there)
-    assert (done.returncode, "held by reviewer" in done.stderr) == (1, True)
-
-
-def test_a_guard_of_another_repository_in_a_shared_folder_stays(repo: Path) -> None:
-    install(repo)
-    place = repo.parent / "hooks"
-    (repo / ".git" / "hooks").rename(place)
-    git(repo, "config", "core.hooksPath", str(place))
-    before = files(place)
-    runner = repo / ".git" / "queenbee" / "guard.sh"
-    text = runner.read_text()
-    runner.unlink()
-    assert uninstall(repo) == ["installed"] * 2
-    assert files(place) == before
-    runner.write_text(text)
-    assert uninstall(repo) == ["absent"] * 2
-    assert files(place) == {}
-
-
-def test_hooks_of_the_main_worktree_are_the_repositorys_in_a_linked_one(repo: Path) -> None:
-    git(repo, "config", "core.hooksPath", str(repo / ".githooks"))
-    git(repo, "worktree", "add", "-q", str(repo.parent / "linked"))
-    assert install(repo.parent / "linked") == ["installed"] * 4
-
-
 def test_a_guard_that_pre_commit_set_aside_is_still_seen_and_can_be_taken_out(
     repo: Path,
 ) -> None:

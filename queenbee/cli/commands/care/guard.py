@@ -119,13 +119,12 @@ def _show_hooks(value: dict[str, object]) -> None:
         paragraph(f"{each.hook:18} {each.state:9} {printable(each.path)}{more}")
     written = (hooks.INSTALLED, hooks.NOT_RUN)
     if snippet is not None and any(each.state not in written for each in states):
-        config = printable(str(value["config"] or "them"))
-        paragraph(f"{printable(str(value['whose']))}; add to {config}:")
+        config = value["config"] or f"the configuration of {value['framework']}"
+        paragraph(f"{value['framework']} manages the hooks here; add to {printable(str(config))}:")
         click.echo(snippet)
     if any(each.state == hooks.NOT_RUN for each in states):
         framework = value["framework"]
-        ways = {hooks.PLAIN: "queen guard install", hooks.SHARED: "chmod +x"}
-        way = ways.get(str(framework), f"install {framework} here")
+        way = f"install {framework} here" if framework != hooks.PLAIN else "queen guard install"
         paragraph(f"to have git run them: queen worktree setup, or {way}")
     if value["to_commit"]:
         paragraph(printable(str(value["to_commit"])))
@@ -136,7 +135,6 @@ def _hooks_answer(
 ) -> Answer:
     value = {
         "framework": folder.framework,
-        "whose": folder.whose,
         "hooks": states,
         "config": folder.config(),
         "snippet": folder.snippet,
@@ -154,8 +152,8 @@ def install(call: Invocation) -> Answer:
     The hooks are pre-commit, prepare-commit-msg (for revert and cherry-pick), pre-applypatch
     (for am) and pre-push. An existing hook runs after the guard; where git tracks the hooks, the
     guard is a block in their files, for you to commit. If lefthook or pre-commit
-    manages the hooks, or they are in a folder outside of this repository, nothing is changed: the
-    command prints what to add and exits with status 1.
+    manages the hooks, nothing is changed: the command prints what to add to their configuration
+    and exits with status 1.
     """
     folder = hooks.HookFolder(os.getcwd())
     states = hooks.install(folder)

@@ -158,7 +158,7 @@ def _tell_guard(call: Invocation, wanted: Setup, before: list[bool], *, dry_run:
     if folder.snippet is not None:
         if wanted.undo or all(now):
             return False
-        call.tell(f"{folder.whose}: queen guard install says what to add")
+        call.tell(f"{folder.framework} manages git's hooks: queen guard install says what to add")
         return not dry_run
     if wanted.undo and any(before):
         verb = "would be removed from" if dry_run else "was removed from"
