@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.droids.liveness import caller, is_running
+from queenbee.store.droids.liveness import caller, has_child_since, is_running
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
@@ -56,6 +56,14 @@ def is_gone(layout: Layout, name: str) -> bool:
     if known.endswith(SURE):
         return is_running(known.removesuffix(SURE)) is False
     return known == _ENDED
+
+
+def is_busy(layout: Layout, name: str, since_ms: int) -> bool:
+    """Returns whether a droid's agent runs a command that it began after its last sign of life: it
+    can give none until that ends. What it began before, such as a server, counts for nothing.
+    """
+    known = _read(layout, name) if is_name(name) else ""
+    return known.endswith(SURE) and has_child_since(known.removesuffix(SURE), since_ms)
 
 
 def _read(layout: Layout, name: str) -> str:
