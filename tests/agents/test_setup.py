@@ -314,7 +314,7 @@ def test_a_hook_of_another_that_cannot_be_chained_stops_everything(
     folder = repo / ".git" / "hooks"
     folder.mkdir(exist_ok=True)
     (folder / "pre-push").write_text("#!/bin/sh\n")
-    (folder / "pre-push.before-queenbee").write_text("#!/bin/sh\n")
+    (folder / "pre-push.before-queenbee").write_text("#!/bin/sh\n# another\n")
     before = contents(repo, home)
     with pytest.raises(Conflict, match="already exists"):
         configure("claude")

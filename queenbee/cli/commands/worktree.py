@@ -17,6 +17,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import mentioned, named, printable, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import ExternalFailure, QueenError
+from queenbee.git.hooks import cure
 from queenbee.git.ownership import adopt, refuse_other_hive
 from queenbee.git.worktrees import preparing, worktree_care, worktree_making
 from queenbee.git.worktrees.preparing import prepare, seen_setup
@@ -97,7 +98,8 @@ def add(
     made = replace(made, guarded=worktree_making.is_guarded(made.path))
     _tell_hindrances(hive.layout)
     if not made.guarded:
-        tell("no git hook refuses commits of files that others hold: queen guard install")
+        way = cure(made.path, hive.layout.tree)
+        tell(f"no git hook refuses commits there of files that others hold: {way}")
     return made
 
 

@@ -122,10 +122,8 @@ def _show_hooks(value: dict[str, object]) -> None:
         config = value["config"] or f"the configuration of {value['framework']}"
         paragraph(f"{value['framework']} manages the hooks here; add to {printable(str(config))}:")
         click.echo(snippet)
-    if any(each.state == hooks.NOT_RUN for each in states):
-        framework = value["framework"]
-        way = f"install {framework} here" if framework != hooks.PLAIN else "queen guard install"
-        paragraph(f"to have git run them: queen worktree setup, or {way}")
+    elif value["cure"]:
+        paragraph(f"to have git run the guard: {printable(str(value['cure']))}")
     if value["to_commit"]:
         paragraph(printable(str(value["to_commit"])))
 
@@ -133,20 +131,27 @@ def _show_hooks(value: dict[str, object]) -> None:
 def _hooks_answer(
     folder: hooks.HookFolder, states: list[hooks.HookState], *, wanted: bool
 ) -> Answer:
+    installed = all(each.state == hooks.INSTALLED for each in states)
     value = {
         "framework": folder.framework,
         "hooks": states,
         "config": folder.config(),
         "snippet": folder.snippet,
         "to_commit": folder.to_commit(),
+        "cure": "" if installed or not wanted else hooks.cure(os.getcwd()),
     }
-    installed = all(each.state == hooks.INSTALLED for each in states)
     absent = all(each.state != hooks.INSTALLED for each in states)
     return Answer(value, yes=installed if wanted else absent)
 
 
+_shared = click.option(
+    "--shared", is_flag=True, help="Also in a folder with the hooks of other repositories"
+)
+
+
 @command(show=_show_hooks, example="queen guard install", opens_hive=False)
-def install(call: Invocation) -> Answer:
+@_shared
+def install(call: Invocation, shared: bool) -> Answer:
     """Put the guard into git's hooks for commits and pushes
 
     The hooks are pre-commit, prepare-commit-msg (for revert and cherry-pick), pre-applypatch
@@ -156,19 +161,20 @@ def install(call: Invocation) -> Answer:
     and exits with status 1.
     """
     folder = hooks.HookFolder(os.getcwd())
-    states = hooks.install(folder)
+    states = hooks.install(folder, shared=shared)
     tell_without_hive(call)
     return _hooks_answer(folder, states, wanted=True)
 
 
 @command(show=_show_hooks, example="queen guard uninstall", opens_hive=False)
-def uninstall(call: Invocation) -> Answer:
+@_shared
+def uninstall(call: Invocation, shared: bool) -> Answer:
     """Remove the guard from git's hooks
 
     Restores the hooks that were there before.
     """
     folder = hooks.HookFolder(os.getcwd())
-    return _hooks_answer(folder, hooks.uninstall(folder), wanted=False)
+    return _hooks_answer(folder, hooks.uninstall(folder, shared=shared), wanted=False)
 
 
 @command(show=_show_hooks, example="queen guard status", opens_hive=False)
