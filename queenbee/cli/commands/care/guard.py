@@ -13,7 +13,7 @@ from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.care.hive import tell_without_hive
 from queenbee.cli.rendering import paragraph, purpose
 from queenbee.cli.terminal import aside
-from queenbee.core.text import HINT, mentioned, printable, suggested
+from queenbee.core.text import HINT, mentioned, printable, shell_word, suggested
 from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
@@ -24,6 +24,7 @@ _SHOWN = 20
 
 def _show_verdict(verdict: rules.Verdict) -> None:
     if not verdict.held:
+        _show_own_worktree(verdict)
         return
     verb = "allowed anyway" if verdict.mode == rules.WARN else "refused"
     what, it_changes = verdict.what, "it changes"
@@ -50,6 +51,20 @@ def _show_verdict(verdict: rules.Verdict) -> None:
         applied = verdict.what == rules.COMMIT and changes.is_applied(os.getcwd())
         way = "git am --continue" if applied else f"or git {verdict.what} --no-verify"
         paragraph(f"  to proceed anyway: {rules.BYPASS}{' for ' if applied else ', '}{way}")
+
+
+def _show_own_worktree(verdict: rules.Verdict) -> None:
+    own = verdict.own_worktree
+    if own is None:
+        return
+    verb = "allowed anyway" if verdict.mode == rules.WARN else "refused"
+    paragraph(
+        f"queenbee guard: commit {verb}: {mentioned(printable(str(own.droid)))} has a worktree of "
+        f"its own, and what it commits here has passed no check"
+    )
+    if verdict.mode != rules.WARN:
+        paragraph(f"  commit there, and land it: cd {shell_word(own.path)} && queen land -m TEXT")
+        paragraph(f"  to proceed anyway: {rules.BYPASS}, or git commit --no-verify")
 
 
 @command(
