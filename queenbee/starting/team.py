@@ -12,6 +12,7 @@ from queenbee.core.text import suggested
 from queenbee.errors import Busy, QueenError
 from queenbee.git.beforehand.rehearsal import clear_up, rehearse
 from queenbee.git.landed import commit_records
+from queenbee.git.worktrees.pruning import prune
 from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew
 from queenbee.starting.ending import Ended, Reason
@@ -222,6 +223,9 @@ class Team:
             for each in said:
                 self._tell(each)
             raise
+        if self._hive.layout.settings.team_prune:
+            for each in prune(self._hive, droids=[one.name for one in self.workers]).removed:
+                self._tell(f"removed {each.place.path}: all of it has landed")
         return ended
 
     def _reasons(

@@ -1,4 +1,4 @@
-"""`queen worktree add`, `list`, `remove`: a worktree for each agent."""
+"""`queen worktree add`, `list`, `prune`, `remove`: a worktree for each agent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.hooks import cure
 from queenbee.git.ownership import adopt, refuse_other_hive
-from queenbee.git.worktrees import preparing, worktree_care, worktree_making
+from queenbee.git.worktrees import preparing, pruning, worktree_care, worktree_making
 from queenbee.git.worktrees.preparing import prepare, seen_setup
 
 if TYPE_CHECKING:
@@ -217,9 +217,33 @@ def remove(hive: Hive, name: str, force: bool) -> worktree_care.Removed:
     return worktree_care.remove(hive, name, force=force)
 
 
+def _show_pruned(pruned: pruning.Pruned) -> None:
+    for removed in pruned.removed:
+        _show_removed(removed)
+    for each in pruned.kept:
+        way = f"; try: {printable(each.hint)}" if each.hint else ""
+        say(f"kept {printable(each.path)}: {printable(each.why)}{way}")
+    if not (pruned.removed or pruned.kept):
+        say("QueenBee has made no worktrees here.")
+
+
+@command(show=_show_pruned, example="queen worktree prune")
+def prune(hive: Hive) -> pruning.Pruned:
+    """Remove the worktrees whose work has landed
+
+    Of those that QueenBee made, it removes each as queen worktree remove does: only if nothing
+    would be lost. It names the others, with the reason: an issue under way, commits that have not
+    landed, files that are not committed, a droid that was there lately, or nothing done yet.
+    """
+    from queenbee.git.upstream import look_for_news  # noqa: PLC0415 - start-up
+
+    look_for_news(hive.layout)
+    return pruning.prune(hive)
+
+
 worktree = group(
     "worktree",
-    [add, list_, remove, setup],
+    [add, list_, prune, remove, setup],
     help="Make, list, set up and remove the worktrees of agents",
     more="collisions:collisions",
     example="queen worktree add ui qb-42\nqueen worktree list",
