@@ -224,8 +224,9 @@ class Team:
                 self._tell(each)
             raise
         if self._hive.layout.settings.team_prune:
-            for each in prune(self._hive, droids=[one.name for one in self.workers]).removed:
-                self._tell(f"removed {each.place.path}: all of it has landed")
+            names = [each.name for each in self.workers]
+            for gone in prune(self._hive, droids=names).removed:
+                self._tell(f"removed {gone.place.path}: all of it has landed")
         return ended
 
     def _reasons(
