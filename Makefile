@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 # Else each worker of the tests compiles every one of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients charts picture torture torture-land torture-team checker fuzz collisions replay mutants clean
+.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients charts picture torture torture-land torture-team checker fuzz collisions repositories replay mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -129,6 +129,9 @@ fuzz: $(STAMP)  ## a million hostile lines, and a hundred thousand documents
 
 collisions: $(STAMP)  ## compare the verdict on 300 pairs of worktrees with what git merge does: PAIRS=300
 	COLLISION_PAIRS=$(or $(PAIRS),300) $(BIN)/python -m pytest -q -n auto tests/git/test_collisions_truth.py
+
+repositories: $(STAMP)  ## land in repositories with the newest husky, lefthook and pre-commit: needs node and the network
+	$(BIN)/python -m bench.hook_managers
 
 replay: $(STAMP)  ## how often the join rules are right on conflicted merges: CLONES='DIR...', git repositories
 	$(BIN)/python -m bench.replay $(CLONES) $(if $(SHOW),--show '$(SHOW)')

@@ -28,9 +28,8 @@ def groups(run: str) -> dict[str, Group]:
     reports that the hook is missing.
     """
     silent = _handler(guarded(run))
-    edit: Group = {"matcher": EDITS, "hooks": [silent]}
     return {
-        "PreToolUse": edit,
+        "PreToolUse": {"matcher": f"{EDITS}|Bash", "hooks": [silent]},
         "PostToolUse": {"matcher": NEWS, "hooks": [silent]},
         "UserPromptSubmit": {"hooks": [silent]},
         "Stop": {"hooks": [silent]},

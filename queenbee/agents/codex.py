@@ -27,7 +27,7 @@ def groups(run: str) -> dict[str, Group]:
     handler = {"type": "command", "command": guarded(run), "timeout": _TIMEOUT_S}
     every: Group = {"hooks": [handler]}
     return {
-        "PreToolUse": {"matcher": EDITS, "hooks": [handler]},
+        "PreToolUse": {"matcher": f"{EDITS}|Bash", "hooks": [handler]},
         "PostToolUse": {"matcher": NEWS, "hooks": [handler]},
         "UserPromptSubmit": every,
         "Stop": every,

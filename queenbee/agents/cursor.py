@@ -21,7 +21,7 @@ def groups(run: str) -> dict[str, Group]:
     """
     run = guarded(run)
     return {
-        "preToolUse": {"command": run, "matcher": EDITS},
+        "preToolUse": {"command": run, "matcher": f"{EDITS}|Shell"},
         "postToolUse": {"command": run, "matcher": NEWS},
         "afterFileEdit": {"command": run},
         "stop": {"command": run},

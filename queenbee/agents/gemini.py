@@ -33,7 +33,7 @@ def groups(run: str) -> dict[str, Group]:
     """Returns the hooks by event."""
     every = handled(run)
     return {
-        "BeforeTool": {"matcher": EDITS, **every},
+        "BeforeTool": {"matcher": f"{EDITS}|run_shell_command", **every},
         "AfterTool": {"matcher": NEWS, **every},
         "BeforeAgent": every,
         "AfterAgent": every,

@@ -13,6 +13,7 @@ const READING = new Set([
   "bash", "codesearch", "glob", "grep", "list", "lsp", "question", "read", "shell", "skill", "subagent",
   "task", "todoread", "todowrite", "webfetch", "websearch",
 ]) // Tools of OpenCode that change no file, or whose files cannot be seen: not worth a process.
+const SHELLS = new Set(["bash", "shell"]) // Git in them may touch what others have in the same tree.
 const LONG = new Set(["bash", "shell", "subagent", "task"]) // After these, a process costs little.
 
 /** Whether this is `opencode run`, which ends as soon as its session is idle. */
@@ -93,7 +94,8 @@ const watch = (directory) => {
       return names.get(session)
     },
     before: async (session, tool, args) => {
-      if (READING.has(tool)) return
+      const isGit = SHELLS.has(tool) && String(args?.command).includes("git")
+      if (READING.has(tool) && !isGit) return
       await begin(session)
       const answer = (await send("PreToolUse", session, { tool_name: tool, tool_input: args }))
         .hookSpecificOutput

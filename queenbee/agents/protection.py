@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
@@ -37,19 +38,29 @@ def unprotected(layout: Layout, env: Mapping[str, str]) -> Iterator[Diagnosis]:
                     hint=f"commit it there and merge it here, or: queen setup {agent.name} --user",
                     severity="note",
                 )
+    yield from _unguarded_trees(layout, trees)
+
+
+def _unguarded_trees(layout: Layout, trees: list[str]) -> Iterator[Diagnosis]:
     guarded = [tree for tree in trees if _has_guard(tree)]
     for tree in trees:
         if guarded and tree not in guarded:
-            yield Diagnosis(
-                "unprotected",
-                tree,
-                f"git's hooks of this worktree lack the guard that {guarded[0]} has",
-                hint="run there: queen guard install",
-                severity="note",
-            )
+            lacks = f"git's hooks of this worktree lack the guard that {guarded[0]} has"
+            yield _unguarded(tree, lacks, guarded[0])
+    with suppress(QueenError, OSError):
+        here = hooks.HookFolder(layout.tree)
+        if not guarded and os.path.lexists(here.runner):
+            yield _unguarded(here.tree, "git's hooks lack the guard that was installed here")
+        elif not guarded and (here.snippet is not None or here.is_shared):
+            yield _unguarded(here.tree, "git's hooks do not run the guard")
     with suppress(QueenError, OSError):
         if said := (here := hooks.HookFolder(layout.tree)).to_commit():
             yield Diagnosis("hooks", here.folder, said, severity="note")
+
+
+def _unguarded(tree: str, why: str, guarded: str | None = None) -> Diagnosis:
+    hint = hooks.cure(tree, guarded)
+    return Diagnosis("unprotected", tree, why, hint=f"there: {hint}", severity="note")
 
 
 def outdated(layout: Layout, env: Mapping[str, str]) -> Iterator[Diagnosis]:

@@ -22,7 +22,7 @@ def groups(run: str) -> dict[str, Group]:
     """Returns the hooks by event."""
     every = handled(run)
     return {
-        "PreToolUse": {"matcher": EDITS, **every},
+        "PreToolUse": {"matcher": f"{EDITS}|run_shell_command", **every},
         "PostToolUse": {"matcher": NEWS, **every},
         **dict.fromkeys(_OTHERS, every),
     }

@@ -98,8 +98,9 @@ class Setup:
         self.guard_stays = False
         if place.tree is not None and not (undo and names):
             self.guard = git_hooks.HookFolder(cwd)
-            git_hooks.refuse_conflict(self.guard)
-            if undo and not self.guard.of_setup:
+            if not self.guard.is_shared:  # Else it stays as it is.
+                git_hooks.refuse_conflict(self.guard)
+            if undo and (self.guard.is_shared or not self.guard.of_setup):
                 self.guard_stays = os.path.lexists(self.guard.runner)
                 self.guard = None
 
@@ -119,7 +120,7 @@ class Setup:
         found = [
             (state, edit.path, part.what) for edit in self.edits for state, part in edit.lacking()
         ]
-        if self.guard is not None:
+        if self.guard is not None and not self.guard.is_shared:
             found += [
                 (file_edits.MISSING, each.path, GUARD)
                 for each in git_hooks.states(self.guard)

@@ -21,8 +21,11 @@ from queenbee.git.contents.hive_files import refuse_unreadable
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
+from queenbee.store.droids.agent_processes import process_of
+from queenbee.store.droids.liveness import callers
 from queenbee.store.droids.presence import last_ms
 from queenbee.store.git_files.tree_id import read_tree_id
+from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 from queenbee.store.logbook import note
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Reservation
     from queenbee.services.diagnosis import Diagnosis
     from queenbee.services.hive import Services
+    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.workflows.complete_hive import Hive
 
 VARIABLE = "QUEEN_GUARD"
@@ -83,6 +87,8 @@ class Verdict:
         self.held = list(held)
         self.is_history = False
         """Whether the commits are there already, so that git asks nothing."""
+        self.own_worktree: Worktree | None = None
+        """That of the committer, if this commit is in the main one, on what work lands on."""
         self.nameless = False
         """Whether the committer gave no name."""
         self.hive: Services | None = None
@@ -94,12 +100,13 @@ class Verdict:
     @property
     def passes(self) -> bool:
         """Whether git may go on."""
-        return not self.held or self.mode == WARN
+        return (not self.held and self.own_worktree is None) or self.mode == WARN
 
     def to_dict(self) -> dict[str, object]:
         """Returns what was checked and what another droid holds of it."""
         held = [each.to_dict() for each in self.held]
-        return {"checked": self.what, "mode": self.mode, "paths": self.paths, "held": held}
+        own = {"own_worktree": self.own_worktree.path} if self.own_worktree is not None else {}
+        return {"checked": self.what, "mode": self.mode, "paths": self.paths, "held": held, **own}
 
 
 class Change:
@@ -147,6 +154,9 @@ def check(
     if verdict.held and verdict.mode == WARN:
         names = ", ".join(f"{each.path} ({each.lease.droid})" for each in verdict.held[:_LOGGED])
         _log(verdict, f"{change.what} by {_name(verdict.hive)}: allowed, {VARIABLE}=warn: {names}")
+    elif verdict.own_worktree is not None and verdict.mode == WARN:
+        who = verdict.own_worktree.droid
+        _log(verdict, f"{change.what} by {who} in the main worktree: allowed, {VARIABLE}=warn")
     return verdict
 
 
@@ -187,6 +197,7 @@ def _look(
     if verdict.hive is not None:
         verdict.paths, verdict.nameless = len(changed), verdict.hive.actor_or_none is None
     if change.is_next_commit and hive is not None:
+        verdict.own_worktree = _own_worktree(hive, named, changed, env)
         refuse_unreadable(tree, "", changed)
         verdict.left_out = left_out_of(hive, changed)
 
@@ -249,6 +260,27 @@ def refusals(hive: Services, paths: Iterable[str], env: Mapping[str, str]) -> li
         if against and not is_exempt(hive.layout, path):
             found.append(Refusal(path, against[0], hive.now_ms()))
     return found
+
+
+def _own_worktree(
+    hive: Services, named: str | None, changed: Sequence[str], env: Mapping[str, str]
+) -> Worktree | None:
+    """Returns the worktree of its own that the agent has that commits in the main one, straight
+    onto the branch that work lands on; None for a person, another branch, or only the hive's files.
+    """
+    layout = hive.layout
+    every = worktrees(layout) if layout.worktree is None else []
+    target = target_branch(layout) if len(every) > 1 else None
+    branch = every[0].branch if target else None
+    if branch is None or not f"/{target}".endswith(f"/{branch}"):
+        return None
+    if _lands(hive, env) or all(is_exempt(layout, path) for path in changed):
+        return None
+    own = [each for each in every if each.linked and each.droid is not None]
+    if named is not None:
+        return next((each for each in own if each.droid == named), None)
+    above = {*callers()} if own else set()
+    return next((each for each in own if process_of(layout, str(each.droid)) in above), None)
 
 
 def is_sign_of_life(hive: Services) -> bool:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from queenbee.core.text import named
-from queenbee.errors import Conflict, NotFound, Unwritable
+from queenbee.errors import Conflict, NotFound, Unreadable, Unwritable
 from queenbee.git.hook_scripts import (
     BEGIN,
     CHAINED,
@@ -121,6 +121,11 @@ class HookFolder:
         self.is_in_tree = not owned and self.folder.startswith(tree + os.sep)
         """Whether the hooks are files of the working tree, which others get by git."""
         self.framework = self._framework()
+        scope = ("config", "--show-scope", "--get", "core.hooksPath")
+        elsewhere = not owned and not self.is_in_tree
+        said = line(*scope, cwd=tree) if elsewhere else None
+        self.is_shared = said is not None and said.split("\t")[0] not in ("local", "worktree")
+        """Whether git looks there in all repositories of a user, or of this machine."""
 
     def to_commit(self) -> str:
         """Returns what to say of hooks with the guard that are files of the repository, and not
@@ -184,6 +189,24 @@ class HookFolder:
         return PLAIN
 
 
+def cure(tree: str, guarded: str | None = None) -> str:
+    """Returns what to do where git's hooks of a worktree do not run the guard; `guarded` is another
+    worktree, of which they may.
+    """
+    hooks = HookFolder(tree)
+    if hooks.is_shared:
+        return "queen guard install --shared"
+    if any(each.state == NOT_RUN for each in states(hooks)):
+        way = f"install {hooks.framework}" if hooks.framework != PLAIN else "queen guard install"
+        return f"queen worktree setup, or {way}"
+    if hooks.snippet is not None:
+        config = os.path.basename(hooks.config() or hooks.framework)
+        return f"queen guard install, which prints what to add to {config}"
+    if hooks.is_in_tree and guarded is not None and HookFolder(guarded).is_in_tree:
+        return f"commit the hooks with the guard in {guarded}, and merge them"
+    return "queen guard install"
+
+
 def _places(cwd: str) -> tuple[str, str, str]:
     """Returns the top of a working tree, and from there the common git directory and the folder of
     hooks. Raises `NotFound`.
@@ -202,6 +225,12 @@ def _places(cwd: str) -> tuple[str, str, str]:
 
 def refuse_conflict(hooks: HookFolder) -> None:
     """Raises `Conflict` if `install` would, before anything is changed."""
+    if os.path.lexists(hooks.folder) and not os.path.isdir(hooks.folder):
+        raise Conflict(
+            f"git runs no hooks here: core.hooksPath is {hooks.folder}",
+            hint="git config --unset core.hooksPath, then: queen guard install",
+            path=hooks.folder,
+        )
     if hooks.snippet is None:
         for hook in HOOKS:
             path = hooks.path(hook)
@@ -209,16 +238,23 @@ def refuse_conflict(hooks: HookFolder) -> None:
                 _refuse_two_hooks(path, _read(path))
 
 
-def install(hooks: HookFolder) -> list[HookState]:
-    """Adds the guard to the hooks and returns their states; a second run changes nothing.
+def install(hooks: HookFolder, *, shared: bool = False) -> list[HookState]:
+    """Adds the guard to the hooks and returns their states; a second run changes nothing. Raises
+    `Conflict` for hooks that are shared, unless that is wanted.
 
     If a framework manages the hooks, it changes nothing: `snippet` says what to add.
     """
+    _refuse_shared(hooks, shared, "install")
+    refuse_conflict(hooks)
     return _install(hooks, of_setup=False)
 
 
 def install_for_setup(hooks: HookFolder) -> list[HookState]:
-    """Adds the guard as `install` does; if it was not there, remembers that setup added it."""
+    """Adds the guard as `install` does; if it was not there, remembers that setup added it. Hooks
+    that are shared stay as they are.
+    """
+    if hooks.is_shared:
+        return states(hooks)
     return _install(hooks, of_setup=hooks.of_setup or _read(hooks.runner) is None)
 
 
@@ -234,8 +270,22 @@ def _install(hooks: HookFolder, *, of_setup: bool) -> list[HookState]:
     return states(hooks)
 
 
-def uninstall(hooks: HookFolder) -> list[HookState]:
-    """Removes the guard from the hooks and restores what was there before."""
+def _refuse_shared(hooks: HookFolder, shared: bool, verb: str) -> None:
+    if hooks.is_shared and not shared:
+        raise Conflict(
+            f"{hooks.folder} has the hooks of other repositories, too: core.hooksPath is not set "
+            "by this one",
+            hint=f"for all of them: queen guard {verb} --shared; or git config core.hooksPath "
+            ".git/hooks, for hooks of its own",
+            path=hooks.folder,
+        )
+
+
+def uninstall(hooks: HookFolder, *, shared: bool = False) -> list[HookState]:
+    """Removes the guard from the hooks and restores what was there before. Raises `Conflict` for
+    hooks that are shared, unless that is wanted.
+    """
+    _refuse_shared(hooks, shared, "uninstall")
     for hook in HOOKS:
         path = hooks.path(hook)
         _remove_whole(hook, path)
@@ -305,6 +355,8 @@ def _install_whole(hook: str, path: str) -> None:
 def _refuse_two_hooks(path: str, content: bytes | None) -> None:
     chained = path + CHAINED
     if content is not None and not _is_ours(path, content) and os.path.lexists(chained):
+        if content == _read(chained):  # A tool such as simple-git-hooks has written its own anew.
+            return
         raise Conflict(
             f"{path} is not the guard's hook, and {chained} already exists",
             hint="move one of the two away, then run: queen guard install",
@@ -319,6 +371,8 @@ def _set_aside(path: str, chained: str) -> None:
             aside = os.path.basename(chained) if folder is not None else chained
             at: dict[str, int | None] = {"src_dir_fd": folder, "dst_dir_fd": folder}
             try:
+                if os.path.lexists(chained):  # The same, see `_refuse_two_hooks`.
+                    return
                 os.link(name, aside, follow_symlinks=False, **at)
             except (OSError, NotImplementedError):
                 os.replace(name, aside, **at)
@@ -371,6 +425,10 @@ def _read(path: str) -> bytes | None:
         return read_document(path)
     except NotFound:
         return None
+    except Unreadable:
+        if os.path.isdir(os.path.dirname(path)):
+            raise
+        return None  # Such as below /dev/null.
 
 
 def _decode(content: bytes) -> str:

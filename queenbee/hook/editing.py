@@ -6,9 +6,11 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import mentioned
 from queenbee.errors import Held, NotFound, QueenError
-from queenbee.hook.events import may_be_a_name
-from queenbee.store.git_files.worktrees import are_several
+from queenbee.hook import answers
+from queenbee.hook.events import BEFORE_EDIT, may_be_a_name
+from queenbee.store.git_files.worktrees import are_several, droid_of
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import hives_above
 
@@ -44,8 +46,8 @@ def answer(event: Event, env: Mapping[str, str], sight: Sight | None = None) -> 
     ]
     # Decided before anything is written: a fault in writing must not let the edit pass.
     for place in places:
-        if held := _held(place.statuses):
-            return _refused(place, held, event)
+        if (refused := _refusal(place, event)) is not None:
+            return refused
     if not errors:
         for count, place in enumerate(places):
             if not place.writes or place.hive.actor_or_none is None:
@@ -87,6 +89,38 @@ def _warned(places: Sequence[_Governed], event: Event) -> Answer | None:
             if said is not None:
                 return said
     return None
+
+
+def _refusal(place: _Governed, event: Event) -> Answer | None:
+    if held := _held(place.statuses):
+        return _refused(place, held, event)
+    text = _elsewhere(place, event) if place.writes else ""
+    if not text:
+        return None
+    is_before = event.kind == BEFORE_EDIT
+    return answers.denial(event, text) if is_before else answers.context(event, text)
+
+
+def _elsewhere(place: _Governed, event: Event) -> str:
+    """Returns why an edit is refused that is in another worktree than that of its droid: the main
+    one, or that of another droid. Empty if it is not.
+    """
+    layout, here = place.hive.layout, git_tree(os.path.realpath(event.cwd))
+    if here is None or not here.linked or here.tree == layout.tree:
+        return ""
+    there = git_tree(layout.tree)
+    if there is None or there.common_dir != here.common_dir:
+        return ""
+    own, theirs = droid_of(here.git_dir), droid_of(there.git_dir)
+    if own is None or (there.linked and theirs in (None, own)):
+        return ""
+    path = place.paths[0]
+    whose = f"the worktree of {mentioned(str(theirs))}" if there.linked else "the main worktree"
+    return (
+        f"{mentioned(os.path.join(layout.tree, path))} is in {whose}. You are {mentioned(own)}, "
+        f"and your worktree is {mentioned(here.tree)}: the file that you mean is "
+        f"{mentioned(os.path.join(here.tree, path))}. What is there lands by queen land."
+    )
 
 
 class _Governed:

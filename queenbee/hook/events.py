@@ -65,6 +65,8 @@ _TOOLS = frozenset({
     "strreplacebasededittool", "strreplaceeditor", "writetofile", "replaceinfile",
 })  # fmt: skip
 """The tools that change files, letters only: agents differ in case and underscores."""
+_SHELLS = frozenset(("bash", "shell", "runshellcommand", "terminal"))
+"""The tools that run a command, in letters only."""
 _FILE_KEYS = frozenset({
     "file_path", "filePath", "filepath", "notebook_path", "notebookPath", "path", "file",
     "absolute_path", "absolutePath", "target_file", "targetFile", "filename",
@@ -106,8 +108,8 @@ class Event:
     """One call of the hook: the agent, what happens, the session and the files."""
 
     __slots__ = (
-        "agent", "broken_off", "cwd", "files", "kind", "letters", "name", "session", "source",
-        "subagent", "was_kept", "worktree",
+        "agent", "broken_off", "command", "cwd", "files", "kind", "letters", "name", "session",
+        "source", "subagent", "was_kept", "worktree",
     )  # fmt: skip
 
     def __init__(self, fields: Mapping[str, object], cwd: str) -> None:
@@ -137,6 +139,8 @@ class Event:
         self.cwd = os.path.join(cwd, said or "")
         self.worktree = _text(fields, "worktree_path" if self.kind == WORKTREE_REMOVE else "name")
         """The name of a worktree to be made, or the path of one to be removed."""
+        self.command = _shell_text(fields) if self.kind == BEFORE_EDIT else ""
+        """What a shell is about to run; empty if it is no shell."""
         self.files: list[str] = []
         """The files that a tool is about to change, or has changed: absolute names."""
         if self.kind in (BEFORE_EDIT, AFTER_EDIT):
@@ -173,6 +177,23 @@ def _absolute(name: str) -> str:
     return os.path.normpath("/".join((os.path.realpath("/".join(parts[:last])), *parts[last:])))
 
 
+def _shell_text(fields: Mapping[str, object]) -> str:
+    tool = _text(fields, "tool_name", "toolName")
+    arguments = _arguments(fields) if tool is not None and _letters(tool) in _SHELLS else None
+    text = arguments.get("command") if isinstance(arguments, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def _arguments(fields: Mapping[str, object]) -> object:
+    """Returns what a tool is given."""
+    found = next(
+        (fields[key] for key in ("tool_input", "toolInput", "toolArgs") if key in fields), None
+    )
+    if isinstance(found, str) and found.lstrip()[:1] == "{":
+        return json.loads(found)
+    return found
+
+
 def _named_files(fields: Mapping[str, object]) -> Iterator[str]:
     tool = _text(fields, "tool_name", "toolName")
     if tool is None:
@@ -181,11 +202,7 @@ def _named_files(fields: Mapping[str, object]) -> Iterator[str]:
         return
     name = tool.rpartition("__")[2]  # A server's tool: mcp__files__write_file.
     letters = _letters(name)
-    arguments = next(
-        (fields[key] for key in ("tool_input", "toolInput", "toolArgs") if key in fields), None
-    )
-    if isinstance(arguments, str) and arguments.lstrip()[:1] == "{":
-        arguments = json.loads(arguments)
+    arguments = _arguments(fields)
     if letters not in _TOOLS:
         yield from _by_shape(name, arguments)
         return

@@ -1,6 +1,7 @@
 """The entry point of `queen-hook`: one event of an agent on standard input, one answer back.
 
     main.respond     reads the event (events) and decides what handles it
+    shell_commands   a shell command: whether git would take away what others have in this tree
     editing          an edit: which hives it concerns, and whether another droid holds a file
     refusals         the text of a refusal
     permits          whether an earlier decision about the file still stands; permitting notes it
@@ -143,6 +144,15 @@ def _answer_to_edit(event: Event, env: Mapping[str, str]) -> Answer | None:
 
 
 def _answer(event: Event, env: Mapping[str, str]) -> Answer | Plain | None:
+    if "git" in event.command:
+        from queenbee.hook import shell_commands  # noqa: PLC0415 - start-up
+
+        refusal = shell_commands.answer(event, env)
+        return refusal if refusal is not None else _answer_to(event, env)
+    return _answer_to(event, env)
+
+
+def _answer_to(event: Event, env: Mapping[str, str]) -> Answer | Plain | None:
     if event.files:
         answer = _answer_to_edit(event, env)
         if answer is not None or event.kind != events.AFTER_EDIT:

@@ -12,7 +12,7 @@ from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.beforehand.hindrances import hindrances
 from queenbee.git.ownership import adopt, refuse_other_hive
 from queenbee.git.upstream import look_for_news
-from queenbee.git.worktrees import preparing, worktree_care, worktree_making
+from queenbee.git.worktrees import preparing, pruning, worktree_care, worktree_making
 from queenbee.git.worktrees.bead_place import sprint_worktree
 
 if TYPE_CHECKING:
@@ -138,6 +138,14 @@ class Worktrees:
         lost; with `force`, what is not committed is kept on a branch `unfinished/NAME`.
         """
         return worktree_care.remove(self._hive, name, force=force)
+
+    @typed
+    def prune(self) -> pruning.Pruned:
+        """Removes the worktrees that QueenBee made and whose work has landed, each as `remove`
+        does, and says why it kept the others.
+        """
+        look_for_news(self._layout)
+        return pruning.prune(self._hive)
 
 
 @contextmanager

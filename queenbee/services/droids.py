@@ -107,8 +107,9 @@ class Droids:
     def seen_ms(self, name: str) -> int | None:
         """Returns when a droid last showed a sign of life, in ms since 1970, or None if never.
 
-        On this machine, every command and every event of its hook is one, and so is waiting. The
-        ledgers, with what it did elsewhere, are only asked about a droid that seems quiet.
+        On this machine, every command and every event of its hook is one, and so is waiting, or a
+        command that its agent runs. The ledgers, with what it did elsewhere, are only asked about a
+        droid that seems quiet.
         """
         now_ms = self._store.now_ms()
         here_ms = presence.last_ms(self._store.layout, name)
@@ -117,6 +118,8 @@ class Droids:
         if here_ms is not None and now_ms - here_ms < soonest_ms:
             return min(here_ms, now_ms)
         if self._waits(name):
+            return now_ms
+        if here_ms is not None and agent_processes.is_busy(self._store.layout, name, here_ms):
             return now_ms
         known = [each for each in (here_ms, self._written_ms(name)) if each is not None]
         return min(max(known), now_ms) if known else None

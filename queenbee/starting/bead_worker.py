@@ -139,6 +139,8 @@ class BeadWorker(Worker):
         if held is not None and state in roster.STEPS and held.issue_id == self.entry.issue_id:
             self.entry.process = ""
             self.cost_usd += reported_cost(self._output)
+            if self._is_stopped(ended):
+                return
             if state == _DEVELOPING:
                 self._developed(self._on(held), ended)
             else:

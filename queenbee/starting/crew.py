@@ -33,6 +33,7 @@ from queenbee.starting.interactive import open_clients
 from queenbee.starting.landing_result import abort_landing
 from queenbee.starting.limits import Limits, no_room
 from queenbee.starting.processes.child import Child
+from queenbee.starting.stoppages import Pause
 from queenbee.store.droids import presence, roster
 from queenbee.store.droids.liveness import described
 from queenbee.store.git_files.host_tokens import without_tokens
@@ -84,6 +85,7 @@ class Crew:
         self.not_begun: list[Reason] = []
         """Why agents did not begin."""
         self._workers: list[BeadWorker] = []
+        self._pauses: dict[str, Pause] = {}
         self._interrupts: Interrupts | None = None
 
     def assemble(self, interrupts: Interrupts) -> Sequence[BeadWorker]:
@@ -213,6 +215,9 @@ class Crew:
             self._tell,
             entry,
             # One agent is always at work, whatever else this machine does.
+            pause=self._pauses.setdefault(
+                client.name, Pause(client.name, is_patient=self._wanted.until_done)
+            ),
             no_room=lambda: no_room() if any(each.is_running for each in self._workers) else "",
         )
 

@@ -12,6 +12,7 @@ from queenbee.core.text import suggested
 from queenbee.errors import Busy, QueenError
 from queenbee.git.beforehand.rehearsal import clear_up, rehearse
 from queenbee.git.landed import commit_records
+from queenbee.git.worktrees.pruning import prune
 from queenbee.starting.clients import CLIENTS
 from queenbee.starting.crew import Crew
 from queenbee.starting.ending import Ended, Reason
@@ -226,6 +227,10 @@ class Team:
             for each in said:
                 self._tell(each)
             raise
+        if self._hive.layout.settings.team_prune:
+            names = [each.name for each in self.workers]
+            for gone in prune(self._hive, droids=names).removed:
+                self._tell(f"removed {gone.place.path}: all of it has landed")
         return ended
 
     def _reasons(

@@ -34,9 +34,10 @@ from queenbee.starting.obstacles import (
     keep_obstacles,
     kept_obstacles,
 )
+from queenbee.starting.stoppages import Pause, stoppage_in
 from queenbee.starting.tally import Tally
 from queenbee.starting.workplace import SETTING_UP, PlacedAgent
-from queenbee.store.droids import roster
+from queenbee.store.droids import presence, roster
 from queenbee.store.git_files.host_tokens import without_tokens
 
 if TYPE_CHECKING:
@@ -86,6 +87,10 @@ class Worker(PlacedAgent):
     _starts: int = 0
     _ahead: int = 0
     """How many commits of its branch had not landed when its process began."""
+    pause: Pause = field(default_factory=lambda: Pause("", is_patient=False))
+    """Of all who have the same client."""
+    _is_resumed: bool = False
+    """Whether its next process goes on where its client could not."""
     _was_denied: bool = False
     """Whether its client says that it was refused something that nobody sits there to allow."""
 
@@ -151,6 +156,8 @@ class Worker(PlacedAgent):
         return found
 
     def _begin(self) -> None:
+        if self._pauses():
+            return
         held = self.held()
         # Others may wait for an issue that it has.
         if held is None and (why := self.no_room()):
@@ -175,6 +182,35 @@ class Worker(PlacedAgent):
             return
         self._is_unclear = self._is_unclear or held is None
         self._run(taken)
+
+    def _pauses(self) -> bool:
+        """Returns whether its client cannot work now; it shows that it is there meanwhile."""
+        if self.pause.is_final:
+            self._end_early(self.pause.why)
+        elif not self.pause.holds(time.time()):
+            return False
+        elif self.entry.is_ending:
+            self._note("ended")
+        else:
+            presence.note(self.home.layout, self.name, self.hive.now_ms())
+            self.looks = 0
+            self.rest(f"waits: {self.pause.why}", _LOOK_AGAIN_S)
+        return True
+
+    def _is_stopped(self, ended: str) -> bool:
+        """Returns whether its client could not work, which is no fault of its issue's."""
+        if not self.client.loops:
+            return False
+        now_s = time.time()
+        stoppage = stoppage_in(self.client.name, self._output, now_s) if ended else None
+        if stoppage is None:
+            self.pause.end()
+            return False
+        if self.pause.begin(stoppage, now_s):
+            self.tell(self.pause.why)
+        self._is_resumed = True
+        self._note("between")
+        return True
 
     def _run(self, begin: Begin) -> None:
         """Starts the agent on its issue."""
@@ -201,12 +237,14 @@ class Worker(PlacedAgent):
         self._starts, self._ends, self._why, self._failures = 0, 0, "", ""
 
     def _command(self, issue_id: str) -> CommandLine:
-        if not self._ends:
+        is_resumed, self._is_resumed = self._is_resumed and bool(self.entry.session), False
+        if not self._ends and not is_resumed:
             prompt = LOOP.format(name=self.name, alone=ALONE)
             return self.client.command(prompt, options=self.options)
         # A session that cannot be resumed must not stand in the way for ever.
-        session = self.entry.session if self._ends == 1 else ""
-        prompt = again(issue_id, self._why, self._failures)
+        session = self.entry.session if self._ends == 1 or is_resumed else ""
+        failures = "" if is_resumed else self._failures
+        prompt = again(issue_id, self._why or self.pause.why, failures)
         return self.client.command(prompt, session=session, options=self.options)
 
     def _set_up(self, ended: str, *, is_own: bool) -> None:
@@ -234,6 +272,8 @@ class Worker(PlacedAgent):
             tail = self._output[-_TAIL_BYTES:].decode(errors="replace")
             self._failures = printable(tail, keep_newlines=True)
             self._was_denied = was_denied(self._output)
+        if not was_landing and self._is_stopped(ended):
+            return
         if held is None:
             self._note("between")
         elif was_landing and not is_own:

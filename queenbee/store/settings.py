@@ -275,6 +275,9 @@ SETTINGS = (
             "the client that queen start runs; by default, the only one that is installed"),
     Setting("team.agents", _LINES, [], 'other clients for some names: ["ui=codex", "api=claude"]'),
     Setting("team.size", _number(64), 3, "how many agents queen start runs"),
+    Setting("team.prune", _FLAG, False,
+            "whether queen start removes at its end the worktrees of its agents whose work has "
+            "landed, as queen worktree prune does"),
     Setting("team.branch", _branch_pattern(), "",
             "which branches agents get, such as agents/{droid}; by default, their names"),
     Setting("team.args", _LINES, [],
@@ -356,6 +359,7 @@ class Settings:
     team_agent: str
     team_agents: tuple[str, ...]
     team_size: int
+    team_prune: bool
     team_branch: str
     """A name with `{droid}`, or empty."""
     team_args: tuple[str, ...]

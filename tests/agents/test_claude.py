@@ -46,7 +46,7 @@ def commands(settings: Path) -> list[str]:
 
 def test_the_hook_runs_around_edits_after_long_tools_and_at_each_turn_of_a_session() -> None:
     assert list(WANTED) == EVENTS
-    assert WANTED["PreToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit"
+    assert WANTED["PreToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit|Bash"
     assert WANTED["PostToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit|Bash|Task|Agent"
     for event in ("UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"):
         assert "matcher" not in WANTED[event]
@@ -127,7 +127,7 @@ def test_settings_that_others_added_since_are_kept(settings: Path) -> None:
     assert left["hooks"]["PreToolUse"] == [
         {"matcher": "Bash", "hooks": []},
         {
-            "matcher": "Edit|Write|MultiEdit|NotebookEdit",
+            "matcher": "Edit|Write|MultiEdit|NotebookEdit|Bash",
             "hooks": [{"type": "command", "command": "mine.sh"}],
         },
     ]

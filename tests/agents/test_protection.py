@@ -73,7 +73,7 @@ def test_a_worktree_with_hooks_of_its_own_is_named(
     assert told(quick) == []
     git(repo, "config", "extensions.worktreeConfig", "true")
     git(linked, "config", "--worktree", "core.hooksPath", ".own")
-    assert told(quick) == [(str(linked), "run there: queen guard install")]
+    assert told(quick) == [(str(linked), "there: queen guard install")]
 
 
 def test_broken_settings_do_not_stop_the_doctor(

@@ -314,7 +314,7 @@ def test_a_hook_of_another_that_cannot_be_chained_stops_everything(
     folder = repo / ".git" / "hooks"
     folder.mkdir(exist_ok=True)
     (folder / "pre-push").write_text("#!/bin/sh\n")
-    (folder / "pre-push.before-queenbee").write_text("#!/bin/sh\n")
+    (folder / "pre-push.before-queenbee").write_text("#!/bin/sh\n# another\n")
     before = contents(repo, home)
     with pytest.raises(Conflict, match="already exists"):
         configure("claude")
@@ -331,7 +331,7 @@ def test_our_hook_is_after_others_and_theirs_stay(
     configure("codex")
     groups = json.loads((repo / ".codex" / "hooks.json").read_text())["hooks"]["PreToolUse"]
     assert groups[0] == {"matcher": "Bash", "hooks": [{"type": "command", "command": "check.sh"}]}
-    assert groups[1]["matcher"] == "apply_patch"
+    assert groups[1]["matcher"] == "apply_patch|Bash"
     assert "queen-hook" in groups[1]["hooks"][0]["command"]
 
 

@@ -12,6 +12,7 @@ import pytest
 from hives import QuickQueen, add_submodule, commit_file, git, write_lines
 
 from queenbee import Hive, Reservation
+from queenbee.store.droids.liveness import described
 
 pytestmark = pytest.mark.slow
 
@@ -725,3 +726,50 @@ def test_the_answer_as_json_is_one_document(guarded: Path, quick: QuickQueen) ->
         "paths": 0,
         "held": [],
     }
+
+
+# Commits of an agent in the main worktree
+
+
+def test_an_agent_with_a_worktree_of_its_own_commits_nothing_straight_onto_main(
+    guarded: Path, try_git: Git, quick: QuickQueen
+) -> None:
+    assert quick("worktree", "add", "api").code == 0
+    stage(guarded, "new.py")
+    done = try_git("commit", "-m", "x", as_="api")
+    assert done.returncode == 1
+    assert "api has a worktree of its own" in done.stderr
+    assert "queen land -m TEXT" in done.stderr
+    assert json.loads(quick("guard", "check", "--json", as_="api").out)["own_worktree"]
+    assert quick("guard", "check", as_="api").code == 1
+    for who in (None, "ui"):
+        assert quick("guard", "check", as_=who).code == 0
+    assert try_git("commit", "-m", "x", as_="api", QUEEN_GUARD="warn").returncode == 0
+    assert (
+        "api in the main worktree: allowed"
+        in (guarded / ".git" / "queenbee" / "guard.log").read_text()
+    )
+
+
+def test_it_commits_records_there_and_work_on_another_branch(
+    guarded: Path, quick: QuickQueen
+) -> None:
+    assert quick("worktree", "add", "api").code == 0
+    stage(guarded, ".beads/notes.txt")
+    assert quick("guard", "check", as_="api").code == 0
+    stage(guarded, "new.py")
+    assert quick("guard", "check", as_="api").code == 1
+    quick("config", "set", "land.target", "main")
+    git(guarded, "switch", "-qc", "topic")
+    assert quick("guard", "check", as_="api").code == 0
+
+
+@pytest.mark.linux
+def test_its_client_is_known_without_a_name(guarded: Path, quick: QuickQueen) -> None:
+    assert quick("worktree", "add", "api").code == 0
+    stage(guarded, "new.py")
+    noted = guarded / ".git" / "queenbee" / "clients" / "api"
+    noted.parent.mkdir(parents=True, exist_ok=True)
+    for pid, code in ((os.getpid(), 0), (os.getppid(), 1)):
+        noted.write_text(f"{described(pid)} again")
+        assert quick("guard", "check").code == code

@@ -384,6 +384,81 @@ def test_linked_worktrees_share_the_hooks_of_the_repository(
         assert try_git("commit", "-m", "x", cwd=tree).returncode == 1
 
 
+@pytest.fixture
+def everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of hooks that a user has for all repositories."""
+    folder, config = tmp_path / "every", tmp_path / "gitconfig"
+    folder.mkdir()
+    config.write_text(f"[core]\n\thooksPath = {folder}\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    return folder
+
+
+def test_hooks_of_all_repositories_are_written_only_with_a_yes(
+    repo: Path, everywhere: Path, quick: QuickQueen
+) -> None:
+    for verb in ("install", "uninstall"):
+        ran = quick("guard", verb)
+        assert ran.code == 5
+        assert f"queen guard {verb} --shared" in ran.err
+    ran = quick("setup", "claude")
+    assert ran.code == 0
+    assert "queen guard install --shared" in ran.err
+    assert quick("setup", "claude", "--check").code == 0
+    assert "queen guard install --shared" in quick("guard", "status").out
+    assert "queen guard install --shared" in quick("doctor").out
+    assert list(everywhere.iterdir()) == []
+    assert quick("guard", "install", "--shared").code == 0
+    assert (everywhere / "pre-commit").exists()
+    quick("setup", "--undo")
+    assert (everywhere / "pre-commit").exists()
+    assert quick("guard", "uninstall", "--shared").code == 0
+    assert list(everywhere.iterdir()) == []
+
+
+def test_a_folder_elsewhere_that_the_repository_names_is_its_own(
+    repo: Path, tmp_path: Path, everywhere: Path
+) -> None:
+    git(repo, "config", "core.hooksPath", str(tmp_path / "own"))
+    assert install(repo) == ["installed"] * 4
+
+
+def test_where_git_runs_no_hooks_that_is_said(repo: Path, quick: QuickQueen) -> None:
+    git(repo, "config", "core.hooksPath", os.devnull)
+    assert {*states(guard(repo, "status"))} == {"absent"}
+    ran = quick("guard", "install")
+    assert ran.code == 5
+    assert "git runs no hooks here: core.hooksPath is /dev/null" in ran.err
+    assert "git config --unset core.hooksPath" in ran.err
+
+
+def test_a_tool_that_writes_its_hooks_anew_takes_the_guard_out_and_is_named(
+    repo: Path, quick: QuickQueen
+) -> None:
+    """As simple-git-hooks does, at each `npm install`."""
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    write_hook(hook)
+    install(repo)
+    write_hook(hook)
+    assert "git's hooks lack the guard that was installed here" in quick("doctor").out
+    assert install(repo) == ["installed"] * 4
+    assert uninstall(repo)[0] == "other"
+    assert hook.read_text() == NOTE
+
+
+def test_the_cure_is_said_where_git_runs_no_guard(quick: QuickQueen, repo: Path) -> None:
+    quick("init")
+    git(repo, "config", "core.hooksPath", ".githooks")
+    git(repo, "add", "--all")
+    git(repo, "commit", "-qm", "a hive")
+    install(repo)
+    said = f"commit the hooks with the guard in {repo}, and merge them"
+    assert said in quick("worktree", "add", "api").err
+    assert said in quick("doctor").out
+    (repo / "lefthook.yml").touch()
+    assert "queen guard install, which prints what to add to lefthook.yml" in quick("doctor").out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "name"), [(".husky/_", "v9"), (".husky", "v8")])
 def test_with_husky_the_guard_is_in_the_files_that_its_users_write(
@@ -455,7 +530,7 @@ def test_with_lefthook_nothing_is_changed_and_what_to_add_is_printed(
     status = quick("guard", "status")
     assert status.code == 1
     assert "not installed here: git finds nothing that it can run" in status.out
-    assert "or install lefthook here" in status.out
+    assert "or install lefthook" in status.out
     for hook in ("pre-commit", "pre-push"):
         write_hook(repo / ".git" / "hooks" / hook, "#!/bin/sh\nlefthook run\n")
     assert quick("guard", "status").code == 0

@@ -186,6 +186,39 @@ def test_a_droid_whose_command_runs_keeps_its_issue(
 
 
 @pytest.mark.linux
+@pytest.mark.parametrize("began_before", [False, True])
+def test_a_command_that_its_agent_runs_is_a_sign_of_life(
+    team: Callable[[str], Path], *, began_before: bool
+) -> None:
+    """As long as it runs; a server that the agent began before its last event is none."""
+    fern, amber = team("fern"), team("amber")
+    Queen(fern)("next")
+    env = {**os.environ, "QUEEN_DURABILITY": "buffered"}
+    runs = 'child = subprocess.Popen(["sleep", "600"])\n'
+    begin, end = CLIENT.split("for name in")
+    text = f"{begin}{runs * began_before}for name in{end}".replace(
+        "time.sleep(600)", f"{'' if began_before else runs}sys.stdin.readline()\nchild.kill()\n"
+        "child.wait()\nprint('done', flush=True)\ntime.sleep(600)"
+    )  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-c", text],
+        cwd=fern, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as client:  # fmt: skip
+        assert client.stdin is not None
+        assert client.stdout is not None
+        assert client.stdout.readline() == "ready\n"
+        try:
+            assert answer_of(next_of(amber, "12s"))[0] == (0 if began_before else 6)
+            client.stdin.write("\n")
+            client.stdin.flush()
+            assert client.stdout.readline() == "done\n"
+            if not began_before:
+                assert answer_of(next_of(amber))[0] == 0
+        finally:
+            client.kill()
+
+
+@pytest.mark.linux
 def test_the_end_of_its_agent_is_a_sign_of_death(team: Callable[[str], Path], beads: Path) -> None:
     """However long it may be silent otherwise."""
     write_settings(beads, "")

@@ -43,6 +43,29 @@ def modules(repo: Path) -> Path:
     return repo / ".git" / "worktrees" / "repo-ui" / "modules"
 
 
+@pytest.mark.parametrize("can_fetch", [True, False])
+def test_a_new_worktree_has_those_of_the_main_one(
+    repo: Path,
+    library: Path,
+    quick: QuickQueen,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    can_fetch: bool,
+) -> None:
+    git(repo, *FETCHES, "add", str(library), "lib")
+    git(repo, "commit", "-qm", "a submodule")
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "file" if can_fetch else "https")
+    made = quick("worktree", "add", "api")
+    assert made.code == 0
+    assert (repo.with_name("repo-api") / "lib" / "lib.py").exists() is can_fetch
+    if can_fetch:
+        assert "fetched the submodules lib" in made.err
+    else:
+        assert "submodule update --init --recursive" in made.err
+        git(repo, "submodule", "deinit", "--force", "--all")
+        assert "submodule" not in quick("worktree", "add", "ui").err
+
+
 def cleared(repo: Path) -> list[str]:
     """Returns what is said when the worktree is cleared for the next issue."""
     path = str(repo.with_name("repo-ui"))

@@ -41,6 +41,7 @@ CALLS = {
     "worktree add": "worktrees.add",
     "worktree list": "worktrees.list",
     "worktree setup": "worktrees.setup",
+    "worktree prune": "worktrees.prune",
     "worktree remove": "worktrees.remove",
 }
 """The call of each command of the loop, on an open hive."""

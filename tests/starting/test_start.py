@@ -61,6 +61,14 @@ class TestATeam:
         assert roster.everybody(team.hive().layout) == []
         assert "5 issues in" in ran.out
 
+    def test_removes_its_worktrees_at_its_end_where_that_is_set(self, team: Team) -> None:
+        team.set("team.prune", "true")
+        team.issues(1)
+        ran = team.start("ui", "--agent", team.agent(WORKS))
+        assert ran.code == 0, ran
+        assert "repo-ui: all of it has landed" in ran.out
+        assert not (team.repo.parent / "repo-ui").exists()
+
     def test_gives_a_program_the_briefing_and_the_issue(self, team: Team) -> None:
         team.issues(1)
         agent = team.agent(WORKS)

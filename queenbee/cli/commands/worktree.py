@@ -1,4 +1,4 @@
-"""`queen worktree add`, `list`, `remove`: a worktree for each agent."""
+"""`queen worktree add`, `list`, `prune`, `remove`: a worktree for each agent."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.text import mentioned, named, printable, suggested
 from queenbee.core.timestamps import instant_ms
+from queenbee.git.hooks import cure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
     from queenbee.git.worktrees.preparing import Plan
+    from queenbee.git.worktrees.pruning import Pruned
     from queenbee.git.worktrees.worktree_care import Place, Removed
     from queenbee.git.worktrees.worktree_making import Made
     from queenbee.library.hive import Hive
@@ -64,7 +66,8 @@ def add(
         raise click.UsageError("--bead says the issue and the branch.")
     made = hive.worktrees.add(name, issue_id, bead=bead, new=new, **where)
     if not made.guarded:
-        tell("no git hook refuses commits of files that others hold: queen guard install")
+        way = cure(made.path, hive.layout.tree)
+        tell(f"no git hook refuses commits there of files that others hold: {way}")
     return made
 
 
@@ -154,9 +157,30 @@ def remove(hive: Hive, name: str, force: bool) -> Removed:
     return hive.worktrees.remove(name, force=force)
 
 
+def _show_pruned(pruned: Pruned) -> None:
+    for removed in pruned.removed:
+        _show_removed(removed)
+    for each in pruned.kept:
+        way = f"; try: {printable(each.hint)}" if each.hint else ""
+        say(f"kept {printable(each.path)}: {printable(each.why)}{way}")
+    if not (pruned.removed or pruned.kept):
+        say("QueenBee has made no worktrees here.")
+
+
+@command(show=_show_pruned, example="queen worktree prune")
+def prune(hive: Hive) -> Pruned:
+    """Remove the worktrees whose work has landed
+
+    Of those that QueenBee made, it removes each as queen worktree remove does: only if nothing
+    would be lost. It names the others, with the reason: an issue under way, commits that have not
+    landed, files that are not committed, a droid that was there lately, or nothing done yet.
+    """
+    return hive.worktrees.prune()
+
+
 worktree = group(
     "worktree",
-    [add, list_, remove, setup],
+    [add, list_, prune, remove, setup],
     help="Make, list, set up and remove the worktrees of agents",
     more="collisions:collisions",
     example="queen worktree add ui qb-42\nqueen worktree list",

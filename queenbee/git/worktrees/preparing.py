@@ -26,7 +26,8 @@ from queenbee.checks.processes import Interrupts, Program, run_process
 from queenbee.core.text import mentioned, one_line, quotation, some, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, ExternalFailure, NotFound, QueenError
-from queenbee.git.run import OWNERS, environment_of_user, git, settings
+from queenbee.git.run import OWNERS, as_the_user, environment_of_user, git, settings
+from queenbee.git.trees.submodules import links, repository_of
 from queenbee.git.worktrees.copying import copies, copy, included, select
 from queenbee.git.worktrees.slots import known_variables, variables
 from queenbee.store import safe_open
@@ -128,6 +129,7 @@ def prepare(  # noqa: PLR0913 - by name
     `KeyboardInterrupt` after a request to end; then the next call begins anew.
     """
     place = _Place(layout, tree)
+    place.get_submodules(tell)
     if place.is_prepared and not again:
         return
     command = seen_setup(layout, ask)
@@ -269,6 +271,27 @@ class _Place:
         before = recall(path, _MOST_COPIED_BYTES)
         safe_open.make_folder(self._copied)
         keep(path, sorted({*files, *map(str, before if isinstance(before, list) else ())}))
+
+    def get_submodules(self, tell: Callable[[str], None]) -> None:
+        """Has git fetch the submodules that the main worktree has and this one lacks; says which
+        are missing if it cannot.
+        """
+        lacking = [
+            each
+            for each in (links(self.here.tree) if self.main is not None else ())
+            if repository_of(os.path.join(self.here.tree, each)) is None
+            and repository_of(os.path.join(str(self.main), each)) is not None
+        ]
+        if not lacking:
+            return
+        how = ("submodule", "--quiet", "update", "--init", "--recursive", "--")
+        try:
+            as_the_user(*how, *(f"./{each}" for each in lacking), cwd=self.here.tree)
+            tell(f"fetched the submodules {some([mentioned(each) for each in lacking], _SHOWN)}")
+        except ExternalFailure as error:
+            way = f"{suggested('git -C', self.here.tree)} submodule update --init --recursive"
+            said = one_line(error.message, _LINE_CHARS)
+            tell(f"its submodules are not there: {said}; try: {way}")
 
     def copy(self, tell: Callable[[str], None]) -> None:
         """Copies what is missing, and says what is not copied."""

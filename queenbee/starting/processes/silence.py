@@ -33,7 +33,7 @@ class Silence:
         layout, now_ms = self._home.layout, self._home.now_ms()
         self._note_output(now_ms)
         settings = layout.settings
-        last_ms = max(presence.last_ms(layout, self._droid) or 0, since_ms)
+        last_ms = max(self._home.droids.seen_ms(self._droid) or 0, since_ms)
         keeper = WorktreeKeeper(self._home)
         if now_ms - last_ms < settings.quiet_after_s * 1000:
             self._asked_s = None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.droids.liveness import caller, is_running
+from queenbee.store.droids.liveness import caller, has_child_since, is_running
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
@@ -52,10 +52,23 @@ def is_gone(layout: Layout, name: str) -> bool:
 
     False if it ran on another machine, or among processes that cannot be seen from here.
     """
+    if process := process_of(layout, name):
+        return is_running(process) is False
+    return is_name(name) and _read(layout, name) == _ENDED
+
+
+def process_of(layout: Layout, name: str) -> str:
+    """Returns the process that runs a droid's agent, as it is noted; "" if it is not certain."""
     known = _read(layout, name) if is_name(name) else ""
-    if known.endswith(SURE):
-        return is_running(known.removesuffix(SURE)) is False
-    return known == _ENDED
+    return known.removesuffix(SURE) if known.endswith(SURE) else ""
+
+
+def is_busy(layout: Layout, name: str, since_ms: int) -> bool:
+    """Returns whether a droid's agent runs a command that it began after its last sign of life: it
+    can give none until that ends. What it began before, such as a server, counts for nothing.
+    """
+    process = process_of(layout, name)
+    return bool(process) and has_child_since(process, since_ms)
 
 
 def _read(layout: Layout, name: str) -> str:

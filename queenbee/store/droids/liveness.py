@@ -7,6 +7,7 @@ it began, since ids are used again.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -90,6 +91,22 @@ def is_running(process: str) -> bool | None:
         return False
     found = _of_proc(int(pid)) if begun else None
     return found is None or found[2] == begun
+
+
+def has_child_since(process: str, instant_ms: int) -> bool:
+    """Returns whether a noted process runs one now that began after an instant, in ms since 1970;
+    False where this system does not tell.
+    """
+    if is_running(process) is not True or not PROC:
+        return False
+    pid = space_and_id(process)[1]
+    with suppress(OSError, ValueError), open("/proc/uptime", encoding="ascii") as file:
+        booted_s = time.time() - float(file.read().split()[0])
+        after = (instant_ms / 1000 - booted_s) * os.sysconf("SC_CLK_TCK")
+        numbers = (int(each) for each in os.listdir("/proc") if each.isdecimal())
+        found = (_of_proc(each) for each in numbers)
+        return any(each[2] and each[1] == pid and int(each[2]) > after for each in found if each)
+    return False
 
 
 def own_space() -> str:

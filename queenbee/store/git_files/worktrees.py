@@ -54,7 +54,7 @@ class Worktree:
             else branch_head(common_dir, self.branch)
         )
         """The commit, as hex digits; None if it has none, or if only git can tell."""
-        self.droid = _droid(git_dir)
+        self.droid = droid_of(git_dir)
         """The name that the worktree remembers, or None."""
 
 
@@ -236,7 +236,8 @@ def _linked(common_dir: str) -> Iterator[Worktree]:
             yield Worktree(os.path.realpath(os.path.dirname(dot_git)), git_dir, common_dir)
 
 
-def _droid(git_dir: str) -> str | None:
+def droid_of(git_dir: str) -> str | None:
+    """Returns the name that the worktree with this git directory remembers, or None."""
     name = _line(os.path.join(git_dir, "queenbee-droid"))
     return name if name is not None and is_name(name) else None
 

@@ -13,7 +13,7 @@ from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.care.hive import tell_without_hive
 from queenbee.cli.rendering import paragraph, purpose
 from queenbee.cli.terminal import aside
-from queenbee.core.text import HINT, mentioned, printable, suggested
+from queenbee.core.text import HINT, mentioned, printable, shell_word, suggested
 from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
@@ -24,6 +24,7 @@ _SHOWN = 20
 
 def _show_verdict(verdict: rules.Verdict) -> None:
     if not verdict.held:
+        _show_own_worktree(verdict)
         return
     verb = "allowed anyway" if verdict.mode == rules.WARN else "refused"
     what, it_changes = verdict.what, "it changes"
@@ -50,6 +51,20 @@ def _show_verdict(verdict: rules.Verdict) -> None:
         applied = verdict.what == rules.COMMIT and changes.is_applied(os.getcwd())
         way = "git am --continue" if applied else f"or git {verdict.what} --no-verify"
         paragraph(f"  to proceed anyway: {rules.BYPASS}{' for ' if applied else ', '}{way}")
+
+
+def _show_own_worktree(verdict: rules.Verdict) -> None:
+    own = verdict.own_worktree
+    if own is None:
+        return
+    verb = "allowed anyway" if verdict.mode == rules.WARN else "refused"
+    paragraph(
+        f"queenbee guard: commit {verb}: {mentioned(printable(str(own.droid)))} has a worktree of "
+        f"its own, and what it commits here has passed no check"
+    )
+    if verdict.mode != rules.WARN:
+        paragraph(f"  commit there, and land it: cd {shell_word(own.path)} && queen land -m TEXT")
+        paragraph(f"  to proceed anyway: {rules.BYPASS}, or git commit --no-verify")
 
 
 @command(
@@ -122,10 +137,8 @@ def _show_hooks(value: dict[str, object]) -> None:
         config = value["config"] or f"the configuration of {value['framework']}"
         paragraph(f"{value['framework']} manages the hooks here; add to {printable(str(config))}:")
         click.echo(snippet)
-    if any(each.state == hooks.NOT_RUN for each in states):
-        framework = value["framework"]
-        way = f"install {framework} here" if framework != hooks.PLAIN else "queen guard install"
-        paragraph(f"to have git run them: queen worktree setup, or {way}")
+    elif value["cure"]:
+        paragraph(f"to have git run the guard: {printable(str(value['cure']))}")
     if value["to_commit"]:
         paragraph(printable(str(value["to_commit"])))
 
@@ -133,20 +146,27 @@ def _show_hooks(value: dict[str, object]) -> None:
 def _hooks_answer(
     folder: hooks.HookFolder, states: list[hooks.HookState], *, wanted: bool
 ) -> Answer:
+    installed = all(each.state == hooks.INSTALLED for each in states)
     value = {
         "framework": folder.framework,
         "hooks": states,
         "config": folder.config(),
         "snippet": folder.snippet,
         "to_commit": folder.to_commit(),
+        "cure": "" if installed or not wanted else hooks.cure(os.getcwd()),
     }
-    installed = all(each.state == hooks.INSTALLED for each in states)
     absent = all(each.state != hooks.INSTALLED for each in states)
     return Answer(value, yes=installed if wanted else absent)
 
 
+_shared = click.option(
+    "--shared", is_flag=True, help="Also in a folder with the hooks of other repositories"
+)
+
+
 @command(show=_show_hooks, example="queen guard install", opens_hive=False)
-def install(call: Invocation) -> Answer:
+@_shared
+def install(call: Invocation, shared: bool) -> Answer:
     """Put the guard into git's hooks for commits and pushes
 
     The hooks are pre-commit, prepare-commit-msg (for revert and cherry-pick), pre-applypatch
@@ -156,19 +176,20 @@ def install(call: Invocation) -> Answer:
     and exits with status 1.
     """
     folder = hooks.HookFolder(os.getcwd())
-    states = hooks.install(folder)
+    states = hooks.install(folder, shared=shared)
     tell_without_hive(call)
     return _hooks_answer(folder, states, wanted=True)
 
 
 @command(show=_show_hooks, example="queen guard uninstall", opens_hive=False)
-def uninstall(call: Invocation) -> Answer:
+@_shared
+def uninstall(call: Invocation, shared: bool) -> Answer:
     """Remove the guard from git's hooks
 
     Restores the hooks that were there before.
     """
     folder = hooks.HookFolder(os.getcwd())
-    return _hooks_answer(folder, hooks.uninstall(folder), wanted=False)
+    return _hooks_answer(folder, hooks.uninstall(folder, shared=shared), wanted=False)
 
 
 @command(show=_show_hooks, example="queen guard status", opens_hive=False)

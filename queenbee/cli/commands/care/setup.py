@@ -155,6 +155,13 @@ def _tell_guard(call: Invocation, wanted: Setup, before: list[bool], *, dry_run:
     if folder is None:
         return False
     now = _guarded(wanted)
+    if folder.is_shared and not wanted.undo:
+        if not all(now):
+            call.tell(
+                f"the git guard is in no hook: {folder.folder} has those of other repositories, "
+                "too; for all of them: queen guard install --shared"
+            )
+        return False
     if folder.snippet is not None:
         if wanted.undo or all(now):
             return False

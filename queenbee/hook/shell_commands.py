@@ -1,0 +1,175 @@
+"""Git in a shell command, before an agent runs it: some commands take away, or take along, what
+others have in the same working tree and have not committed. Those are refused, as their edits are.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import mentioned, one_line, some, suggested
+from queenbee.hook import answers
+from queenbee.hook.session_events import open_hive
+from queenbee.store import safe_open
+from queenbee.store.git_files.tree_id import branch_of, read_tree_id
+from queenbee.store.git_files.worktrees import are_several
+from queenbee.store.layout import discover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from queenbee.core.records import Reservation
+    from queenbee.hook.answers import Answer
+    from queenbee.hook.events import Event
+    from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
+
+_ENDS = frozenset(";&|()\n<>")
+_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace")
+_ALL = frozenset((".", ":/", "*", "./"))
+_SHOWN = 3
+_NAME_CHARS = 80
+
+
+def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
+    """Returns the refusal of a command, or None. The files that it restores become those of the
+    event: an edit.
+    """
+    for folder, words in _git_calls(event.command, event.cwd):
+        what, files = _of_call(folder, words)
+        event.files += files
+        if what == "pop":
+            reason = _of_pop(discover(folder, env))
+        else:
+            reason = _of_tree(folder, " ".join(["git", *words[:2]]), event, env) if what else ""
+        if reason:
+            return answers.denial(event, reason)
+    return None
+
+
+def _git_calls(text: str, cwd: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields where git is called, and with which words. What a shell fills in is not known; a text
+    that cannot be read calls nothing.
+    """
+    folder = cwd
+    for words in _simple_commands(text):
+        while words and "=" in words[0]:  # A variable.
+            words = words[1:]
+        if words[:1] == ["cd"] and len(words) == 2:
+            folder = os.path.join(folder, os.path.expanduser(words[1]))
+        if os.path.basename(words[0] if words else "") != "git":
+            continue
+        place, rest = folder, words[1:]
+        while rest and rest[0].startswith("-"):
+            if rest[0] == "-C" and len(rest) > 1:
+                place = os.path.join(place, rest[1])
+            rest = rest[2:] if rest[0] in _WITH_VALUE else rest[1:]
+        if rest and os.path.isdir(place):
+            yield os.path.normpath(place), rest
+
+
+def _simple_commands(text: str) -> Iterator[list[str]]:
+    lexer = shlex.shlex(text, posix=True, punctuation_chars="".join(_ENDS))
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    words: list[str] = []
+    try:
+        for word in lexer:
+            if _ENDS.issuperset(word):
+                yield words
+                words = []
+            else:
+                words.append(word)
+    except ValueError:
+        return
+    yield words
+
+
+def _of_call(folder: str, words: list[str]) -> tuple[str, list[str]]:
+    """Returns what a call of git is about, `tree` or `pop` or nothing, and the files that it sets
+    back.
+    """
+    name, *options = words
+    cut = options.index("--") if "--" in options else len(options)
+    flags = {each for each in options[:cut] if each.startswith("-")}
+    short = {letter for each in flags if each[1:2] != "-" for letter in each[1:]}
+    paths = [each for each in options if not each.startswith("-")]
+    is_all = not paths or bool(_ALL.intersection(paths))
+    if name == "stash":
+        verb, *_ = [*paths, "push"]
+        is_push = verb in ("push", "save")
+        popped = verb in ("pop", "apply") and len(paths) == 1
+        return "tree" if is_push else "pop" if popped else "", []
+    if name == "reset":
+        return "tree" if flags & {"--hard", "--merge", "--keep"} else "", []
+    if name == "clean":
+        is_dry = flags & {"--dry-run"} or "n" in short
+        return "tree" if ("f" in short or "--force" in flags) and not is_dry else "", []
+    if name == "add":
+        takes_all = flags & {"--all", "--update"} or {"A", "u"} & short
+        return "tree" if takes_all or _ALL.intersection(paths) else "", []
+    if name == "restore":
+        is_index = (flags & {"--staged"} or "S" in short) and not (
+            flags & {"--worktree"} or "W" in short
+        )
+        return "" if is_index else "tree" if is_all else "", [] if is_index else _in(folder, paths)
+    if name == "checkout":
+        named = _in(folder, [each for each in options[cut + 1 :] if not each.startswith("-")])
+        named = named or [each for each in _in(folder, paths) if os.path.exists(each)]
+        return "tree" if is_all or not named else "", named
+    return "tree" if name == "switch" else "", []
+
+
+def _in(folder: str, paths: Sequence[str]) -> list[str]:
+    return [os.path.normpath(os.path.join(folder, each)) for each in paths if each not in _ALL]
+
+
+def _of_tree(folder: str, words: str, event: Event, env: Mapping[str, str]) -> str:
+    """Returns why a command that is about a whole working tree is refused, or nothing."""
+    layout = discover(folder, env)
+    tree_id = read_tree_id(layout)
+    if tree_id is None:  # Nothing was announced in it yet.
+        return ""
+    hive = open_hive(layout, env, event)
+    others = [
+        each
+        for each in hive.reservations.find()
+        if each.tree_id == tree_id and not _is_own(each, hive, event)
+    ]
+    if not others:
+        return ""
+    found = {one_line(each.pattern, _NAME_CHARS): each.droid for each in others}
+    named = some([f"{mentioned(path)} ({mentioned(who)})" for path, who in found.items()], _SHOWN)
+    ask = suggested("queen msg send", others[0].droid, "BODY", as_=hive.actor_or_none)
+    return (
+        f"{one_line(words, _NAME_CHARS)} touches all of this working tree, and others have work "
+        f"here that is not committed: {named}. Name your own files, or work in a worktree of your "
+        f"own (queen worktree add NAME). Or ask: {ask}."
+    )
+
+
+def _is_own(lease: Reservation, hive: Services, event: Event) -> bool:
+    if lease.droid != hive.actor_or_none:
+        return False
+    return lease.session is None or event.session is None or lease.session == event.session
+
+
+def _of_pop(layout: Layout) -> str:
+    """Returns why the newest stash is not to be taken here, if another branch has left it."""
+    own = branch_of(layout)
+    path = os.path.join(str(layout.common_dir), "logs", "refs", "stash")
+    if not are_several(layout) or own is None:
+        return ""
+    try:
+        lines = safe_open.read(path).decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    # `WIP on main: 1234567 …`, or `On main: …`.
+    said = lines[-1].partition("\t")[2].removeprefix("WIP on ").removeprefix("On ") if lines else ""
+    branch = said.partition(": ")[0]
+    if branch in ("", own):
+        return ""
+    return (
+        f"All worktrees share their stashes, and the newest one is of branch {mentioned(branch)}: "
+        "look for yours with git stash list, and name it, as in git stash pop stash@{1}."
+    )

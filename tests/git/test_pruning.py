@@ -1,0 +1,83 @@
+"""`queen worktree prune`: what has done its work goes, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, commit_file, git
+
+from queenbee.store.droids import presence
+from queenbee.store.layout import discover
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def made(repo: Path, quick: QuickQueen) -> dict[str, Path]:
+    """Five worktrees, of which nobody was in for a day."""
+    git(repo, "add", "--all")
+    git(repo, "commit", "-qm", "begin", "--allow-empty")
+    names = ("landed", "squashed", "ahead", "dirty", "fresh")
+    for name in names:
+        assert quick("worktree", "add", name).code == 0
+    found = {name: repo.parent / f"{repo.name}-{name}" for name in names}
+    for name in names[:3]:
+        commit_file(found[name], f"{name}.txt", "x\n")
+    (found["dirty"] / "new.txt").touch()
+    git(repo, "merge", "-q", "--no-ff", "-m", "merged", "landed")
+    git(repo, "merge", "-q", "--squash", "squashed")
+    git(repo, "commit", "-qm", "squashed")
+    for name in names:
+        presence.note(discover(str(repo), {}), name, 1_000_000)
+    return found
+
+
+def kept(quick: QuickQueen) -> dict[str, str]:
+    return {
+        os.path.basename(each["path"]).rpartition("-")[2]: each["why"]
+        for each in quick("worktree", "prune", "--json").json["kept"]
+    }
+
+
+def test_what_has_landed_by_whatever_commit_goes_and_the_rest_is_named(
+    repo: Path, quick: QuickQueen, made: dict[str, Path]
+) -> None:
+    git(repo, "worktree", "add", "-q", "../by-hand")
+    said = kept(quick)
+    assert not made["landed"].exists()
+    assert not made["squashed"].exists()
+    assert git(repo, "branch", "--list", "landed", "squashed").split() == ["squashed"]
+    assert said.keys() == {"ahead", "dirty", "fresh"}
+    assert "not on the main branch yet" in said["ahead"]
+    assert "not committed in" in said["dirty"]
+    assert said["fresh"] == "nothing was done in it yet"
+    assert all(made[name].exists() for name in said)
+    assert (repo.parent / "by-hand").exists()
+    assert "queen land" in quick("worktree", "prune").out
+
+
+def test_whose_droid_is_there_or_has_an_issue_stays(
+    repo: Path, quick: QuickQueen, made: dict[str, Path]
+) -> None:
+    presence.note(discover(str(repo), {}), "landed", (made["ahead"].stat().st_mtime_ns) // 10**6)
+    quick("issue", "new", "one", "--id", "x-1", as_="human")
+    assert quick("claim", "x-1", as_="squashed").code == 0
+    presence.note(discover(str(repo), {}), "squashed", 1_000_000)
+    said = kept(quick)
+    assert said["landed"] == "landed was there lately"
+    assert "squashed" in said
+    assert made["landed"].exists()
+    assert made["squashed"].exists()
+
+
+def test_what_a_person_handed_over_stays(repo: Path, quick: QuickQueen) -> None:
+    git(repo, "add", "--all")
+    git(repo, "commit", "-qm", "begin", "--allow-empty")
+    git(repo, "worktree", "add", "-q", "-b", "mine", "../mine")
+    commit_file(repo.parent / "mine", "a.txt", "x\n")
+    git(repo, "merge", "-q", "mine")
+    adopted = quick("worktree", "add", "mine", "--path", "../mine", "--adopt", "mine")
+    assert adopted.code == 0, adopted
+    assert kept(quick) == {"mine": "it was handed over by a person"}

@@ -1,0 +1,93 @@
+"""Every line of docs/people.md, typed by two people in two clones of one hub, for some days."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import git
+from teams import Team
+
+pytestmark = pytest.mark.slow
+
+PAGE = Path(__file__).parents[2] / "docs" / "people.md"
+CLAUDE = (
+    "queen next > /dev/null\ndate +%N > $(git branch --show-current).$(date +%N).txt\n"
+    "queen land -m 'the work' --next --wait 1s\n"
+)
+DAYS = 3
+
+
+def blocks() -> list[list[str]]:
+    """Returns the lines of each block of shell commands of the page."""
+    found = re.findall(r"```sh\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    return [block.splitlines() for block in found]
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> dict[str, Callable[[str], str]]:
+    """What types a line in the clone of each person; fails where the line fails."""
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(tmp_path / "hub")], check=True)
+    found = {}
+    for name in ("dora", "eva"):
+        place, clone = tmp_path / name, tmp_path / name / "shop"
+        place.mkdir()
+        git(tmp_path, "clone", "-q", str(tmp_path / "hub"), str(clone))
+        if name == "dora":
+            (clone / "app.py").write_text("a = 1\n")
+            git(clone, "add", "--all")
+            git(clone, "commit", "-qm", "begin")
+            git(clone, "push", "-q", "-u", "origin", "HEAD:main")
+        (clone / ".beads").mkdir(exist_ok=True)
+        team = Team(clone, place)
+        git(clone, "clean", "-qfdx")
+        shutil.rmtree(clone / ".git" / "queenbee", ignore_errors=True)
+        team.program("claude", CLAUDE)
+        team.install_hook()
+        config = place / "gitconfig"  # Git by its defaults.
+        config.write_text(f"[user]\n\tname = {name}\n\temail = {name}@example.invalid\n")
+        env = {
+            **os.environ,
+            **team.queen.env,
+            "GIT_CONFIG_GLOBAL": str(config),
+            "HOME": str(team.home),
+        }
+
+        def type_(line: str, env: dict[str, str] = env, clone: Path = clone) -> str:
+            ran = subprocess.run(
+                line, shell=True, cwd=clone, env=env, capture_output=True, text=True, timeout=120
+            )
+            assert ran.returncode == 0, (line, ran.stdout, ran.stderr)
+            return ran.stdout + ran.stderr
+
+        found[name] = type_
+    return found
+
+
+def test_the_page_can_be_followed_to_the_letter(
+    people: dict[str, Callable[[str], str]], tmp_path: Path
+) -> None:
+    once, each, daily = blocks()
+    for line in once:
+        people["dora"](line)
+        if line.startswith("queen init"):
+            people["dora"]("queen config set land.check true")
+    for line in each:
+        people["eva"](line)
+    for day in range(DAYS):
+        for name, type_ in people.items():
+            for line in daily:
+                type_(line.replace("dora", name).replace("Round", f"Day {day}: round"))
+            type_("git pull")
+            assert type_("git status --porcelain") == ""
+    for type_ in people.values():
+        type_("queen sync")
+        type_("git pull")
+    landed = git(tmp_path / "hub", "ls-tree", "-r", "--name-only", "main").splitlines()
+    assert len([path for path in landed if path.endswith(".txt")]) == DAYS * len(people)
+    assert not any(path.endswith(".jsonl") for path in landed)
