@@ -29,7 +29,7 @@ WRONG: dict[str, Callable[[Hive], object]] = {
     r"close: issue_ids\[1\] must be a str, not int": lambda hive: hive.issues.close("a", 1),  # type: ignore[arg-type]
     r"land: issue_ids\[0\] must be a str, not list": lambda hive: hive.land(["qb-1"]),  # type: ignore[arg-type]
     "land: unchecked must be a bool, not str": lambda hive: hive.land(unchecked="yes"),  # type: ignore[arg-type]
-    "import_: data must be bytes, not str": lambda hive: hive.issues.import_("title"),  # type: ignore[arg-type]
+    "import_: name must be a str, not int": lambda hive: hive.issues.import_(b"", name=7),  # type: ignore[arg-type]
     "changes: since must be a str, not int": lambda hive: hive.changes(7),  # type: ignore[arg-type]
 }  # fmt: skip
 

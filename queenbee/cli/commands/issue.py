@@ -152,10 +152,8 @@ def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool)
 @click.option("--complete", is_flag=True, help="The list is all: close what is not in it any more")
 @id_prefix
 @dry_run
-def import_(
-    hive: Hive, file: str, prefix: str | None, dry_run: bool, mapped: tuple[str, ...], **how: Any
-) -> Imported:
-    """Import issues from a code host, another tracker, a table or a check list
+def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool, **how: Any) -> Imported:
+    """Import issues from another tracker or a list
 
     Knows the lists of GitHub, GitLab, Gitea, Linear, Jira, Trello, Asana, Task Master, Backlog.md,
     spec-kit, Kiro, todo.txt, Markdown, Beads and queen issue list; anything else is JSON or CSV
