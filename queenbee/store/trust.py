@@ -43,7 +43,7 @@ BRANCH, PUSH = "branch", "push"
 """The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, and those of
 `team.args`; and what `land.target` has work moved: a branch of this repository, or of a remote.
 """
-TARGET = "land.target"
+TARGET, BY = "land.target", "land.by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +88,18 @@ def of_setting(name: str, value: object) -> list[Proposal]:
     return []
 
 
-def target_proposal(layout: Layout, name: str) -> Proposal:
-    """Returns what landings move where `land.target` says this; without it, the branch that the
-    main worktree has at that time.
+def target_proposal(layout: Layout, name: str, by: str = "") -> Proposal:
+    """Returns what landings move where `land.target` says this, and `land.by`; without a name, the
+    branch that the main worktree has at that time.
     """
     remote = remote_of(layout.common_dir or "", name)
     if remote is None:
         return Proposal(BRANCH, name or "HEAD", origin=TARGET)
-    where = ["git", "push", remote, name.removeprefix(f"{remote}/")]
+    branch = name.removeprefix(f"{remote}/")
+    if (by or layout.settings.land_by) == "pr":
+        text = f"{shlex.join(['git', 'push', remote])} BRANCH; a pull request for "
+        return Proposal(PUSH, text + shlex.quote(branch), origin=BY)
+    where = ["git", "push", remote, branch]
     return Proposal(PUSH, shlex.join(where), origin=TARGET)
 
 

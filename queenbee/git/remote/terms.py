@@ -83,10 +83,11 @@ class Terms:
         from queenbee.services.work import Begin  # noqa: PLC0415 - start-up
 
         answers: list[Begin | Nothing] = []
+        following = touched.following(self.hive, on_progress, self.tell)
 
         def grant(left_s: float) -> list[Grant]:
             taken = touched.take_next(
-                self.hive, patterns=patterns, wait_s=left_s, on_progress=on_progress
+                self.hive, patterns=patterns, wait_s=left_s, on_progress=following
             )
             answers.append(taken)
             if not isinstance(taken, Begin):

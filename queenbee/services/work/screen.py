@@ -13,6 +13,7 @@ from queenbee.services.messages import CHECK_FILES
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster
+from queenbee.store.host_note import HostNote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -92,6 +93,13 @@ class Status:
         return self._hive.documents.unseen_commands()
 
     @cached_property
+    def host(self) -> HostNote | None:
+        """What was heard last of the pull requests; None if there are none."""
+        members = [*([self.me] if self.me is not None else []), *self.others]
+        has_any = any(each.in_review for each in members)
+        return HostNote(self._hive.layout) if has_any else None
+
+    @cached_property
     def ready(self) -> list[Issue]:
         """What the actor could take, in the order in which `queen next` takes it."""
         return list(self._in_order())
@@ -139,6 +147,7 @@ class Status:
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],
             "programs": self.programs,
+            "pull_requests": self.host.states if self.host is not None else {},
             "waits_to_land": self.waits_to_land,
             "given_back": self.given_back,
             "counts": self.counts,

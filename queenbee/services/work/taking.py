@@ -84,6 +84,8 @@ class Begin(_Answer):
     """The worktrees whose unmerged work is not known, by name."""
     caught_up = 0
     """How many commits of the main branch came into the worktree, after a landing."""
+    elsewhere = ""
+    """Why the worktree is not where the issue begins or goes on: `git.touched` adds it."""
     behind = 0
     """How many commits of the main branch the worktree lacks, which `git.touched` adds too."""
 
@@ -167,6 +169,7 @@ class Begin(_Answer):
             "together": [each.id for each in self.together],
             "caught_up": self.caught_up,
             "behind": self.behind,
+            "elsewhere": self.elsewhere,
             "touched_by": [each.to_dict() for each in self.touched_by],
             "messages": [each.to_dict() for each in self.mail],
             "unread": self.unread,
@@ -382,10 +385,14 @@ def _first(hive: Services, place: PlaceInLine) -> tuple[list[Issue], list[str]]:
 
 
 def _mine(hive: Services) -> Assignment | None:
-    """Returns the oldest active assignment of the actor whose issue is neither done nor landing."""
+    """Returns the oldest active assignment of the actor whose issue is neither done nor landing,
+    nor in review: but first one whose review asks for something.
+    """
     landing = issues_landing(hive.layout, hive.own_actor)
     found = hive.assignments.find(droid=hive.own_actor)
-    active = [each for each in found if each.issue_id not in landing]
+    asking = [each for each in found if each.review is not None and each.review.asks]
+    begun = [each for each in found if each.review is None]
+    active = [each for each in (*asking, *begun) if each.issue_id not in landing]
     issues = hive.issues.some(each.issue_id for each in active)
     for each in active:
         if each.issue_id not in issues or not issues[each.issue_id].done:
@@ -394,10 +401,13 @@ def _mine(hive: Services) -> Assignment | None:
 
 
 def to_land(hive: Services, droid: str) -> list[str]:
-    """Returns the issues that a droid has, without those that are landing, if it has others."""
-    mine = [each.issue_id for each in hive.assignments.find(droid=droid)]
-    landing = issues_landing(hive.layout, droid)
-    return [each for each in mine if each not in landing] or mine
+    """Returns the issues that a droid has, without those that are landing or in review, if it has
+    others.
+    """
+    found = hive.assignments.find(droid=droid)
+    mine, reviewed = ([each.issue_id for each in found], {*hive.assignments.in_review(droid)})
+    gone = reviewed.union(issues_landing(hive.layout, droid))
+    return [each for each in mine if each not in gone] or mine
 
 
 def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[Issue]:
