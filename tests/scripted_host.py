@@ -148,7 +148,7 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         return {
             "title": "", "body": "", "draft": False, "state": "OPEN", "branch": branch,
             "base": "main", "head": self.tip(branch), "checks": {}, "reviews": [], "threads": [],
-            "queued": False, "auto": "", **more,
+            "comments": [], "queued": False, "auto": "", **more,
         }  # fmt: skip
 
     def base(self, path: str, text: str) -> str:
@@ -195,7 +195,12 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         threads.append({"id": f"T{number}.{len(threads)}", "isResolved": False, "isOutdated": False,
                         "path": path, "line": line, "comments": {"nodes": [comment]}})  # fmt: skip
 
-    def close(self, number: int) -> None:
+    def close(self, number: int, body: str = "", role: str = "OWNER") -> None:
+        """Closes it, with a comment."""
+        comments = self.pulls[number]["comments"]
+        if body:
+            said = {"id": f"I{number}.{len(comments)}", "body": body, "author": {"login": "ann"}}
+            comments.append({**said, "authorAssociation": role})
         self.pulls[number]["state"] = "CLOSED"
 
     def reopen(self, number: int) -> None:
@@ -289,6 +294,7 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
             "autoMergeRequest": {"mergeMethod": pull["auto"]} if pull["auto"] else None,
             "commits": {"nodes": [{"commit": {"oid": pull["head"], "statusCheckRollup": rollup}}]},
             "reviews": {"nodes": pull["reviews"]}, "reviewThreads": {"nodes": pull["threads"]},
+            "comments": {"nodes": pull["comments"]},
         }  # fmt: skip
 
     def _repository(self) -> dict[str, Any]:
@@ -391,8 +397,16 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._send(200, host.answered(said["query"], said.get("variables") or {}), {})
 
+    def do_GET(self) -> None:
+        """The log of a job, by REST."""
+        host, job = self.server, self.path.rpartition("/jobs/")[2].partition("/")[0]
+        with host.lock:
+            checks = (each for pull in host.pulls.values() for each in pull["checks"].values())
+            log = next((each["log"] for each in checks if str(each["id"]) == job), None)
+        self._send(200 if log is not None else 404, log or "", {})
+
     def _send(self, status: int, answer: object, headers: Mapping[str, str]) -> None:
-        data = json.dumps(answer).encode()
+        data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)
@@ -403,9 +417,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 _GH = """#!{python}
 import http.client, json, os, socket, sys
-args = dict(x[2:].partition("=")[::2] for x in sys.argv[3:] if x.startswith("--"))
-assert sys.argv[1:3] == ["api", "graphql"], sys.argv
-assert args.keys() == {{"include", "hostname", "input"}}, sys.argv
+args = dict(x[2:].partition("=")[::2] for x in sys.argv[2:] if x.startswith("--"))
+assert sys.argv[1] == "api", sys.argv
+assert args.keys() in ({{"include", "hostname", "input"}}, {{"hostname", ""}}), sys.argv
 if not os.environ.get("GH_TOKEN"):
     sys.exit(4)
 link = http.client.HTTPConnection("host")
@@ -415,6 +429,11 @@ try:
 except OSError as error:
     sys.exit(f"error connecting to api.github.com: {{error}}")
 token = "token " + os.environ["GH_TOKEN"]
+if "input" not in args:
+    link.request("GET", "/" + sys.argv[-1], headers={{"Authorization": token}})
+    answer = link.getresponse()
+    print(answer.read().decode())
+    sys.exit(answer.status != 200)
 link.request("POST", "/graphql", open(args["input"], "rb").read(), {{"Authorization": token}})
 answer = link.getresponse()
 print("HTTP/2.0", answer.status, answer.reason)

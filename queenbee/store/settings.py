@@ -235,6 +235,8 @@ SETTINGS = (
     Setting("land.by", _choice("merge", "pr"), "merge",
             "pr: work is proposed as a pull request, and has landed once that is merged"),
     Setting("land.draft", _FLAG, False, "whether pull requests are opened as drafts"),
+    Setting("land.rounds", _number(100), 3,
+            "how often an agent is told to mend a pull request before a person is"),
     Setting("land.check", _text(4096), "",
             "the shell command that must pass before queen land lands anything"),
     Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
@@ -338,6 +340,7 @@ class Settings:
     land_push: bool
     land_by: str
     land_draft: bool
+    land_rounds: int
     land_check: str
     land_check_timeout_s: float
     land_patience_s: float

@@ -4,65 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, Ran, git, write_lines
-from scripted_host import SLUG, ScriptedHost, put_gh
+from hives import QuickQueen, git, write_lines
+from proposed import ask_again, follow, forget, land, state
+from scripted_host import SLUG, ScriptedHost
 
 from queenbee.store.layout import discover
-
-
-@pytest.fixture
-def host(hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedHost]:
-    """The host that `origin` is on, with its `gh`."""
-    socket = tmp_path / "h"
-    found = ScriptedHost(hub, socket)
-    put_gh(tmp_path / "gh", socket, monkeypatch.setenv)
-    yield found
-    found.stop()
-
-
-@pytest.fixture
-def tree(quick: QuickQueen, repo: Path, host: ScriptedHost, tmp_path: Path) -> Path:
-    """A worktree of `ui`, who has `q-1`; `q-2` waits for that, and `q-3` for nothing."""
-    git(repo, "config", "queenbee.host", f"github.com/{SLUG}")
-    for name, value in (("target", "origin/main"), ("by", "pr"), ("check", "test -e README || :")):
-        assert quick("config", "set", f"land.{name}", value).code == 0
-    rows = [{"id": f"q-{n}", "title": f"Title {n}", "status": "open"} for n in (1, 2, 3)]
-    rows[1]["dependencies"] = [{"issue_id": "q-2", "depends_on_id": "q-1", "type": "blocks"}]  # type: ignore[assignment]
-    write_lines(repo / ".beads" / "issues.jsonl", *rows)
-    assert quick("worktree", "add", "ui", "q-1", cwd=repo).code == 0
-    return tmp_path / "repo-ui"
-
-
-def land(quick: QuickQueen, tree: Path, name: str = "a", *more: str) -> Ran:
-    """Lands a file that is written now."""
-    (tree / name).write_text("x\n")
-    return quick("land", "-m", f"add {name}", *more, as_="ui", cwd=tree)
-
-
-def ask_again(tree: Path) -> None:
-    """Lets the next command ask the host, as if a minute had passed."""
-    path = Path(discover(str(tree), {}).state_dir, "pull-requests.json")
-    path.write_text(json.dumps({**json.loads(path.read_text()), "asked_ms": 0}))
-
-
-def forget(tree: Path) -> None:
-    """Forgets what the host said last, and that it wants to be left alone."""
-    Path(discover(str(tree), {}).state_dir, "pull-requests.json").unlink()
-
-
-def follow(quick: QuickQueen, tree: Path) -> Ran:
-    """Takes the next issue, once the host may be asked again."""
-    ask_again(tree)
-    return quick("next", as_="ui", cwd=tree)
-
-
-def state(quick: QuickQueen, issue_id: str) -> str:
-    found = {each["id"]: each["state"] for each in quick("issues", "--all", "--json").json}
-    return str(found[issue_id])
 
 
 def test_work_is_proposed_and_not_landed(quick: QuickQueen, host: ScriptedHost, tree: Path) -> None:

@@ -451,6 +451,8 @@ def show_status(status: Status) -> None:
 def _show_for_a_person(status: Status) -> None:
     for issue_id, why in status.waits_to_land.items():
         paragraph(printable(f"{issue_id}: {why}"), bold=True)
+    for issue_id, number in status.with_a_person.items():
+        paragraph(printable(f"{issue_id} waits for a person: {number}"), bold=True)
     for message in status.check_changes:
         said = f"{printable(message.subject)} ({printable(message.from_)})"
         paragraph(f"{said}: queen msg read --as human", bold=True)

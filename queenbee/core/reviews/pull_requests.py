@@ -37,9 +37,8 @@ STATES: Mapping[str, str] = {
     READY: "could be merged",
 }
 """Each state, in words, in the order in which the first that is true counts."""
-FOR_AGENT = frozenset({CONFLICT, FAILING, CHANGES, BEHIND, FOREIGN, PARTLY})
+FOR_AGENT = frozenset({CONFLICT, FAILING, CHANGES, BEHIND, FOREIGN, PARTLY, CLOSED})
 """Those that its droid has to do something about: it is told, once."""
-ENDED = frozenset({LANDED, CLOSED})
 PASSED, FAILED, PENDING = "passed", "failed", "pending"
 _MERGEABLE = ("CLEAN", "HAS_HOOKS", "UNSTABLE")
 
@@ -54,6 +53,28 @@ class Check:
     job: int = 0
     """The number of the job that has its log; 0 if there is none."""
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What somebody said at the host: a review, a comment at a line, or one on the whole."""
+
+    id: str
+    by: str
+    body: str
+    role: str
+    """What its author is to the repository: `OWNER`, `MEMBER`, `COLLABORATOR`, or somebody else."""
+    state: str = ""
+    """Of a review, what it says: `CHANGES_REQUESTED` and so on."""
+    path: str = ""
+    line: int = 0
+    thread: str = ""
+    """The thread that it begins, to answer it."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is of somebody whose words reach an agent: anybody may write there."""
+        return self.role in ("OWNER", "MEMBER", "COLLABORATOR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +101,10 @@ class PullRequest:
     """How the host merges it by itself as soon as it may; empty if it does not."""
     checks: Sequence[Check] | None = ()
     """None if the host does not let us see them."""
+    reviews: Sequence[Remark] = ()
+    threads: Sequence[Remark] = ()
+    """The first remarks of threads that are not resolved."""
+    comments: Sequence[Remark] = ()
 
 
 def state_of(seen: PullRequest | None, pushed: str, *, is_in_target: bool) -> str:

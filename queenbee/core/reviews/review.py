@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 REVIEW = "review"
 """The field of an assignment that has it."""
+PERSON = "person"
+"""What `asks` says once a person is to look at it."""
 _MOST_NUMBER = 2**31
 _MOST_TOLD = 200
 _TEXTS = ("url", "branch", "head", "target")
@@ -57,6 +59,17 @@ class Review:
         found.rounds = rounds if type(rounds) is int and rounds > 0 else 0
         found.asks = asks if isinstance(asks, str) else ""
         found.told = tuple(map(str, told)) if isinstance(told, list) else ()
+        return found
+
+    @property
+    def asks_droid(self) -> bool:
+        """Whether its droid has something to do about it."""
+        return self.asks not in ("", PERSON)
+
+    def copy(self) -> Review:
+        """Returns another one that says the same."""
+        found = Review.of(self.to_dict())
+        assert found is not None
         return found
 
     def to_dict(self) -> dict[str, object]:

@@ -502,7 +502,7 @@ class _IssueWork(Work):
         )
         texts = {"url": made.url, "branch": proposing.branch, "target": landing.target}
         self.review = Review(made.number, head=commit, **texts)
-        if proposing.review is not None and proposing.review.number == made.number:
+        if proposing.review is not None:  # Also of one that was closed.
             self.review.rounds, self.review.told = proposing.review.rounds, proposing.review.told
         for each in issues:
             self.hive.assignments.put_in_review(each, self.review)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews import pull_requests as states
 from queenbee.errors import NotFound, QueenError
+from queenbee.git.proposing.feedback import Feedback
 from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
 from queenbee.git.proposing.standing import forget_proposed, note_merged
 from queenbee.git.run import network, user_git
@@ -90,6 +91,8 @@ class _Followed:
                 self.note.states[str(number)] = {"state": state, "at_ms": self.hive.now_ms()}
             if state == states.LANDED and seen is not None:
                 self._land(issues, review, seen)
+            elif seen is not None and state not in (states.UNKNOWN, states.MERGED):
+                self._tell_droid(issues, review, seen, state)
         self.note.note()
 
     def _state(self, review: Review, seen: PullRequest | None) -> str:
@@ -116,6 +119,22 @@ class _Followed:
         note_merged(self.hive.layout, review, commit)
         self._remove_branch(review)
         forget_proposed(self.hive.layout, review)
+
+    def _tell_droid(
+        self, issues: Sequence[str], review: Review, seen: PullRequest, state: str
+    ) -> None:
+        """Tells the droid of what it has to mend, once; after some rounds, the person."""
+        now = review.copy()
+        if state not in states.FOR_AGENT:
+            now.asks = ""  # What it was told of is mended, or was taken back.
+        else:
+            feedback = Feedback.of(self.hive, self.host, now, seen, state)
+            if feedback is None:
+                return
+            feedback.tell(self.hive, issues)
+            now = feedback.review
+        for each in issues:
+            self.hive.assignments.put_in_review(each, now)
 
     def _remove_branch(self, review: Review) -> None:
         """Removes the branch at the remote, if it is where we left it and no pull request needs it.

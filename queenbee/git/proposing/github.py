@@ -12,12 +12,12 @@ import os
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from queenbee.checks.processes import Program, run_process
 from queenbee.core.command_lines import command_line
-from queenbee.core.reviews.pull_requests import FAILED, PASSED, PENDING, Check, PullRequest
+from queenbee.core.reviews.pull_requests import FAILED, PASSED, PENDING, Check, PullRequest, Remark
 from queenbee.core.text import quotation, without_escapes
 from queenbee.git.proposing.host import (
     Answer,
@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 _FIELDS = """
 number id state url isDraft headRefName headRefOid baseRefName mergeCommit { oid }
 mergeStateStatus reviewDecision autoMergeRequest { mergeMethod } %(queue)s
+reviews(last: 30) { nodes { id state %(remark)s } }
+reviewThreads(last: 50) { nodes {
+  id isResolved path line comments(first: 1) { nodes { id %(remark)s } }
+} }
+comments(last: 5) { nodes { id %(remark)s } }
 commits(last: 1) { nodes { commit { oid statusCheckRollup { contexts(first: 100) { nodes {
   __typename
   ... on CheckRun { name status conclusion databaseId detailsUrl %(run)s }
@@ -42,6 +47,7 @@ commits(last: 1) { nodes { commit { oid statusCheckRollup { contexts(first: 100)
 """
 _NEWER = {"queue": "isInMergeQueue"}
 """What an older GitHub Enterprise does not know, and then refuses as a whole."""
+_REMARK = "body authorAssociation author { login }"
 _CREATE = """
 mutation($input: CreatePullRequestInput!) {
   createPullRequest(input: $input) { pullRequest { number id url state headRefName headRefOid } }
@@ -52,6 +58,7 @@ _FEW = "states: [OPEN], first: 10"
 _NEUTRAL = ("SUCCESS", "NEUTRAL", "SKIPPED")
 _TIMEOUT_S = 60.0
 _MOST_BYTES = 2**24
+_LOG_BYTES = 40_000
 _SAID_CHARS = 300
 _WAIT_S = 60.0
 """How long a host is left alone that refuses without saying for how long."""
@@ -107,6 +114,16 @@ class GitHub:
                 hint="queen land, once that is mended",
             )
         return request
+
+    def log(self, check: Check) -> str:
+        """See `Host`."""
+        if not check.job:
+            return ""
+        path = f"repos/{self.repository.slug}/actions/jobs/{check.job:d}/logs"
+        argv = command_line("gh", "api", values=[path], hostname=self.repository.host)
+        ran = run_process(Program(argv, os.sep, _environment(), _TIMEOUT_S, cap_bytes=_LOG_BYTES))
+        said = ran.stdout.tail or ran.stdout.head
+        return without_escapes(said.decode(errors="replace")) if ran.exit_code == 0 else ""
 
     def _query(
         self, query: str, branches: Sequence[str]
@@ -202,7 +219,8 @@ def _query(numbers: Sequence[int], branches: Sequence[str], newer: Mapping[str, 
 
 def _fields(number: int, newer: Mapping[str, str]) -> str:
     required = f"isRequired(pullRequestNumber: {number:d})"
-    return _FIELDS % {"queue": newer.get("queue", ""), "run": required, "status": required}
+    said = {"queue": newer.get("queue", ""), "run": required, "status": required}
+    return _FIELDS % {**said, "remark": _REMARK}
 
 
 def _nodes(said: object) -> Iterator[PullRequest]:
@@ -238,7 +256,27 @@ def _read(said: object, sees_checks: bool = True) -> PullRequest | None:
         is_queued=said.get("isInMergeQueue") is True,
         auto_method=text("mergeMethod", auto) if isinstance(auto, dict) else "",
         checks=_checks(said.get("commits")) if sees_checks else None,
+        reviews=[*_remarks(_at(said, "reviews", "nodes"))],
+        threads=[*_threads(_at(said, "reviewThreads", "nodes"))],
+        comments=[*_remarks(_at(said, "comments", "nodes"))],
     )
+
+
+def _remarks(nodes: object) -> Iterator[Remark]:
+    for each in nodes if isinstance(nodes, list) else ():
+        if isinstance(each, dict):
+            by, role = _at(each, "author", "login"), each.get("authorAssociation")
+            body, state = (str(each.get(name) or "") for name in ("body", "state"))
+            yield Remark(str(each.get("id")), str(by), body, str(role), state)
+
+
+def _threads(nodes: object) -> Iterator[Remark]:
+    for each in nodes if isinstance(nodes, list) else ():
+        first = next(_remarks(_at(each, "comments", "nodes")), None)
+        if first is not None and each.get("isResolved") is False:
+            line, path = each.get("line"), str(each.get("path") or "")
+            at = line if type(line) is int else 0
+            yield replace(first, thread=str(each.get("id")), path=path, line=at)
 
 
 def _checks(commits: object) -> list[Check]:

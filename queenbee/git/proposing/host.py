@@ -18,7 +18,7 @@ from queenbee.git.run import OWNERS, line, settings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from queenbee.core.reviews.pull_requests import PullRequest
+    from queenbee.core.reviews.pull_requests import Check, PullRequest
 
 _ADDRESS = re.compile(
     r"(?:[a-z+]+://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)(?::\d+/|[:/])(.+?)(?:\.git)?/?"
@@ -108,3 +108,6 @@ class Host(Protocol):
         self, known: Answer, *, branch: str, base: str, title: str, body: str, is_draft: bool
     ) -> PullRequest:
         """Opens a pull request for a branch that was pushed."""
+
+    def log(self, check: Check) -> str:
+        """Returns the end of the log of a check, or nothing if it has none."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.names import PERSON, QUEEN, is_name
 from queenbee.core.readiness import is_work
+from queenbee.core.reviews.review import PERSON as ASKS_PERSON
 from queenbee.services.messages import CHECK_FILES
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
@@ -98,6 +99,14 @@ class Status:
         members = [*([self.me] if self.me is not None else []), *self.others]
         has_any = any(each.in_review for each in members)
         return HostNote(self._hive.layout) if has_any else None
+
+    @property
+    def with_a_person(self) -> dict[str, str]:
+        """The issues in review that a person is to look at, each with its pull request."""
+        members = [*([self.me] if self.me is not None else []), *self.others]
+        held = [each for member in members for each in member.assignments]
+        found = ((each.issue_id, each.review) for each in held)
+        return {key: f"{one} {one.url}" for key, one in found if one and one.asks == ASKS_PERSON}
 
     @cached_property
     def ready(self) -> list[Issue]:

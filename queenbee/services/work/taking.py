@@ -106,8 +106,9 @@ class Begin(_Answer):
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(hive)
         """The files of this issue that others are in, by droid."""
-        self.mine = to_land(hive, assignment.droid)
-        """All issues that its droid has, without those that are landing."""
+        in_review = assignment.review is not None
+        self.mine = [assignment.issue_id] if in_review else to_land(hive, assignment.droid)
+        """All issues that its droid lands next."""
         self.together = [] if again or len(self.mine) > 1 else self._together(hive)
         """Issues about the same files that could be done with it, if there are enough for all."""
         self.given_back = _given_back(hive, assignment.issue_id)
@@ -390,7 +391,7 @@ def _mine(hive: Services) -> Assignment | None:
     """
     landing = issues_landing(hive.layout, hive.own_actor)
     found = hive.assignments.find(droid=hive.own_actor)
-    asking = [each for each in found if each.review is not None and each.review.asks]
+    asking = [each for each in found if each.review is not None and each.review.asks_droid]
     begun = [each for each in found if each.review is None]
     active = [each for each in (*asking, *begun) if each.issue_id not in landing]
     issues = hive.issues.some(each.issue_id for each in active)
