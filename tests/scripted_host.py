@@ -112,6 +112,8 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         """The fields that the token may not read."""
         self.unknown: set[str] = set()
         """Those that an older host does not know."""
+        self.queue = False
+        """Whether what is merged has to go through a merge queue."""
         self.deletes_branches = False
         self.pulls: dict[int, dict[str, Any]] = {}
         hook = repo / "hooks" / "update"
@@ -323,6 +325,23 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         self.pulls[number] = self.pull(branch, base=base, **said)
         return {"pullRequest": self._shown(number)}
 
+    def _merged(self, input: Mapping[str, Any]) -> Any:
+        number = int(input["pullRequestId"].removeprefix("PR_"))
+        pull = self._refreshed(number)
+        if input["expectedHeadOid"] != pull["head"]:
+            raise Refused("Head branch was modified. Review and try the merge again.")
+        if self.queue or self._merge_state(pull) not in ("CLEAN", "UNSTABLE"):
+            raise Refused("Repository rule violations found")
+        self.merge(number, input["mergeMethod"])
+        return {"pullRequest": self._shown(number)}
+
+    def _enqueued(self, input: Mapping[str, Any]) -> Any:
+        pull = self.pulls[int(input["pullRequestId"].removeprefix("PR_"))]
+        if not self.queue or input["expectedHeadOid"] != pull["head"]:
+            raise Refused("Merge queue is not enabled, or the head was modified")
+        pull["queued"] = True
+        return {"mergeQueueEntry": {"id": "MQE_1"}}
+
     def answered(self, query: str, variables: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what the host answers to a request."""
         fields = parsed(query, variables)
@@ -333,6 +352,8 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         root = {
             "repository": lambda owner, name: self._repository(),
             "createPullRequest": self._created,
+            "mergePullRequest": self._merged,
+            "enqueuePullRequest": self._enqueued,
         }
         data = self._cut(root, fields, [], errors)
         return {"data": data, **({"errors": errors} if errors else {})}
@@ -448,7 +469,9 @@ REAL = "QUEEN_TEST_GH"
 """The variable that names a real `gh`, for `make host`."""
 
 
-def put_gh(folder: Path, socket: Path, setenv: Callable[[str, str], None]) -> None:
+def put_gh(
+    folder: Path, socket: Path, setenv: Callable[[str, str], None], *, path: str = ""
+) -> None:
     """Puts a `gh` that talks to a socket first in the path: the real one that the environment
     names, or a small program that does what `queen` needs of it.
     """
@@ -464,4 +487,4 @@ def put_gh(folder: Path, socket: Path, setenv: Callable[[str, str], None]) -> No
     else:
         program.write_text(_GH.format(python=sys.executable, socket=str(socket)))
         program.chmod(0o755)
-    setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    setenv("PATH", f"{folder}{os.pathsep}{path or os.environ['PATH']}")

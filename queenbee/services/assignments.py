@@ -385,6 +385,8 @@ class Assignments:
             "status": "active",
             **said,
             "previous_droid": previous.droid if previous else None,
+            # Whoever takes it over goes on with what was proposed.
+            REVIEW: previous.fields.get(REVIEW) if previous else None,
             "follows": self._ended_after(issue_id, tx.now_ms, previous) or None,
             **self._store.grant_marks,
         }

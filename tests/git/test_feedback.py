@@ -135,3 +135,41 @@ def test_a_merge_by_hand_counts(
     host.pulls[1].update(merged=commit)
     follow(quick, tree)
     assert state(quick, "q-1") == "done"
+
+
+def test_what_may_be_merged_is_merged_if_that_is_set_and_not_before(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    quick("config", "set", "land.merge", "auto")
+    quick("config", "set", "land.method", "squash")
+    land(quick, tree)
+    host.check(1, "SUCCESS")
+    follow(quick, tree)
+    assert host.pulls[1]["state"] == "OPEN"
+    host.review(1, "APPROVED")
+    follow(quick, tree)
+    assert host.pulls[1]["state"] == "MERGED"
+    quick("next", as_="ui", cwd=tree)
+    assert state(quick, "q-1") == "done"
+
+
+def test_a_merge_queue_merges(quick: QuickQueen, host: ScriptedHost, tree: Path) -> None:
+    quick("config", "set", "land.merge", "auto")
+    host.queue, host.approvals, host.required = True, 0, []
+    land(quick, tree)
+    follow(quick, tree)
+    assert (host.pulls[1]["queued"], host.pulls[1]["state"]) == (True, "OPEN")
+    follow(quick, tree)
+    assert state(quick, "q-1") == "active"
+    host.merge(1)
+    follow(quick, tree)
+    assert state(quick, "q-1") == "done"
+
+
+def test_nothing_is_merged_that_is_not_set(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    host.approvals, host.required = 0, []
+    land(quick, tree)
+    follow(quick, tree)
+    assert host.pulls[1]["state"] == "OPEN"

@@ -11,6 +11,8 @@ from hives import QuickQueen, git, write_lines
 from proposed import ask_again, follow, forget, land, state
 from scripted_host import SLUG, ScriptedHost
 
+from queenbee import Hive
+from queenbee.services.telling import open_ends
 from queenbee.store.layout import discover
 
 
@@ -271,3 +273,34 @@ def test_a_token_reaches_neither_the_check_nor_hooks(
     check = f"env > {seen}"
     assert land(quick, tree, "a", "--check", check).code == 10
     assert "GH_TOKEN" not in seen.read_text()
+
+
+def test_nobody_completes_what_is_not_merged(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    land(quick, tree)
+    refused = quick("complete", "q-1", "--json", as_="ui", cwd=tree)
+    assert (refused.code, refused.error["code"]) == (5, "conflict"), refused
+    assert state(quick, "q-1") == "active"
+    assert quick("complete", "q-1", "--reason", "merged by hand", as_="human").code == 0
+
+
+def test_whoever_takes_it_over_goes_on_with_what_was_proposed(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, repo: Path
+) -> None:
+    land(quick, tree)
+    quick("next", as_="api")  # So that it is known.
+    assert quick("issue", "assign", "q-1", "api", "--force", as_="human").code == 0
+    assert "in review: #1" in quick("show", "q-1").out
+    host.merge(1)
+    ask_again(tree)
+    quick("status", "--sync", as_="human")
+    assert state(quick, "q-1") == "done"
+
+
+def test_an_agent_may_stop_while_its_work_is_in_review(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    land(quick, tree)
+    with Hive.open(tree, droid="ui", env={}) as hive:
+        assert open_ends.leaves(hive) == ""

@@ -19,6 +19,7 @@ from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
 from queenbee.git.proposing.standing import forget_proposed, note_merged
 from queenbee.git.run import network, user_git
 from queenbee.store.host_note import HostNote
+from queenbee.store.trust import Trust, target_proposal
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.completing import end
 
@@ -93,6 +94,8 @@ class _Followed:
                 self._land(issues, review, seen)
             elif seen is not None and state not in (states.UNKNOWN, states.MERGED):
                 self._tell_droid(issues, review, seen, state)
+            if seen is not None and state == states.READY:
+                self._merge(seen)
         self.note.note()
 
     def _state(self, review: Review, seen: PullRequest | None) -> str:
@@ -119,6 +122,18 @@ class _Followed:
         note_merged(self.hive.layout, review, commit)
         self._remove_branch(review)
         forget_proposed(self.hive.layout, review)
+
+    def _merge(self, seen: PullRequest) -> None:
+        """Merges what could be merged, if that is set; the next command asks what became of it."""
+        settings = self.hive.layout.settings
+        text = target_proposal(self.hive.layout, settings.land_target)
+        if settings.land_merge != "auto" or Trust(self.hive.layout).unseen([text]):
+            return
+        try:
+            self.host.merge(seen, settings.land_method)
+            self.note.note(asked_ms=0)
+        except QueenError as error:
+            self.tell(error.message)
 
     def _tell_droid(
         self, issues: Sequence[str], review: Review, seen: PullRequest, state: str

@@ -47,6 +47,16 @@ commits(last: 1) { nodes { commit { oid statusCheckRollup { contexts(first: 100)
 """
 _NEWER = {"queue": "isInMergeQueue"}
 """What an older GitHub Enterprise does not know, and then refuses as a whole."""
+_MERGE = """
+mutation($input: MergePullRequestInput!) {
+  mergePullRequest(input: $input) { pullRequest { number } }
+}
+"""
+_ENQUEUE = """
+mutation($input: EnqueuePullRequestInput!) {
+  enqueuePullRequest(input: $input) { mergeQueueEntry { id } }
+}
+"""
 _REMARK = "body authorAssociation author { login }"
 _CREATE = """
 mutation($input: CreatePullRequestInput!) {
@@ -114,6 +124,20 @@ class GitHub:
                 hint="queen land, once that is mended",
             )
         return request
+
+    def merge(self, seen: PullRequest, method: str) -> None:
+        """See `Host`."""
+        said = {"pullRequestId": seen.id, "expectedHeadOid": seen.head}
+        ways = ((_MERGE, {**said, "mergeMethod": method.upper()}), (_ENQUEUE, said))
+        words = []
+        for query, given in ways:
+            data, errors = self._ask({"query": query, "variables": {"input": given}})
+            if any(isinstance(each, dict) for each in data.values()):
+                return
+            words.append(_words(errors))
+        raise HostRefuses(
+            f"{self.repository} does not merge #{seen.number}: {'; '.join(words)}", hint=seen.url
+        )
 
     def log(self, check: Check) -> str:
         """See `Host`."""

@@ -109,5 +109,10 @@ class Host(Protocol):
     ) -> PullRequest:
         """Opens a pull request for a branch that was pushed."""
 
+    def merge(self, seen: PullRequest, method: str) -> None:
+        """Merges one that could be merged, if it still proposes what was seen; or puts it into the
+        merge queue, where there is one.
+        """
+
     def log(self, check: Check) -> str:
         """Returns the end of the log of a check, or nothing if it has none."""
