@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 # Else each worker of the tests compiles every one of them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients charts picture torture torture-land torture-team checker fuzz collisions repositories replay mutants clean
+.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers clients host charts picture torture torture-land torture-team checker fuzz collisions repositories replay mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,10 @@ bench-peers: $(STAMP)  ## the same work with other tools, in one run: QUEEN_BENC
 
 clients: $(STAMP)  ## run coding agents from npm against a scripted model: CLIENTS=codex,gemini NEWEST=1
 	$(BIN)/python -m bench.clients $(if $(CLIENTS),--only $(CLIENTS)) $(if $(NEWEST),--newest)
+
+host: $(STAMP)  ## land by pull request with the real gh, against a scripted host: GH=/path/to/gh
+	QUEEN_TEST_GH="$$(command -v $(or $(GH),gh))" $(BIN)/python -m pytest $(PYTEST_ARGS) \
+	    tests/git/test_proposing.py tests/git/test_feedback.py tests/starting/test_proposing_team.py
 
 charts: $(STAMP)  ## the same with a million messages, and charts into docs/charts
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

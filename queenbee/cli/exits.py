@@ -20,6 +20,7 @@ BUSY = 6
 UNREADABLE = 7
 EXTERNAL = 8
 GOES_ON = 9
+PROPOSED = 10
 BUG = 70
 INTERRUPTED = 130
 _BY_GIT = ("not_landed", "main_blocked")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -20,8 +21,9 @@ from queenbee.core.timestamps import format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from queenbee.core.records import Reservation
+    from queenbee.core.records import Assignment, Reservation
     from queenbee.documents.findings import Finding
+    from queenbee.store.host_note import HostNote
 
 _LINE_CHARS = 400
 """The length at which a line is cut when it shares a screen with others."""
@@ -156,6 +158,23 @@ def ago(instant_ms: int, now_ms: int) -> str:
     if seconds < 0:
         return f"in {format_duration(-seconds).split(' ')[0]}"
     return f"{format_duration(seconds).split(' ')[0]} ago"
+
+
+def in_review(assignment: Assignment, note: HostNote | None = None) -> str:
+    """Returns by which pull request the work on an issue is proposed, to print behind it, with what
+    was seen of that last; empty if by none.
+    """
+    review = assignment.review
+    if review is None:
+        return ""
+    from queenbee.core.reviews.pull_requests import STATES  # noqa: PLC0415 - start-up
+
+    seen = note.states.get(str(review.number), {}) if note is not None else {}
+    state, at_ms = STATES.get(str(seen.get("state"))), seen.get("at_ms")
+    if state is None or type(at_ms) is not int:
+        return printable(f", in review: {review}")
+    since = ago(at_ms, time.time_ns() // 1_000_000)
+    return printable(f", in review: {review} {state} (seen {since})")
 
 
 def left(until_ms: int, now_ms: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from itertools import groupby, islice
 from math import fsum
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import NOT_WORK, WISP
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.core.beads import Issue
+    from queenbee.core.reviews.review import Review
 
     Occupied = tuple[Collection[str], Collection[str], Collection[str]]
     """The issues about files that others have reserved, those about files that others are in, and
@@ -59,7 +61,7 @@ class Standing:
     yet, but its children are; that is only known if all issues were looked at.
     """
 
-    __slots__ = ("because", "has_open_children", "holder", "issue", "waits_for")
+    __slots__ = ("because", "has_open_children", "holder", "issue", "review", "waits_for")
 
     def __init__(
         self,
@@ -69,8 +71,11 @@ class Standing:
         waits_for: Sequence[str] = (),
         because: str | None = None,
         has_open_children: bool = False,
+        review: Review | None = None,
     ) -> None:
         self.issue = issue
+        self.review = review
+        """The pull request that proposes its work; None if none does."""
         self.holder = holder
         self.waits_for = list(waits_for)
         self.because = because
@@ -120,6 +125,7 @@ class Standing:
             "holder": self.holder,
             "waits_for": self.waits_for,
             "because": self.because,
+            "review": self.review.to_dict() if self.review is not None else None,
         }
 
 
@@ -129,6 +135,7 @@ def open_standings(
     holders: Mapping[str, str],
     now_ms: int,
     held_back: Mapping[str, str],
+    reviews: Mapping[str, Review] = MappingProxyType({}),
     everything: bool = False,
 ) -> dict[str, Standing]:
     """Returns where each issue stands that is not done and is work for droids, or, with
@@ -151,6 +158,7 @@ def open_standings(
                 waits_for=blockers.get(key, ()),
                 because=because,
                 has_open_children=key in open_.children,
+                review=reviews.get(key),
             )
     return found
 
@@ -161,11 +169,17 @@ def standings(
     holders: Mapping[str, str],
     now_ms: int,
     held_back: Mapping[str, str],
+    reviews: Mapping[str, Review] = MappingProxyType({}),
     everything: bool = False,
 ) -> dict[str, Standing]:
     """Returns what `open_standings` does, with the issues that are done, in the given order."""
     found = open_standings(
-        issues, holders=holders, now_ms=now_ms, held_back=held_back, everything=everything
+        issues,
+        holders=holders,
+        now_ms=now_ms,
+        held_back=held_back,
+        reviews=reviews,
+        everything=everything,
     )
     for key, issue in issues.items():
         if issue.done and (is_work(issue) or (everything and issue.status != "tombstone")):

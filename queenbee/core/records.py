@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import EVERYONE
+from queenbee.core.reviews.review import REVIEW, Review
 from queenbee.core.timestamps import instant_ms
 
 _MOST_TOKEN = 2**53 - 1
@@ -262,6 +263,12 @@ class Assignment(Grant):
     """Ended grants that this one was made after, although their end is dated later."""
     outranks = Ids("outranks")
     """Grants superseded by this one although they began after its corrected end."""
+
+    @property
+    def review(self) -> Review | None:
+        """The pull request that proposes its work; None if none does."""
+        said = self.fields.get(REVIEW)
+        return Review.of(said) if said is not None else None
 
     def note(self, now_ms: int) -> str:
         """Returns what the droid does beside the issue, as it said within a day; else nothing."""

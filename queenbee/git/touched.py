@@ -316,6 +316,7 @@ def take_next(
         keeper=_keeper,
     )
     if isinstance(taken, loop.Begin):
+        _go_to(hive, taken)
         _add_work(hive, taken)
     elif taken.state == "done":
         _stand_on_target(hive)
@@ -323,6 +324,34 @@ def take_next(
 
         taken.uncommitted_records = uncommitted_records(hive.layout)
     return taken
+
+
+def following(
+    hive: Services, on_progress: OnProgress | None, tell: Callable[[str], None]
+) -> OnProgress | None:
+    """Asks the host what became of pull requests, where work is proposed; returns what does so
+    again while somebody waits.
+    """
+    if hive.layout.settings.land_by != "pr":
+        return on_progress
+    from queenbee.git.proposing.following import follow  # noqa: PLC0415 - start-up
+
+    follow(hive, tell=tell)
+
+    def look(seconds: float) -> None:
+        follow(hive, tell=tell)
+        if on_progress is not None:
+            on_progress(seconds)
+
+    return look
+
+
+def _go_to(hive: Services, begin: Begin) -> None:
+    """Brings this worktree to where the issue begins or goes on, where work is proposed."""
+    if hive.layout.settings.land_by == "pr":
+        from queenbee.git.proposing.standing import bring  # noqa: PLC0415 - start-up
+
+        begin.elsewhere = bring(hive, begin.assignment.issue_id)
 
 
 def _note_empty(hive: Services) -> None:

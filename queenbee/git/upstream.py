@@ -45,6 +45,10 @@ class Ran(Protocol):
     def status(self) -> int | None:
         """Its exit status; None if it was ended."""
 
+    @property
+    def said(self) -> str:
+        """What it printed."""
+
 
 T = TypeVar("T", bound=Ran)
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
@@ -158,12 +162,13 @@ class Upstream:
         run: Callable[..., T],
         tree: str,
         commit: str,
-        before: str = "",
+        before: str | None = None,
         *,
         is_try: bool = False,
     ) -> T:
         """Has git push, so that it moves to a commit, only from the one that it had `before`, if
-        that is said; returns what `run` does. With `is_try`, all happens but the move.
+        that is said; empty: only if it is not there. Returns what `run` does. With `is_try`, all
+        happens but the move.
 
         No hook runs with the tokens that a push needs but `pre-push`, unless that is a file of a
         worktree.
@@ -179,7 +184,7 @@ class Upstream:
         how = ["-c", f"core.hooksPath={os.devnull}", *_PUSH]
         if is_try:
             how.append("--dry-run")
-        if before:
+        if before is not None:
             how.append(f"--force-with-lease={to}:{before}")
         return run(*how, "--", self.remote, f"{commit}:{to}", cwd=tree, has_tokens=True)
 

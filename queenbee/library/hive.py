@@ -311,9 +311,17 @@ class Hive(complete_hive.Hive):
     def _from_root(self, path: str | None) -> str | None:
         return None if path is None else self.reservations.check([path])[0].path
 
-    def status(self) -> Status:
-        """Returns who works on what, what is ready, and what was just done."""
+    @typed
+    def status(self, *, sync: bool = False) -> Status:
+        """Returns who works on what, what is ready, and what was just done. With `sync`, asks the
+        code host of pull requests first.
+        """
         from queenbee.services import work  # noqa: PLC0415 - start-up
+
+        if sync:
+            from queenbee.git.proposing.following import follow  # noqa: PLC0415 - start-up
+
+            follow(self, tell=self.tell)
 
         return work.status(self, _keeper)
 

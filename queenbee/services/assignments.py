@@ -9,6 +9,7 @@ from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
 from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
+from queenbee.core.reviews.review import REVIEW
 from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.queue import Waiter
     from queenbee.core.records import AssignmentStatus
+    from queenbee.core.reviews.review import Review
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.nudges import Nudges
     from queenbee.services.open_store import Store
@@ -165,6 +167,24 @@ class Assignments:
             note = said if said in before or not before else f"{before}; {said}"
             changes = {"note": note[-_NOTE_CHARS:], "noted_at": tx.now}
             return Assignment(tx.update(KIND, mine[-1].id, changes))
+
+    def put_in_review(self, issue_id: str, review: Review | None) -> Assignment | None:
+        """Says by which pull request the work on an issue is proposed; None: by none any more.
+        Returns the assignment, or None if nobody has the issue.
+        """
+        with self._store.transaction() as tx:
+            current = self.active(issue_id)
+            if current is None:
+                return None
+            said = review.to_dict() if review is not None else None
+            if said == current.fields.get(REVIEW):
+                return current
+            return Assignment(tx.update(KIND, current.id, {REVIEW: said}))
+
+    def in_review(self, droid: str | None = None) -> dict[str, Review]:
+        """Returns the pull requests that propose the work on issues, of a droid or of all."""
+        found = {each.issue_id: each.review for each in self.find(droid=droid)}
+        return {issue_id: each for issue_id, each in found.items() if each is not None}
 
     def complete(
         self,
@@ -382,6 +402,8 @@ class Assignments:
             "status": "active",
             **said,
             "previous_droid": previous.droid if previous else None,
+            # Whoever takes it over goes on with what was proposed.
+            REVIEW: previous.fields.get(REVIEW) if previous else None,
             "follows": self._ended_after(issue_id, tx.now_ms, previous) or None,
             **self._store.grant_marks,
         }
@@ -414,7 +436,7 @@ class Assignments:
         reservations = self._reservations()
         with reservations.transaction() as tx:
             lost = self._lost(issue_id, actor) if status == "released" else None
-            current = lost or self.check_ending(issue_id)
+            current = lost or self._to_end(issue_id, landed)
             # The leases first: after a crash in between, the assignment can still be ended.
             reservations.stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
@@ -434,6 +456,13 @@ class Assignments:
             if also is not None:
                 also(tx)
             return ended
+
+    def _to_end(self, issue_id: str, landed: str | None) -> Assignment:
+        """Returns the assignment to end: what a host has merged has landed, whoever finds that."""
+        current = self.active(issue_id)
+        if landed is not None and current is not None and current.review is not None:
+            return current
+        return self.check_ending(issue_id)
 
     def _look(self, issue_id: str, reason: str | None, *whats: str) -> None:
         """Looks at what will be written, and sent, before the lock is taken."""

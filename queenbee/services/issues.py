@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.core.readiness import Occupied
     from queenbee.core.records import Assignment
+    from queenbee.core.reviews.review import Review
     from queenbee.services.assignments import Assignments
     from queenbee.services.board import Board
     from queenbee.services.document_questions import Documents
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         holders: Mapping[str, str]
         now_ms: int
         held_back: Mapping[str, str]
+        reviews: Mapping[str, Review]
 
 
 _REF = "external_ref"
@@ -499,11 +501,13 @@ class Issues:
     def _circumstances(self, issues: Mapping[str, Issue]) -> Circumstances:
         """Returns what decides where issues stand, besides their rows."""
         few = len(issues) < _MANY
-        active = (self._assignments().active(each) for each in issues) if few else ()
+        asked = self._assignments()
+        found = map(asked.active, issues) if few else asked.find()
+        active = [each for each in found if each is not None]
+        reviews = ((each.issue_id, each.review) for each in active)
         return {
-            "holders": {each.issue_id: each.droid for each in active if each is not None}
-            if few
-            else self._holders(),
+            "holders": {each.issue_id: each.droid for each in active},
+            "reviews": {issue_id: each for issue_id, each in reviews if each is not None},
             "now_ms": self._store.now_ms(),
             "held_back": self._held_back(issues),
         }

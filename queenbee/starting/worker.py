@@ -14,7 +14,7 @@ from queenbee.errors import Conflict, NotFound, NotReady, QueenError, Untrusted
 from queenbee.git.contents.landing_messages import Messages
 from queenbee.git.landing.committing import commit_all
 from queenbee.git.run import line
-from queenbee.git.touched import take_next
+from queenbee.git.touched import following, take_next
 from queenbee.git.unfinished import FOLDER
 from queenbee.git.worktrees.preparing import SetupFailed
 from queenbee.services.work import Nothing
@@ -158,6 +158,7 @@ class Worker(PlacedAgent):
     def _begin(self) -> None:
         if self._pauses():
             return
+        following(self.hive, None, self.tell)
         held = self.held()
         # Others may wait for an issue that it has.
         if held is None and (why := self.no_room()):

@@ -49,8 +49,9 @@ class PlacedAgent(AgentProcess):
         super().__post_init__()
 
     def held(self) -> Assignment | None:
-        """Returns its unfinished issue, or None."""
-        found = self.hive.assignments.find(droid=self.name)
+        """Returns its unfinished issue, or None. One in review is none until it is to be mended."""
+        every = self.hive.assignments.find(droid=self.name)
+        found = [each for each in every if each.review is None or each.review.asks_droid]
         issues = self.hive.issues.some(each.issue_id for each in found)
         open_ = (
             one for one in found if one.issue_id not in issues or not issues[one.issue_id].done

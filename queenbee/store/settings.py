@@ -234,6 +234,15 @@ SETTINGS = (
             "by default, that of the main worktree"),
     Setting("land.push", _FLAG, False,
             "whether each landing on a branch of this repository is pushed to its remote"),
+    Setting("land.by", _choice("merge", "pr"), "merge",
+            "pr: work is proposed as a pull request, and has landed once that is merged"),
+    Setting("land.merge", _choice("person", "auto"), "person",
+            "auto: queen merges a pull request as soon as the host lets it"),
+    Setting("land.method", _choice("merge", "squash", "rebase"), "merge",
+            "how it does so"),
+    Setting("land.draft", _FLAG, False, "whether pull requests are opened as drafts"),
+    Setting("land.rounds", _number(100), 3,
+            "how often an agent is told to mend a pull request before a person is"),
     Setting("land.check", _text(4096), "",
             "the shell command that must pass before queen land lands anything"),
     Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
@@ -339,6 +348,11 @@ class Settings:
     hook_ignore: tuple[str, ...]
     land_target: str
     land_push: bool
+    land_by: str
+    land_merge: str
+    land_method: str
+    land_draft: bool
+    land_rounds: int
     land_check: str
     land_check_timeout_s: float
     land_patience_s: float

@@ -45,7 +45,7 @@ BRANCH, PUSH = "branch", "push"
 `team.args`, and hooks of the tracker's program; and what `land.target` has work moved: a branch of
 this repository, or of a remote.
 """
-TARGET = "land.target"
+TARGET, BY, MERGE = "land.target", "land.by", "land.merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,20 @@ def of_setting(name: str, value: object) -> list[Proposal]:
     return []
 
 
-def target_proposal(layout: Layout, name: str) -> Proposal:
-    """Returns what landings move where `land.target` says this; without it, the branch that the
-    main worktree has at that time.
+def target_proposal(layout: Layout, name: str, **said: str) -> Proposal:
+    """Returns what landings move where `land.target` says this; without a name, the branch that the
+    main worktree has at that time. `by` and `merge` are those of `land`, if not as they are set.
     """
     remote = remote_of(layout.common_dir or "", name)
     if remote is None:
         return Proposal(BRANCH, name or "HEAD", origin=TARGET)
-    where = ["git", "push", remote, name.removeprefix(f"{remote}/")]
+    branch = name.removeprefix(f"{remote}/")
+    if said.get("by", layout.settings.land_by) == "pr":
+        merges = said.get("merge", layout.settings.land_merge) == "auto"
+        text = f"{shlex.join(['git', 'push', remote])} BRANCH; a pull request for "
+        text += shlex.quote(branch) + (", which is merged unasked" if merges else "")
+        return Proposal(PUSH, text, origin=BY)
+    where = ["git", "push", remote, branch]
     return Proposal(PUSH, shlex.join(where), origin=TARGET)
 
 

@@ -14,6 +14,7 @@ from queenbee.checks.executing import Progress
 from queenbee.checks.runner import CheckRunner
 from queenbee.checks.verification import VerificationRecord
 from queenbee.core.beads import DONE, Issue
+from queenbee.core.names import PERSON
 from queenbee.core.records import Assignment
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
@@ -111,6 +112,7 @@ def complete(  # noqa: PLR0913 - by name
     if done is not None and done.droid == hive.actor and hive.assignments.active(issue_id) is None:
         return Completion(done)
     assignment = hive.assignments.check_ending(issue_id)
+    _refuse_in_review(hive, assignment, landed)
     if checked is not None and checked["verdict"] in GOOD:
         if found := _open_bead(hive, assignment):
             update_meta(found, running.bead_folders(hive), status="completed")
@@ -125,6 +127,20 @@ def complete(  # noqa: PLR0913 - by name
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
     return end(hive, issue_id, _reason(record, reason), record, landed=landed)
+
+
+def _refuse_in_review(hive: Hive, assignment: Assignment, landed: str | None) -> None:
+    """Raises `Conflict` for work that is proposed and not merged: nobody but a person says that it
+    is done before the host does.
+    """
+    review = assignment.review
+    if review is not None and landed is None and hive.actor != PERSON:
+        raise Conflict(
+            f"{assignment.issue_id} is proposed by {review}, which is not merged: it is complete "
+            "once the host says that",
+            hint="queen status --sync; meanwhile: queen next",
+            review=review.to_dict(),
+        )
 
 
 def _reason_against_checks(issue_id: str, reason: str | None) -> str:

@@ -111,6 +111,7 @@ class TestOnlyConsentLetsRun:
             "checks/executing.py",
             "git/landing/commands.py",  # Git alone.
             "git/landing/together/checked.py",
+            "git/proposing/github.py",  # The user's own gh.
             "git/worktrees/preparing.py",
         }
 

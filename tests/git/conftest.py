@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from acting import install_guard
-from hives import commit_file, git
+from hives import QuickQueen, commit_file, git, write_lines
+from scripted_host import SLUG, ScriptedHost, put_gh
 
 from queenbee import Hive, Reservation
 
@@ -32,6 +33,29 @@ def hub(repo: Path, tmp_path: Path) -> Path:
     git(repo, "remote", "add", "origin", str(tmp_path / "hub"))
     git(repo, "fetch", "-q", "origin")
     return tmp_path / "hub"
+
+
+@pytest.fixture
+def host(hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedHost]:
+    """The host that `origin` is on, with its `gh`."""
+    socket = tmp_path / "h"
+    found = ScriptedHost(hub, socket)
+    put_gh(tmp_path / "gh", socket, monkeypatch.setenv)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def tree(quick: QuickQueen, repo: Path, host: ScriptedHost, tmp_path: Path) -> Path:
+    """A worktree of `ui`, who has `q-1`; `q-2` waits for that, and `q-3` for nothing."""
+    git(repo, "config", "queenbee.host", f"github.com/{SLUG}")
+    for name, value in (("target", "origin/main"), ("by", "pr"), ("check", "test -e README || :")):
+        assert quick("config", "set", f"land.{name}", value).code == 0
+    rows = [{"id": f"q-{n}", "title": f"Title {n}", "status": "open"} for n in (1, 2, 3)]
+    rows[1]["dependencies"] = [{"issue_id": "q-2", "depends_on_id": "q-1", "type": "blocks"}]  # type: ignore[assignment]
+    write_lines(repo / ".beads" / "issues.jsonl", *rows)
+    assert quick("worktree", "add", "ui", "q-1", cwd=repo).code == 0
+    return tmp_path / "repo-ui"
 
 
 @pytest.fixture

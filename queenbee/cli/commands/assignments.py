@@ -70,6 +70,8 @@ def _status(assignment: Assignment) -> str:
         return assignment.status
     if assignment.superseded_by:
         return "superseded"
+    if assignment.review is not None:
+        return "in review"
     return "unconfirmed" if assignment.unconfirmed else "active"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command, first, is_mine, tell_origin
-from queenbee.cli.rendering import describe, paragraph, summary, table
+from queenbee.cli.rendering import describe, in_review, paragraph, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.text import printable, shortened, some, suggested
@@ -53,7 +53,7 @@ def _show_issues(listed: Listed) -> None:
         [
             each.issue.id,
             f"P{each.issue.priority}",
-            each.state.replace("_", " "),
+            "in review" if each.review is not None else each.state.replace("_", " "),
             each.holder or (f"for {', '.join(each.waits_for)}" if each.waits_for else ""),
             shortened(each.issue.title, 70),
         ]
@@ -112,12 +112,7 @@ def _show_overview(view: Overview) -> None:
     elif issue is None:
         paragraph(f"{printable(view.issue_id)} is not in the tracker", bold=True)
     else:
-        paragraph(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
-        blocked = f", waits for {printable(', '.join(view.blockers))}" if view.blockers else ""
-        holder = next((each.droid for each in view.assignments if each.status == "active"), None)
-        status = issue.status if holder is None else f"{issue.status}, {holder} has it"
-        paragraph(f"P{issue.priority} {printable(issue.issue_type)}, {printable(status)}{blocked}")
-        describe(issue.fields)
+        _show_issue(view, issue)
     if view.bead is not None:
         from queenbee.cli.commands.bead import show_view  # noqa: PLC0415 - start-up
 
@@ -134,6 +129,16 @@ def _show_overview(view: Overview) -> None:
     message_views.show_whole(view.messages[-_MESSAGES:], most=_BODY_LINES)
     if not view.messages:
         paragraph("No messages.")
+
+
+def _show_issue(view: Overview, issue: Issue) -> None:
+    paragraph(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
+    blocked = f", waits for {printable(', '.join(view.blockers))}" if view.blockers else ""
+    held = next((each for each in view.assignments if each.status == "active"), None)
+    has = f", {held.droid} has it{in_review(held)}" if held is not None else ""
+    status = f"{issue.status}{has}"
+    paragraph(f"P{issue.priority} {printable(issue.issue_type)}, {printable(status)}{blocked}")
+    describe(issue.fields)
 
 
 def _show_deleted(issue: Issue) -> None:

@@ -12,7 +12,7 @@ import click
 from queenbee.cli import outliving
 from queenbee.cli.app import Answer, command, invocation, tell
 from queenbee.cli.commands import work as views
-from queenbee.cli.exits import DONE, GOES_ON, NO
+from queenbee.cli.exits import DONE, GOES_ON, NO, PROPOSED
 from queenbee.cli.options import seconds
 from queenbee.cli.person import sits_here
 from queenbee.cli.progress import watcher
@@ -40,6 +40,7 @@ _NOTHING: dict[str, Any] = {
     "told": [],
     "completed": None,
     "also": [],
+    "review": None,
     "next": None,
 }
 
@@ -78,6 +79,10 @@ def _show_landing(value: dict[str, Any]) -> None:
         say(f"{HINT}{printable(again)}, when it is mended")
         return
     end = "" if landing.checked else ", unchecked"
+    if landing.is_proposed:
+        review = value["review"]
+        say(f"proposed {review}, not landed{end}: {printable(review.url)}")
+        return
     if landing.landed_with:
         checked = ", with one check of all" if landing.checked else ""
         end += f", together with {printable(', '.join(landing.landed_with))}{checked}"
@@ -249,10 +254,12 @@ def _landed(hive: Hive, done: Landed) -> Answer:
         "told": done.told,
         "completed": done.completion,
         "also": done.also,
+        "review": done.review,
         "next": None,
     }
     is_watched = outliving.worker is None or outliving.worker.is_watched
-    if asked.take_next and done.done and is_watched:  # Else nobody would know of the next one.
+    is_over = done.done or done.landing.is_proposed
+    if asked.take_next and is_over and is_watched:  # Else nobody would know of the next one.
         if not call.json:  # Before the wait: whoever ends that must have it.
             _show_landing(value)
             sys.stdout.flush()
@@ -261,4 +268,4 @@ def _landed(hive: Hive, done: Landed) -> Answer:
             value["next"] = hive.following(
                 timeout_s=asked.wait_s, confirm=asked.confirm, on_progress=tell_again
             )
-    return Answer(value, yes=done.done)
+    return Answer(value, yes=done.done, no=PROPOSED if done.landing.is_proposed else NO)

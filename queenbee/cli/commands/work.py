@@ -13,7 +13,15 @@ from queenbee.cli.app import Answer, command, invocation, tell_origin
 from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options
 from queenbee.cli.options import force, seconds, timeout_option
-from queenbee.cli.rendering import ago, describe, entry, paragraph, show_landing_of, summary
+from queenbee.cli.rendering import (
+    ago,
+    describe,
+    entry,
+    in_review,
+    paragraph,
+    show_landing_of,
+    summary,
+)
 from queenbee.core.text import printable, quotation, shell_word, shortened, some, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.services import work
@@ -44,7 +52,8 @@ _LANDING = {
 def obstacle(standing: Standing) -> str:
     """Returns who has an issue, or what it waits for, or why it is on hold."""
     if standing.holder is not None:
-        return f"{printable(standing.holder)} has it"
+        review = f", in review: {standing.review}" if standing.review is not None else ""
+        return f"{printable(standing.holder)} has it{review}"
     if standing.waits_for:
         return f"waits for {printable(', '.join(standing.waits_for))}"
     return printable(standing.because or "ready")
@@ -107,6 +116,8 @@ def _show_end_of(begin: Begin) -> None:
 
 def _show_branch(begin: Begin) -> None:
     """Shows how the branch stands to the main branch, and if nothing tests what lands."""
+    if begin.elsewhere:
+        paragraph(printable(begin.elsewhere))
     if begin.caught_up:
         paragraph(f"your branch is at the main branch now: commits that came in: {begin.caught_up}")
     if begin.behind:
@@ -176,7 +187,9 @@ def _doing(begin: Begin, member: Member, path: str) -> str:
 def _show_member(member: Member, indent: str = "", program: str = "") -> None:
     now_ms = time.time_ns() // 1_000_000
     has = [
-        f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip() + _note(member, each)
+        f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip()
+        + in_review(each)
+        + _note(member, each)
         for each in member.assignments
     ]
     doing = [some(has, _SHOWN, "; ")] if has else []
@@ -437,6 +450,8 @@ def show_status(status: Status) -> None:
 def _show_for_a_person(status: Status) -> None:
     for issue_id, why in status.waits_to_land.items():
         paragraph(printable(f"{issue_id}: {why}"), bold=True)
+    for issue_id, number in status.with_a_person.items():
+        paragraph(printable(f"{issue_id} waits for a person: {number}"), bold=True)
     for message in status.check_changes:
         said = f"{printable(message.subject)} ({printable(message.from_)})"
         paragraph(f"{said}: queen msg read --as human", bold=True)
@@ -455,7 +470,7 @@ def _show_me(status: Status, now_ms: int) -> None:
         if status.me is None:
             paragraph("  no issue and no reservation")
     for each in status.me.assignments if status.me is not None else ():
-        since = f"  ({ago(each.created_ms, now_ms)}{_sign(each)})"
+        since = f"  ({ago(each.created_ms, now_ms)}{_sign(each)}{in_review(each, status.host)})"
         title = _short_title(status.titles.get(each.issue_id, ""))
         entry(f"  {printable(each.issue_id)}  ", title, since)
         if status.me is not None and (note := _note(status.me, each)):
@@ -489,8 +504,9 @@ def _short_title(title: str) -> str:
     return printable(shortened(title, _TITLE))
 
 
-@command(show=show_status, example="queen status")
-def status(hive: Hive) -> Status:
+@command(show=show_status, example="queen status\nqueen status --sync")
+@click.option("--sync", is_flag=True, help="First ask the code host of pull requests")
+def status(hive: Hive, sync: bool) -> Status:
     """Show who works on what, what is ready, and what was just done"""
     tell_origin(hive, must_know=False)
-    return hive.status()
+    return hive.status(sync=sync)

@@ -23,7 +23,7 @@ from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, git, line
 from queenbee.git.landing.committing import secret_message, take_back
 from queenbee.git.landing.conflicts import Unmerged
 from queenbee.git.landing.refusals import NotLanded, Unresolved
-from queenbee.git.landing.work import MERGE, REBASE, SQUASH
+from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, SQUASH
 from queenbee.git.run import names_in, user_git
 from queenbee.services.writing.secrets import redacted
 from queenbee.store import safe_open
@@ -80,7 +80,8 @@ class Joining:
         if is_new and self._strategy == REBASE and place.is_linear(target):
             self._rebase(target)
         elif is_new:
-            self._merge(target, self._messages.merge(self._about))
+            name = self._about.branch if self._strategy != PROPOSED else place.target_name
+            self._merge(target, self._messages.merge(self._about._replace(branch=name)))
         return is_new
 
     def join(self) -> str:

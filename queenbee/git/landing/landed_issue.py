@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.names import EVERYONE, PERSON
+from queenbee.core.reviews.review import Review
 from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
 from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
@@ -30,8 +31,18 @@ from queenbee.git.landing.landing import land
 from queenbee.git.landing.place import landing_branch
 from queenbee.git.landing.refusals import SHOWN, CommitRefused, NotLanded
 from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_unchecked
-from queenbee.git.landing.work import Rules, Work
+from queenbee.git.landing.work import PROPOSED, Rules, Work
 from queenbee.git.ownership import refuse_stranger
+from queenbee.git.proposing.following import follow
+from queenbee.git.proposing.proposing import (
+    Proposing,
+    body_of,
+    branch_of,
+    host_of,
+    subject_of,
+    upstream_of,
+)
+from queenbee.git.proposing.standing import keep_proposed, refuse_standing, stands_on
 from queenbee.git.remote.terms import Terms
 from queenbee.git.upstream import look_for_news, pushing
 from queenbee.git.worktrees.preparing import seen_setup
@@ -51,6 +62,7 @@ if TYPE_CHECKING:
     from queenbee.checks.executing import Progress
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.records import Assignment, Message
+    from queenbee.git.landing.place import Place
     from queenbee.git.landing.refusals import TargetFails
     from queenbee.git.landing.requests import Request
     from queenbee.git.landing.work import Landing, Offer
@@ -83,6 +95,8 @@ class Landed:
     also: Sequence[Completion] = ()
     """Those of the further issues that are done with it."""
     told: Sequence[str] = ()
+    review: Review | None = None
+    """The pull request by which the work is proposed, which has not landed then."""
 
     @property
     def done(self) -> bool:
@@ -125,16 +139,12 @@ def land_issue(
     )
     refuse_unjudged(hive, [*work.issues, *issues_landing(hive.layout, hive.actor)])
     _confirm(terms, work.issues)
-    hive.look({"reason": asked.reason})
-    if news := look_for_news(hive.layout, fetches=False):
-        tell(news)
-    _refuse_unseen(hive, rules, work.issues)
-    work.commit()
+    work.begin(rules)
     leave([*filter(None, work.issues)])
     how: Any = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
     with hive.patient(asked.wait_s):
         landing = land(hive, check=None, wait_s=asked.wait_s, **how)
-    if landing.landed:
+    if landing.commit is not None:
         forget(hive.layout)
         _send(terms)
     return work.result(landing)
@@ -211,6 +221,7 @@ class _IssueWork(Work):
     completion: Completion | None = None
     completed_too: list[Completion] = field(default_factory=list)
     told: Sequence[str] = ()
+    review: Review | None = None
     _records: dict[str, VerificationRecord | None] = field(default_factory=dict)
     """Of the issues of those who land with this one, by their places in the line."""
     _further: dict[str, VerificationRecord | None] = field(default_factory=dict)
@@ -221,6 +232,21 @@ class _IssueWork(Work):
         """All issues that the work is for."""
         return [self.issue_id, *self.also]
 
+    def begin(self, rules: Rules) -> None:
+        """Does what comes before the turn is waited for: refuses what must not land, asks for what
+        nobody has seen, and commits.
+        """
+        if rules.strategy == PROPOSED:
+            follow(self.hive, tell=self.tell, sure=True)  # Before anything is committed.
+        self.hive.look({"reason": self.asked.reason})
+        if news := look_for_news(self.hive.layout, fetches=False):
+            self.tell(news)
+        _refuse_unseen(self.hive, rules, self.issues)
+        self.commit()
+        reviews = self.hive.assignments.in_review()
+        mine = {each: reviews.get(each) for each in self.issues if each is not None}
+        refuse_standing(self.hive.layout, reviews, mine)
+
     def ready(self) -> None:
         """Keeps what is asked, for going on. Raises `InvalidInput` if nothing would be checked."""
         self.refuse_unchecked()
@@ -228,7 +254,7 @@ class _IssueWork(Work):
 
     def result(self, landing: Landing) -> Landed:
         """Returns what became of it."""
-        done = (self.completion, self.completed_too, self.told)
+        done = (self.completion, self.completed_too, self.told, self.review)
         return Landed(landing, self.asked, self.issue_id, self.record, *done)
 
     def commit(self) -> None:
@@ -449,7 +475,40 @@ class _IssueWork(Work):
         nothing else is to be waited for, however long the turn at writing takes.
         """
         with self.hive.patient(_PATIENCE_S), giving_up.not_now():
-            self._complete(landing, issue_id)
+            if landing.is_proposed:
+                self._propose(landing)
+            else:
+                self._complete(landing, issue_id)
+
+    def push(self, place: Place, tree: str, commit: str) -> None:
+        """Pushes what passed to the branch of its issue."""
+        self._proposing(place.branch).push(place.commands, tree, commit)
+
+    def _proposing(self, branch: str) -> Proposing:
+        issues = [each for each in self.issues if each is not None]
+        reviews = self.hive.assignments.in_review()
+        review = next((reviews[each] for each in issues if each in reviews), None)
+        name = review.branch if review is not None else branch_of(branch, self.issue_id)
+        return Proposing(upstream_of(self.hive.layout), name, review)
+
+    def _propose(self, landing: Landing) -> None:
+        """Has a pull request for what was pushed, and says so in the records."""
+        commit, layout = str(landing.commit), self.hive.layout
+        proposing = self._proposing(landing_branch(layout)[1])
+        keep_proposed(layout, proposing.branch, commit)
+        issues = [each for each in self.issues if each is not None]
+        made = proposing.open(
+            host_of(layout),
+            title=self.subject() or subject_of(layout.tree, commit),
+            body=body_of(issues, self.asked.reason),
+            is_draft=layout.settings.land_draft,
+        )
+        texts = {"url": made.url, "branch": proposing.branch, "target": landing.target}
+        self.review = Review(made.number, head=commit, **texts)
+        if proposing.review is not None:  # Also of one that was closed.
+            self.review.rounds, self.review.told = proposing.review.rounds, proposing.review.told
+        for each in issues:
+            self.hive.assignments.put_in_review(each, self.review)
 
     def _complete(self, landing: Landing, issue_id: str | None) -> None:
         assert landing.commit is not None
@@ -543,7 +602,9 @@ def _issue(hive: Hive, issue_id: str | None) -> str | None:
         if not (was_done_here and issue_id in kept_issues(hive.layout)):  # Before a kill.
             hive.assignments.check_ending(issue_id)
         return issue_id
-    mine = to_land(hive, hive.own_actor)
+    # Where it stands on what was proposed, that is what goes on.
+    mine = stands_on(hive.layout, hive.assignments.in_review(hive.own_actor))
+    mine = mine or to_land(hive, hive.own_actor)
     if len(mine) > 1:
         raise InvalidInput(
             f"{hive.actor} has several issues: {', '.join(mine)}",

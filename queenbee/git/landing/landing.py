@@ -41,7 +41,8 @@ from queenbee.git.landing.refusals import SHOWN, Unresolved
 from queenbee.git.landing.requests import forget
 from queenbee.git.landing.standing_back import StandingBack
 from queenbee.git.landing.together.promised import Promised
-from queenbee.git.landing.work import MERGE, REBASE, Landing, Offer, Rules, Work
+from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, Landing, Offer, Rules, Work
+from queenbee.git.proposing.standing import BEHIND
 from queenbee.git.upstream import Upstream
 from queenbee.services.waiting.landing_steps import Step, sweep
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
@@ -99,7 +100,7 @@ def land(  # noqa: PLR0913 - by name
         except Unresolved:
             one.meet_conflict()
         if done is not None:
-            return one.followed(done) if done.landed else done
+            return one.followed(done) if done.commit is not None else done
         kept = one.promised.kept_at_last()
         if kept is None:
             one.meet_conflict()
@@ -165,7 +166,7 @@ class _One:
         joins = Joins(rules.union, rules.join, bool(rules.check))
         self.joining = Joining(self.place, rules, joins, work.subject())
         self.incoming: Incoming | None = None
-        self._behind = os.path.join(self.place.git_dir, "queenbee-landed")
+        self._behind = os.path.join(self.place.git_dir, BEHIND)
         """Says what landed of this worktree that it does not have yet."""
         self._head = ""
         """The commit that is to land."""
@@ -341,7 +342,7 @@ class _One:
     def offer(self) -> dict[str, object] | None:
         """Returns what somebody else needs to land this branch; None if it has to land alone."""
         place, strategy = self.place, self.rules.strategy
-        if self.rules.batch < 2 or self.work.is_alone or strategy == REBASE:
+        if self.rules.batch < 2 or self.work.is_alone or strategy in (REBASE, PROPOSED):
             return None
         offered = Offer(
             *("", "", place.tree, place.branch, self._head),
@@ -370,8 +371,8 @@ class _One:
         try:
             self.work.landed(done, str(issue_id) if issue_id is not None else None)
         except BaseException:
-            target = self.place.target
-            self._tell(f"landed on {target}; run queen land again for what failed now:")
+            what = "pushed" if done.is_proposed else f"landed on {self.place.target}"
+            self._tell(f"{what}; run queen land again for what failed now:")
             raise
         self.promised.end()
         if self._store.layout.settings.land_push and self.place.upstream is None:

@@ -28,7 +28,7 @@ from queenbee.git.landing.together.checked import Verdict, check_of
 from queenbee.git.landing.together.records import with_records
 from queenbee.git.landing.together.target_verdict import TargetJudge
 from queenbee.git.landing.together.trial import Emptied, Trial
-from queenbee.git.landing.work import SQUASH, Landing
+from queenbee.git.landing.work import PROPOSED, SQUASH, Landing
 from queenbee.git.run import names_in
 from queenbee.git.worktrees.preparing import may_have_copies
 from queenbee.store.trust import of_setting
@@ -116,9 +116,9 @@ class Leading:
             return Landing(target, None, output=failed, joined=self.joining.joined), {}
         if trial.left is not None:
             raise trial.left
-        _refuse_held(self._work.held(changed))  # A check may take an hour, in which others reserve.
-        self._own.commands.stop_if_asked()
-        self._turn.check()
+        self._may_still(changed)
+        if self.rules.strategy == PROPOSED:
+            return self._proposed(commit, changed), {}
         before, members = self._own.tip(), trial.batch.members
         commit = self._with_records(commit, changed)
         mine = self._promise(commit, before, changed)
@@ -139,6 +139,27 @@ class Leading:
         self._note_passed(commit, begun_s)
         done = Landing.promised(target, mine)
         return replace(done, changed=changed, joined=self.joining.joined), mine
+
+    def _may_still(self, changed: Sequence[str]) -> None:
+        """Raises what keeps it from landing now: a check may take an hour."""
+        _refuse_held(self._work.held(changed))
+        self._own.commands.stop_if_asked()
+        self._turn.check()
+
+    def _proposed(self, commit: str, changed: list[str]) -> Landing:
+        """Pushes a commit that passed, to be merged at the host."""
+        self._work.push(self._own, self._checkout.tree, commit)
+        return Landing(
+            self._own.target,
+            commit,
+            checked=self._trial.check_s is not None,
+            changed=changed,
+            check_s=self._trial.check_s,
+            check_said=self._trial.check_said,
+            joined=self.joining.joined,
+            check_files=self._check_files,
+            is_proposed=True,
+        )
 
     def _promise(self, commit: str, before: str, changed: list[str]) -> Fields:
         """Promises the commit to all who land with it; returns what this one's promise says."""

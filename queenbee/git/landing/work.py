@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.git.landing.arrivals import Arrival
     from queenbee.git.landing.conflicts import Joined
+    from queenbee.git.landing.place import Place
     from queenbee.git.landing.refusals import TargetFails
     from queenbee.git.objects import Objects
     from queenbee.services.open_store import Store
@@ -27,6 +28,8 @@ CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
 _ASKED = rf"^({CHECK}|commit\.gpgsign|core\.hookspath)$"
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
+PROPOSED = "proposed"
+"""The target is merged into the branch, and the host makes the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class Landing:
     """Those of the changed files that change the check, or a workflow."""
     landed_with: Sequence[str] = ()
     """The droids whose branches landed in the same step."""
+    is_proposed: bool = False
+    """Whether the commit is on a branch of its own at the remote, to be merged there."""
 
     @classmethod
     def promised(cls, target: str, kept: Fields) -> Landing:
@@ -81,7 +86,7 @@ class Landing:
     @property
     def landed(self) -> bool:
         """Whether the target has the work of this worktree."""
-        return self.commit is not None
+        return self.commit is not None and not self.is_proposed
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -134,7 +139,7 @@ class Rules:
             if name != CHECK or scope in OWNERS
         }
         rules = cls(
-            strategy=said.land_strategy,
+            strategy=PROPOSED if said.land_by == "pr" else said.land_strategy,
             batch=said.land_batch,
             jobs=said.land_jobs,
             records=carries_records(store.layout),
@@ -288,9 +293,14 @@ class Work:
         """Runs checks in a tree after that of the rules; returns what failed, or None."""
         return None
 
+    def push(self, place: Place, tree: str, commit: str) -> None:
+        """Pushes what passed to a branch of its own, from a tree that has it; refuses where others
+        have pushed there.
+        """
+
     def landed(self, landing: Landing, issue_id: str | None) -> None:
-        """Called once the target has the work on an issue, after the turn; if it is interrupted,
-        the next call calls it again.
+        """Called once the target has the work on an issue, or it is proposed, after the turn; if it
+        is interrupted, the next call calls it again.
         """
 
     def whose(self, commits: Sequence[str]) -> Mapping[str, Sequence[tuple[str, str]]]:

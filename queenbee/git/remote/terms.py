@@ -84,9 +84,10 @@ class Terms:
         from queenbee.services.work import Begin  # noqa: PLC0415 - start-up
 
         answers: list[Begin | Nothing] = []
+        following = touched.following(self.hive, on_progress, self.tell)
 
         def grant(left_s: float) -> list[Grant]:
-            asked: Any = {"patterns": patterns, "wait_s": left_s, "on_progress": on_progress}
+            asked: Any = {"patterns": patterns, "wait_s": left_s, "on_progress": following}
             taken = touched.take_next(self.hive, **asked)
             answers.append(taken)
             if not isinstance(taken, Begin):

@@ -30,6 +30,8 @@ def leaves(hive: Services, *, pass_as: bool = False) -> str:
     claims = []
     for each in hive.assignments.find(droid=hive.actor):
         issue = hive.issues.get_or_none(each.issue_id)
+        if each.review is not None and not each.review.asks_droid:
+            continue  # It waits for others.
         if issue is None or not issue.done:
             claims.append(_claim(hive, each, issue, as_))
     mail = [f"- {head(hive, each)}" for each in mail_of(hive)]

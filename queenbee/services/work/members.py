@@ -40,6 +40,11 @@ class Member:
         """If so: the droids that wait for an issue that it has, or for any."""
 
     @property
+    def in_review(self) -> bool:
+        """Whether the work on an issue of it is proposed, and not merged yet."""
+        return any(each.review is not None for each in self.assignments)
+
+    @property
     def worktree(self) -> str | None:
         """Where it works, as its newest assignment or lease says."""
         of_leases = [each.worktree for each in self.leases]
@@ -56,6 +61,7 @@ class Member:
                     "title": self.titles.get(each.issue_id, ""),
                     "since": each.created_at,
                     "note": self.notes.get(each.issue_id),
+                    "review": each.review.to_dict() if each.review is not None else None,
                 }
                 for each in self.assignments
             ],

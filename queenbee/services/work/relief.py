@@ -90,6 +90,8 @@ def _silent(hive: Services, standings: Sequence[Standing]) -> Iterator[Assignmen
     """Yields the assignments of others who may have been silent for too long, oldest first."""
     under_way = {each.issue.id for each in standings if each.state == "active"}
     for each in hive.assignments.find() if under_way else ():
-        others = each.issue_id in under_way and each.droid not in (hive.actor, *ALWAYS_KNOWN)
+        waits = each.review is not None and not each.review.asks_droid  # For people, or its host.
+        is_others = not waits and each.droid not in (hive.actor, *ALWAYS_KNOWN)
+        others = each.issue_id in under_way and is_others
         if others and hive.droids.silent_s(each.droid) is not None:
             yield each

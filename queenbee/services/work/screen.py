@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.names import PERSON, QUEEN, is_name
 from queenbee.core.readiness import is_work
+from queenbee.core.reviews.review import PERSON as ASKS_PERSON
 from queenbee.services.messages import CHECK_FILES
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.shared_files import to_take
 from queenbee.store.droids import roster
+from queenbee.store.host_note import HostNote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -92,6 +94,21 @@ class Status:
         return self._hive.documents.unseen_commands()
 
     @cached_property
+    def host(self) -> HostNote | None:
+        """What was heard last of the pull requests; None if there are none."""
+        members = [*([self.me] if self.me is not None else []), *self.others]
+        has_any = any(each.in_review for each in members)
+        return HostNote(self._hive.layout) if has_any else None
+
+    @property
+    def with_a_person(self) -> dict[str, str]:
+        """The issues in review that a person is to look at, each with its pull request."""
+        members = [*([self.me] if self.me is not None else []), *self.others]
+        held = [each for member in members for each in member.assignments]
+        found = ((each.issue_id, each.review) for each in held)
+        return {key: f"{one} {one.url}" for key, one in found if one and one.asks == ASKS_PERSON}
+
+    @cached_property
     def ready(self) -> list[Issue]:
         """What the actor could take, in the order in which `queen next` takes it."""
         return list(self._in_order())
@@ -139,6 +156,7 @@ class Status:
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],
             "programs": self.programs,
+            "pull_requests": self.host.states if self.host is not None else {},
             "waits_to_land": self.waits_to_land,
             "given_back": self.given_back,
             "counts": self.counts,

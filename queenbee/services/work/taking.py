@@ -81,6 +81,8 @@ class Begin(_Answer):
     """The worktrees whose unmerged work is not known, by name."""
     caught_up = 0
     """How many commits of the main branch came into the worktree, after a landing."""
+    elsewhere = ""
+    """Why the worktree is not where the issue begins or goes on: `git.touched` adds it."""
     behind = 0
     """How many commits of the main branch the worktree lacks, which `git.touched` adds too."""
 
@@ -101,13 +103,14 @@ class Begin(_Answer):
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(hive)
         """The files of this issue that others are in, by droid, if few issues name them."""
-        self.mine = to_land(hive, assignment.droid)
-        """All issues that its droid has, without those that are landing."""
+        in_review = assignment.review is not None
+        self.mine = [assignment.issue_id] if in_review else to_land(hive, assignment.droid)
+        """All issues that its droid lands next."""
         self.share: list[Issue] = []
         """The issues that are held for its droid for two minutes, to be done with it."""
         self.with_it: list[Issue] = []
         """Those of them that it has claimed at once."""
-        if self.issue is not None and len(self.mine) <= 1:
+        if self.issue is not None and len(self.mine) <= 1 and not in_review:
             self.share = offered_share(hive, self.issue, again=again)
         self.given_back = _given_back(hive, assignment.issue_id)
         """The last one of it that ended without it being done, if somebody said why."""
@@ -168,6 +171,7 @@ class Begin(_Answer):
             "with_it": [each.id for each in self.with_it],
             "caught_up": self.caught_up,
             "behind": self.behind,
+            "elsewhere": self.elsewhere,
             "touched_by": [each.to_dict() for each in self.touched_by],
             "messages": [each.to_dict() for each in self.mail],
             "unread": self.unread,
@@ -395,10 +399,14 @@ def _first(hive: Services, place: PlaceInLine) -> tuple[list[Issue], list[str]]:
 
 
 def _mine(hive: Services) -> Assignment | None:
-    """Returns the oldest active assignment of the actor whose issue is neither done nor landing."""
+    """Returns the oldest active assignment of the actor whose issue is neither done nor landing,
+    nor in review: but first one whose review asks for something.
+    """
     landing = issues_landing(hive.layout, hive.own_actor)
     found = hive.assignments.find(droid=hive.own_actor)
-    active = [each for each in found if each.issue_id not in landing]
+    asking = [each for each in found if each.review is not None and each.review.asks_droid]
+    begun = [each for each in found if each.review is None]
+    active = [each for each in (*asking, *begun) if each.issue_id not in landing]
     issues = hive.issues.some(each.issue_id for each in active)
     for each in active:
         if each.issue_id not in issues or not issues[each.issue_id].done:
@@ -407,10 +415,13 @@ def _mine(hive: Services) -> Assignment | None:
 
 
 def to_land(hive: Services, droid: str) -> list[str]:
-    """Returns the issues that a droid has, without those that are landing, if it has others."""
-    mine = [each.issue_id for each in hive.assignments.find(droid=droid)]
-    landing = issues_landing(hive.layout, droid)
-    return [each for each in mine if each not in landing] or mine
+    """Returns the issues that a droid has, without those that are landing or in review, if it has
+    others.
+    """
+    found = hive.assignments.find(droid=droid)
+    mine, reviewed = ([each.issue_id for each in found], {*hive.assignments.in_review(droid)})
+    gone = reviewed.union(issues_landing(hive.layout, droid))
+    return [each for each in mine if each not in gone] or mine
 
 
 def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[Issue]:

@@ -14,7 +14,7 @@ from queenbee.store.creating import make_state_dir
 from queenbee.store.lock import KernelLock
 from queenbee.store.machine import CHOOSE
 from queenbee.store.settings import FILE_NAME, SETTINGS, Setting, by_name, not_toml, toml_of
-from queenbee.store.trust import TARGET, Trust, of_setting, target_proposal
+from queenbee.store.trust import BY, MERGE, TARGET, Trust, of_setting, target_proposal
 from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
@@ -162,6 +162,9 @@ def set_value(
     changed = changed_under_lock(layout, change, holder=holder, path=path)
     if name == TARGET:
         Trust(layout).note([target_proposal(layout, str(value or ""))])
+    if name in (BY, MERGE):
+        target, said = layout.settings.land_target, {name.partition(".")[2]: str(value or "")}
+        Trust(layout).note([target_proposal(layout, target, **said)])
     if not add:  # What was in the list may be another's.
         Trust(layout).note(of_setting(name, value))
     return changed

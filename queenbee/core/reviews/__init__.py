@@ -1,0 +1,1 @@
+"""Pull requests: what a host says of one, and what the records say."""

@@ -1,0 +1,81 @@
+"""What the assignment of an issue in review says of the pull request that proposes its work.
+
+A command that finds none does without what this module loads: plain Python.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Self
+
+REVIEW = "review"
+"""The field of an assignment that has it."""
+PERSON = "person"
+"""What `asks` says once a person is to look at it."""
+_MOST_NUMBER = 2**31
+_MOST_TOLD = 200
+_TEXTS = ("url", "branch", "head", "target")
+
+
+class Review:
+    """A pull request, as the record says."""
+
+    __slots__ = ("asks", "branch", "head", "number", "rounds", "target", "told", "url")
+
+    def __init__(self, number: int, *, url: str, branch: str, head: str, target: str) -> None:
+        self.number = number
+        self.url = url
+        self.branch = branch
+        """The branch at the remote."""
+        self.head = head
+        """The commit that was pushed last."""
+        self.target = target
+        self.rounds = 0
+        """How often its droid was told to mend it."""
+        self.asks = ""
+        """The state that its droid has to do something about; empty if none."""
+        self.told: tuple[str, ...] = ()
+        """What of the host its droid was told, by key."""
+
+    @classmethod
+    def of(cls, said: object) -> Self | None:
+        """Returns what a field of a record says; None if that is no review. Others may have written
+        it, so no number, commit or branch is taken for what it is not.
+        """
+        if not isinstance(said, dict):
+            return None
+        number, texts = said.get("number"), [said.get(each) for each in _TEXTS]
+        if type(number) is not int or not 0 < number < _MOST_NUMBER:
+            return None
+        if not all(isinstance(each, str) for each in texts):
+            return None
+        found = cls(number, **dict(zip(_TEXTS, map(str, texts), strict=True)))
+        is_commit = len(found.head) in (40, 64) and set(found.head) <= set("0123456789abcdef")
+        if not is_commit or not found.branch or found.branch.startswith("-"):
+            return None
+        rounds, asks, told = said.get("rounds"), said.get("asks"), said.get("told")
+        found.rounds = rounds if type(rounds) is int and rounds > 0 else 0
+        found.asks = asks if isinstance(asks, str) else ""
+        found.told = tuple(map(str, told)) if isinstance(told, list) else ()
+        return found
+
+    @property
+    def asks_droid(self) -> bool:
+        """Whether its droid has something to do about it."""
+        return self.asks not in ("", PERSON)
+
+    def copy(self) -> Review:
+        """Returns another one that says the same."""
+        found = Review.of(self.to_dict())
+        assert found is not None
+        return found
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the field of the record."""
+        told = list(self.told)[-_MOST_TOLD:]
+        return {**{name: getattr(self, name) for name in self.__slots__}, "told": told}
+
+    def __str__(self) -> str:
+        return f"#{self.number}"

@@ -1,0 +1,110 @@
+"""What comes back of a pull request, as mail to the droid whose work it proposes: the words of
+others, with their content from the first time, each once. ADR 0050.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.names import PERSON
+from queenbee.core.reviews import pull_requests as states
+from queenbee.core.reviews import review as reviews
+from queenbee.core.text import mentioned, printable
+from queenbee.services.messages import BY_HIVE, stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from queenbee.core.reviews.pull_requests import PullRequest, Remark
+    from queenbee.core.reviews.review import Review
+    from queenbee.git.proposing.host import Host
+    from queenbee.workflows.complete_hive import Hive
+
+_LOG_LINES = 40
+_MOST_CHARS = 20_000
+_REMARK_CHARS = 4_000
+_MOST_CLOSED = 2
+_CLOSED = "closed:"
+_WAYS = {
+    states.CONFLICT: "queen land merges the target, and leaves you what conflicts",
+    states.FAILING: "mend it, then queen land -m TEXT",
+    states.CHANGES: "answer it with a change, then queen land -m TEXT",
+    states.BEHIND: "queen land merges the target, checks and pushes",
+    states.FOREIGN: "merge what was pushed there, then queen land",
+    states.PARTLY: "queen land proposes the rest",
+    states.CLOSED: "queen land proposes it anew; if it is not wanted, queen release it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What is new about a pull request that its droid has to do something about."""
+
+    review: Review
+    """The pull request, as the record is to say once this was told."""
+    state: str
+    said: str
+
+    @classmethod
+    def of(
+        cls, hive: Hive, host: Host, review: Review, seen: PullRequest, state: str
+    ) -> Feedback | None:
+        """Returns what was not told before, or None."""
+        parts = [part for part in _parts(host, seen, state) if part[0] not in review.told]
+        if not parts:
+            return None
+        review.told = (*review.told, *(key for key, _ in parts))
+        review.rounds += 1
+        review.asks = state
+        closed = sum(each.startswith(_CLOSED) for each in review.told)
+        if review.rounds > hive.layout.settings.land_rounds or closed >= _MOST_CLOSED:
+            review.asks = reviews.PERSON
+        return cls(review, state, "\n\n".join(text for _, text in parts)[:_MOST_CHARS])
+
+    def tell(self, hive: Hive, issues: Sequence[str]) -> None:
+        """Sends it to the droids that have these issues, or to the person."""
+        what = f"{self.review} {states.STATES[self.state]}"
+        for issue_id in issues:
+            held = hive.assignments.active(issue_id)
+            if held is None:
+                continue
+            is_for_person = self.review.asks == reviews.PERSON
+            again = f"after {self.review.rounds - 1} rounds: "
+            fields = {
+                "subject": f"{again if is_for_person else ''}{issue_id}: {what}",
+                "body": f"{what} ({self.review.url}). What follows are others' words.\n\n"
+                f"{self.said}\n\nTo do: {_WAYS[self.state]}",
+                "issue_id": issue_id,
+                "importance": "urgent",
+                BY_HIVE: True,
+            }
+            with hive.transaction() as tx:
+                stage(tx, PERSON, [PERSON if is_for_person else held.droid], fields)
+
+
+def _parts(host: Host, seen: PullRequest, state: str) -> Iterator[tuple[str, str]]:
+    """Yields what there is to say, each with the key by which it is told once."""
+    if state == states.FAILING:
+        for each in seen.checks or ():
+            if each.is_required and each.state == states.FAILED:
+                log = host.log(each).splitlines()[-_LOG_LINES:]
+                end = "\n".join(f"| {printable(line)}" for line in log) or "(it has no log)"
+                name = mentioned(each.name, 200)
+                yield f"check:{seen.head}:{each.name}", f"{name} failed: {each.url}\n{end}"
+    elif state == states.CHANGES:
+        asked = [one for one in seen.reviews if one.state == "CHANGES_REQUESTED"]
+        for remark in (*asked, *seen.threads):
+            if remark.counts:
+                yield remark.id, _remark(remark)
+    elif state == states.CLOSED:
+        said = [_remark(each) for each in seen.comments if each.counts]
+        yield f"{_CLOSED}{seen.number}:{seen.head}", "\n\n".join(said) or "No reason was given."
+    else:
+        yield f"{state}:{seen.head}", f"It {states.STATES[state]}."
+
+
+def _remark(said: Remark) -> str:
+    where = f" at {mentioned(said.path, 200)}:{said.line}" if said.path else ""
+    body = "\n".join(f"> {printable(line)}" for line in said.body[:_REMARK_CHARS].splitlines())
+    return f"{mentioned(said.by, 80)}{where}:\n{body}"

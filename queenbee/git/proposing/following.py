@@ -1,0 +1,167 @@
+"""Follows the pull requests of a hive: one question for all of them, at most one a minute a clone,
+and what follows from the answer. ADR 0050.
+
+Whoever asks does what is to be done, for whichever droid: an issue that was merged is complete, and
+those that waited for it are ready.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.reviews import pull_requests as states
+from queenbee.errors import NotFound, QueenError
+from queenbee.git.proposing.feedback import Feedback
+from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
+from queenbee.git.proposing.standing import forget_proposed, note_merged
+from queenbee.git.run import network, user_git
+from queenbee.store.host_note import HostNote
+from queenbee.store.trust import Trust, target_proposal
+from queenbee.workflows.complete_hive import Hive
+from queenbee.workflows.completing import end
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.core.reviews.pull_requests import PullRequest
+    from queenbee.core.reviews.review import Review
+    from queenbee.git.proposing.host import Answer, Host
+    from queenbee.git.upstream import Upstream
+    from queenbee.services.hive import Services
+
+_EVERY_MS = 60_000
+_SHORT = 10
+
+
+def follow(
+    hive: Services, *, tell: Callable[[str], None] = lambda _: None, sure: bool = False
+) -> None:
+    """Asks the host of all open pull requests, unless somebody here did within a minute, and does
+    what follows. Where it cannot be asked, the states that were seen last stand, and that is told;
+    `sure` raises `HostAway`, `NotLoggedIn`, `NoClient` or `InvalidInput` then.
+    """
+    assert isinstance(hive, Hive)
+    reviews = hive.assignments.in_review()
+    is_on = hive.layout.settings.land_by == PROPOSES
+    if not reviews and not (is_on and sure):
+        return
+    note, now_ms = HostNote(hive.layout), hive.now_ms()
+    is_fresh = 0 <= now_ms - note.asked_ms < _EVERY_MS or now_ms < note.until_ms
+    if is_fresh and not (sure and note.error):
+        return
+    try:
+        host, upstream = host_of(hive.layout), upstream_of(hive.layout)
+        note.note(asked_ms=now_ms)  # Also a host that is away is not asked by every command.
+        answer = host.look(sorted({each.number for each in reviews.values()}))
+        note.note(error="", until_ms=0)
+    except QueenError as error:
+        until_s = error.details.get("until_s")
+        note.note(error=error.message, until_ms=int(until_s * 1000) if until_s else 0)  # type: ignore[operator]
+        if sure:
+            raise
+        tell(f"pull requests are as they were seen last: {error.message}")
+        return
+    _Followed(hive, host, upstream, note, tell).act(reviews, answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """One answer of a host, and what follows from it."""
+
+    hive: Hive
+    host: Host
+    upstream: Upstream
+    note: HostNote
+    tell: Callable[[str], None]
+
+    def act(self, reviews: Mapping[str, Review], answer: Answer) -> None:
+        """Does what follows from an answer for each pull request, in the order of their numbers."""
+        by_number: dict[int, list[str]] = {}
+        for issue_id, review in reviews.items():
+            by_number.setdefault(review.number, []).append(issue_id)
+        if any(each.merge_commit for each in answer.by_number.values()):
+            with suppress(QueenError):  # Then it is not seen yet.
+                self.upstream.fetch()
+        for number, issues in sorted(by_number.items()):
+            review, seen = reviews[issues[0]], answer.by_number.get(number)
+            state = self._state(review, seen)
+            if state != states.UNKNOWN:
+                self.note.states[str(number)] = {"state": state, "at_ms": self.hive.now_ms()}
+            if state == states.LANDED and seen is not None:
+                self._land(issues, review, seen)
+            elif seen is not None and state not in (states.UNKNOWN, states.MERGED):
+                self._tell_droid(issues, review, seen, state)
+            if seen is not None and state == states.READY:
+                self._merge(seen)
+        self.note.note()
+
+    def _state(self, review: Review, seen: PullRequest | None) -> str:
+        commit = seen.merge_commit if seen is not None else ""
+        asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.upstream.ref))
+        is_in = bool(commit) and user_git(*asked, cwd=self.upstream.tree)[0] == 0
+        return states.state_of(seen, review.head, is_in_target=is_in)
+
+    def _land(self, issues: Sequence[str], review: Review, seen: PullRequest) -> None:
+        """Completes the issues of what was merged, and clears away what it needed no more."""
+        commit = seen.merge_commit
+        for issue_id in issues:
+            held = self.hive.assignments.active(issue_id)
+            if held is None or held.review is None or held.review.number != review.number:
+                continue  # Somebody else has done it meanwhile.
+            with suppress(NotFound):
+                end(
+                    self.hive,
+                    issue_id,
+                    f"merged as {commit[:_SHORT]} ({review.url or review})",
+                    landed=commit,
+                )
+                self.tell(f"{issue_id} has landed: {review} is merged as {commit[:_SHORT]}")
+        note_merged(self.hive.layout, review, commit)
+        self._remove_branch(review)
+        forget_proposed(self.hive.layout, review)
+
+    def _merge(self, seen: PullRequest) -> None:
+        """Merges what could be merged, if that is set; the next command asks what became of it."""
+        settings = self.hive.layout.settings
+        text = target_proposal(self.hive.layout, settings.land_target)
+        if settings.land_merge != "auto" or Trust(self.hive.layout).unseen([text]):
+            return
+        try:
+            self.host.merge(seen, settings.land_method)
+            self.note.note(asked_ms=0)
+        except QueenError as error:
+            self.tell(error.message)
+
+    def _tell_droid(
+        self, issues: Sequence[str], review: Review, seen: PullRequest, state: str
+    ) -> None:
+        """Tells the droid of what it has to mend, once; after some rounds, the person."""
+        now = review.copy()
+        if state not in states.FOR_AGENT:
+            now.asks = ""  # What it was told of is mended, or was taken back.
+        else:
+            feedback = Feedback.of(self.hive, self.host, now, seen, state)
+            if feedback is None:
+                return
+            feedback.tell(self.hive, issues)
+            now = feedback.review
+        for each in issues:
+            self.hive.assignments.put_in_review(each, now)
+
+    def _remove_branch(self, review: Review) -> None:
+        """Removes the branch at the remote, if it is where we left it and no pull request needs it.
+        Never fails.
+        """
+        with suppress(QueenError):
+            answer = self.host.look([], [review.branch])
+            if answer.by_branch.get(review.branch) or review.branch in answer.bases:
+                return
+            ref = f"refs/heads/{review.branch}"
+            lease = f"--force-with-lease={ref}:{review.head}"
+            how = ("push", "--porcelain", "--no-follow-tags", lease)
+            timeout_s = self.hive.layout.settings.sync_timeout_s
+            gone = (*how, "--", self.upstream.remote, f":{ref}")
+            network(*gone, cwd=self.upstream.tree, timeout_s=timeout_s)

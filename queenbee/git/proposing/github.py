@@ -1,0 +1,356 @@
+"""GitHub, through the user's own `gh`: `gh api graphql` with a request in a file.
+
+So nothing that anybody wrote is on a command line, no version of `gh` decides what an answer looks
+like, and only `gh` gets a token. A field that the token may not read is null in the answer, and all
+else of it counts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from queenbee.checks.processes import Program, run_process
+from queenbee.core.command_lines import command_line
+from queenbee.core.reviews.pull_requests import FAILED, PASSED, PENDING, Check, PullRequest, Remark
+from queenbee.core.text import quotation, without_escapes
+from queenbee.git.proposing.host import (
+    Answer,
+    HostAway,
+    HostRefuses,
+    NoClient,
+    NotLoggedIn,
+    Repository,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_FIELDS = """
+number id state url isDraft headRefName headRefOid baseRefName mergeCommit { oid }
+mergeStateStatus reviewDecision autoMergeRequest { mergeMethod } %(queue)s
+reviews(last: 30) { nodes { id state %(remark)s } }
+reviewThreads(last: 50) { nodes {
+  id isResolved path line comments(first: 1) { nodes { id %(remark)s } }
+} }
+comments(last: 5) { nodes { id %(remark)s } }
+commits(last: 1) { nodes { commit { oid statusCheckRollup { contexts(first: 100) { nodes {
+  __typename
+  ... on CheckRun { name status conclusion databaseId detailsUrl %(run)s }
+  ... on StatusContext { context state targetUrl %(status)s }
+} } } } } }
+"""
+_NEWER = {"queue": "isInMergeQueue"}
+"""What an older GitHub Enterprise does not know, and then refuses as a whole."""
+_MERGE = """
+mutation($input: MergePullRequestInput!) {
+  mergePullRequest(input: $input) { pullRequest { number } }
+}
+"""
+_ENQUEUE = """
+mutation($input: EnqueuePullRequestInput!) {
+  enqueuePullRequest(input: $input) { mergeQueueEntry { id } }
+}
+"""
+_REMARK = "body authorAssociation author { login }"
+_CREATE = """
+mutation($input: CreatePullRequestInput!) {
+  createPullRequest(input: $input) { pullRequest { number id url state headRefName headRefOid } }
+}
+"""
+_BRIEF = "number id state url headRefName headRefOid baseRefName isCrossRepository"
+_FEW = "states: [OPEN], first: 10"
+_NEUTRAL = ("SUCCESS", "NEUTRAL", "SKIPPED")
+_TIMEOUT_S = 60.0
+_MOST_BYTES = 2**24
+_LOG_BYTES = 40_000
+_SAID_CHARS = 300
+_WAIT_S = 60.0
+"""How long a host is left alone that refuses without saying for how long."""
+_LOGGED_OUT = 4
+"""The status of `gh` without any token."""
+_ENVIRONMENT = {
+    "GH_PROMPT_DISABLED": "1",
+    "GH_NO_UPDATE_NOTIFIER": "1",
+    "GH_NO_EXTENSION_UPDATE_NOTIFIER": "1",
+    "GH_TELEMETRY": "false",
+    "NO_COLOR": "1",
+}
+_NOT_FOR_GH = frozenset(
+    {"GH_DEBUG", "DEBUG", "GH_HOST", "GH_REPO", "GH_FORCE_TTY", "CLICOLOR_FORCE"}
+)
+"""What would show requests, or lead them elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class GitHub:
+    """A repository at GitHub, or at an Enterprise server."""
+
+    repository: Repository
+
+    def look(self, numbers: Sequence[int], branches: Sequence[str] = ()) -> Answer:
+        """See `Host`."""
+        found, errors = self._query(_query(numbers, branches, _NEWER), branches)
+        if found is None and any(map(_is_unknown, errors)):
+            found, errors = self._query(_query(numbers, branches, {}), branches)
+        if found is None:
+            raise HostRefuses(f"{self.repository}: {_words(errors)}", hint="gh auth status")
+        sees_checks = not any("statusCheckRollup" in map(str, _path(each)) for each in errors)
+        by_number = {each: _read(found.get(f"n{each}"), sees_checks) for each in numbers}
+        return Answer(
+            str(found.get("id") or ""),
+            {number: each for number, each in by_number.items() if each is not None},
+            {name: [*_nodes(found.get(f"b{at}"))] for at, name in enumerate(branches)},
+            [name for at, name in enumerate(branches) if _at(found, f"o{at}", "nodes")],
+        )
+
+    def open(
+        self, known: Answer, *, branch: str, base: str, title: str, body: str, is_draft: bool
+    ) -> PullRequest:
+        """See `Host`."""
+        said: dict[str, object] = {"repositoryId": known.repository_id, "baseRefName": base}
+        said |= {"headRefName": branch, "title": title, "body": body, "draft": is_draft}
+        data, errors = self._ask({"query": _CREATE, "variables": {"input": said}})
+        made = data.get("createPullRequest")
+        request = _read(made.get("pullRequest")) if isinstance(made, dict) else None
+        if request is None:
+            raise HostRefuses(
+                f"{self.repository} opens no pull request for {branch}: {_words(errors)}",
+                hint="queen land, once that is mended",
+            )
+        return request
+
+    def merge(self, seen: PullRequest, method: str) -> None:
+        """See `Host`."""
+        said = {"pullRequestId": seen.id, "expectedHeadOid": seen.head}
+        ways = ((_MERGE, {**said, "mergeMethod": method.upper()}), (_ENQUEUE, said))
+        words = []
+        for query, given in ways:
+            data, errors = self._ask({"query": query, "variables": {"input": given}})
+            if any(isinstance(each, dict) for each in data.values()):
+                return
+            words.append(_words(errors))
+        raise HostRefuses(
+            f"{self.repository} does not merge #{seen.number}: {'; '.join(words)}", hint=seen.url
+        )
+
+    def log(self, check: Check) -> str:
+        """See `Host`."""
+        if not check.job:
+            return ""
+        path = f"repos/{self.repository.slug}/actions/jobs/{check.job:d}/logs"
+        argv = command_line("gh", "api", values=[path], hostname=self.repository.host)
+        ran = run_process(Program(argv, os.sep, _environment(), _TIMEOUT_S, cap_bytes=_LOG_BYTES))
+        said = ran.stdout.tail or ran.stdout.head
+        return without_escapes(said.decode(errors="replace")) if ran.exit_code == 0 else ""
+
+    def _query(
+        self, query: str, branches: Sequence[str]
+    ) -> tuple[dict[str, Any] | None, list[Any]]:
+        """Returns what the host says of the repository, and its errors."""
+        owner, name = self.repository.slug.split("/")
+        variables = {"owner": owner, "name": name}
+        variables |= {f"b{at}": branch for at, branch in enumerate(branches)}
+        data, errors = self._ask({"query": query, "variables": variables})
+        found = data.get("repository")
+        return found if isinstance(found, dict) else None, errors
+
+    def _ask(self, request: Mapping[str, object]) -> tuple[dict[str, Any], list[Any]]:
+        """Returns the data and the errors of an answer, of which both may be there."""
+        status, said = self._sent(request)
+        with suppress(ValueError, RecursionError):
+            answer = json.loads(said)
+            if isinstance(answer, dict) and status == 200:
+                data, errors = answer.get("data"), answer.get("errors")
+                return (
+                    data if isinstance(data, dict) else {},
+                    errors if isinstance(errors, list) else [],
+                )
+        raise HostAway(f"{self.repository} gives no answer that can be read", hint="gh auth status")
+
+    def _sent(self, request: Mapping[str, object]) -> tuple[int, str]:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+            json.dump(request, file)
+            file.flush()
+            host = self.repository.host
+            argv = command_line("gh", "api", "graphql", "--include", hostname=host, input=file.name)
+            ran = run_process(
+                # Elsewhere, `gh` would read the config of a repository.
+                Program(argv, os.sep, _environment(), _TIMEOUT_S, cap_bytes=_MOST_BYTES)
+            )
+        if ran.ended == "not_started":
+            raise NoClient(
+                f"gh cannot be run, the client of {host}: {ran.problem}",
+                hint="install it (https://cli.github.com), then: gh auth login",
+            )
+        out = (ran.stdout.head + ran.stdout.tail).decode(errors="replace")
+        status, headers, body = _parts(out)
+        why = without_escapes((ran.stderr.head + ran.stderr.tail).decode(errors="replace"))
+        if ran.exit_code == _LOGGED_OUT or status == 401:
+            raise NotLoggedIn(
+                f"gh is not logged in to {host}", hint=f"gh auth login --hostname={host}"
+            )
+        if status in (403, 429) or status >= 500 or not status:
+            reason = f"status {status}" if status else quotation(why, _SAID_CHARS) or ran.ended
+            raise HostAway(
+                f"{host} does not answer: {reason}",
+                hint="queen land, later",
+                until_s=time.time() + _wait_s(headers),
+            )
+        return status, body
+
+
+def _environment() -> dict[str, str]:
+    env = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_GH}
+    return {**env, **_ENVIRONMENT}
+
+
+def _parts(said: str) -> tuple[int, dict[str, str], str]:
+    """Returns the status, the headers and the body of what `gh api --include` prints."""
+    head, _, body = said.replace("\r\n", "\n").partition("\n\n")
+    first, *lines = head.split("\n")
+    words = first.split()
+    is_http = len(words) > 1 and words[0].startswith("HTTP/") and words[1].isdecimal()
+    headers = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
+    return (int(words[1]), headers, body) if is_http else (0, {}, said)
+
+
+def _wait_s(headers: Mapping[str, str]) -> float:
+    """Returns how long a host wants to be left alone, in seconds."""
+    after, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
+    if after.isdecimal():
+        return min(float(after), 3600.0)
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+        return min(max(float(reset) - time.time(), _WAIT_S), 3600.0)
+    return _WAIT_S
+
+
+def _query(numbers: Sequence[int], branches: Sequence[str], newer: Mapping[str, str]) -> str:
+    parts = [f"n{x:d}: pullRequest(number: {x:d}) {{ {_fields(x, newer)} }}" for x in numbers]
+    for at in range(len(branches)):
+        asked, more = f"headRefName: $b{at}, {_FEW}", f"baseRefName: $b{at}, {_FEW}"
+        parts.append(f"b{at}: pullRequests({asked}) {{ nodes {{ {_BRIEF} }} }}")
+        parts.append(f"o{at}: pullRequests({more}) {{ nodes {{ number }} }}")
+    names = "".join(f", $b{at}: String!" for at in range(len(branches)))
+    about = "repository(owner: $owner, name: $name)"
+    return f"query($owner: String!, $name: String!{names}) {{ {about} {{ id {' '.join(parts)} }} }}"
+
+
+def _fields(number: int, newer: Mapping[str, str]) -> str:
+    required = f"isRequired(pullRequestNumber: {number:d})"
+    said = {"queue": newer.get("queue", ""), "run": required, "status": required}
+    return _FIELDS % {**said, "remark": _REMARK}
+
+
+def _nodes(said: object) -> Iterator[PullRequest]:
+    nodes = said.get("nodes") if isinstance(said, dict) else None
+    for each in nodes if isinstance(nodes, list) else ():
+        request = _read(each)  # A fork may have a branch of any name.
+        if request is not None and each.get("isCrossRepository") is False:
+            yield request
+
+
+def _read(said: object, sees_checks: bool = True) -> PullRequest | None:
+    """Returns what an answer says of a pull request; None if it says nothing."""
+    if not isinstance(said, dict) or type(said.get("number")) is not int:
+        return None
+    commit, auto = said.get("mergeCommit"), said.get("autoMergeRequest")
+
+    def text(name: str, of: Mapping[str, object] = said) -> str:
+        value = of.get(name)
+        return value if isinstance(value, str) else ""
+
+    return PullRequest(
+        said["number"],
+        text("state"),
+        text("headRefOid"),
+        url=text("url"),
+        id=text("id"),
+        branch=text("headRefName"),
+        base=text("baseRefName"),
+        merge_commit=text("oid", commit) if isinstance(commit, dict) else "",
+        is_draft=said.get("isDraft") is True,
+        merge_state=text("mergeStateStatus"),
+        decision=text("reviewDecision"),
+        is_queued=said.get("isInMergeQueue") is True,
+        auto_method=text("mergeMethod", auto) if isinstance(auto, dict) else "",
+        checks=_checks(said.get("commits")) if sees_checks else None,
+        reviews=[*_remarks(_at(said, "reviews", "nodes"))],
+        threads=[*_threads(_at(said, "reviewThreads", "nodes"))],
+        comments=[*_remarks(_at(said, "comments", "nodes"))],
+    )
+
+
+def _remarks(nodes: object) -> Iterator[Remark]:
+    for each in nodes if isinstance(nodes, list) else ():
+        if isinstance(each, dict):
+            by, role = _at(each, "author", "login"), each.get("authorAssociation")
+            body, state = (str(each.get(name) or "") for name in ("body", "state"))
+            yield Remark(str(each.get("id")), str(by), body, str(role), state)
+
+
+def _threads(nodes: object) -> Iterator[Remark]:
+    for each in nodes if isinstance(nodes, list) else ():
+        first = next(_remarks(_at(each, "comments", "nodes")), None)
+        if first is not None and each.get("isResolved") is False:
+            line, path = each.get("line"), str(each.get("path") or "")
+            at = line if type(line) is int else 0
+            yield replace(first, thread=str(each.get("id")), path=path, line=at)
+
+
+def _checks(commits: object) -> list[Check]:
+    """Returns the checks of the last commit."""
+    path = ("nodes", 0, "commit", "statusCheckRollup", "contexts", "nodes")
+    contexts = _at(commits, *path)
+    return [_check(each) for each in contexts or () if isinstance(each, dict)]
+
+
+def _check(said: Mapping[str, Any]) -> Check:
+    is_run = said.get("__typename") == "CheckRun"
+    if is_run:
+        is_done = said.get("status") == "COMPLETED"
+        outcome = str(said.get("conclusion")) if is_done else "PENDING"
+    else:
+        outcome = str(said.get("state"))
+    waits = outcome in ("PENDING", "EXPECTED")
+    state = PASSED if outcome in _NEUTRAL else PENDING if waits else FAILED
+    job = said.get("databaseId")
+    return Check(
+        str(said.get("name") if is_run else said.get("context")),
+        state,
+        is_required=said.get("isRequired") is not False,
+        job=job if type(job) is int else 0,
+        url=str(said.get("detailsUrl") or said.get("targetUrl") or ""),
+    )
+
+
+def _at(said: Any, *path: str | int) -> Any:
+    for each in path:
+        if isinstance(each, int):
+            said = said[each] if isinstance(said, list) and len(said) > each else None
+        else:
+            said = said.get(each) if isinstance(said, dict) else None
+    return said
+
+
+def _is_unknown(error: object) -> bool:
+    return bool(_at(error, "extensions", "code") == "undefinedField")
+
+
+def _path(error: object) -> Sequence[object]:
+    path = _at(error, "path")
+    return path if isinstance(path, list) else ()
+
+
+def _words(errors: Sequence[object]) -> str:
+    said = [
+        quotation(str(each.get("message")), _SAID_CHARS)
+        for each in errors
+        if isinstance(each, dict)
+    ]
+    return "; ".join(said) or "no reason is given"

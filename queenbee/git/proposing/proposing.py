@@ -1,0 +1,171 @@
+"""Proposes work: a branch of its own at the remote, and a pull request for it.
+
+Each step can be done again: a push says which commits of ours it may replace, and whoever asks for
+a pull request first looks for the one that is there. So nothing is done twice after a kill, or
+after an answer that never came.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.reviews.pull_requests import OPEN
+from queenbee.core.text import mentioned, named, one_line, shell_word, suggested
+from queenbee.errors import Conflict, InvalidInput, Unreachable
+from queenbee.git.proposing.github import GitHub
+from queenbee.git.proposing.host import Repository
+from queenbee.git.run import line, network, user_git
+from queenbee.git.upstream import Ran, Upstream
+from queenbee.store.git_trees import git_tree
+from queenbee.store.whole_files import keep, recall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queenbee.core.reviews.pull_requests import PullRequest
+    from queenbee.core.reviews.review import Review
+    from queenbee.git.proposing.host import Host
+    from queenbee.store.layout import Layout
+
+T = TypeVar("T", bound=Ran)
+PROPOSES = "pr"
+_PUSHED = "queenbee-pushed"
+"""Says, in the git directory of a repository, what was to be pushed to which branch: of a push that
+was killed nobody else knows.
+"""
+_MOST_PUSHED = 50
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_/-]+")
+_MOST_TITLE, _MOST_REASON = 200, 4_000
+
+
+class ForeignCommits(Conflict):
+    """The branch at the remote has commits that were not pushed from here."""
+
+    code = "foreign_commits"
+
+
+def branch_of(branch: str, issue_id: str | None) -> str:
+    """Returns the branch at the remote on which the work of a worktree's branch is proposed: one
+    for each issue.
+    """
+    if issue_id is None or issue_id in branch:
+        return branch
+    return f"{branch}-{_NOT_IN_A_NAME.sub('-', issue_id).strip('-')}"
+
+
+def upstream_of(layout: Layout) -> Upstream:
+    """Returns the branch at the host that is to have the work. Raises `InvalidInput` if work lands
+    on a branch of this repository.
+    """
+    upstream = Upstream.of_target(layout)
+    if upstream is None:
+        raise InvalidInput(
+            "a pull request is for the branch of a remote, and work lands on one of here",
+            hint="queen config set land.target origin/main, or as your remote and branch are named",
+        )
+    return upstream
+
+
+def host_of(layout: Layout) -> Host:
+    """Returns the client of the host that has the target. Raises `InvalidInput`."""
+    upstream = upstream_of(layout)
+    return GitHub(Repository.of_remote(upstream.tree, upstream.remote))
+
+
+@dataclass(frozen=True, slots=True)
+class Proposing:
+    """Proposes one commit after the other on one branch."""
+
+    upstream: Upstream
+    branch: str
+    review: Review | None = None
+    """The pull request that there is, as the record says."""
+
+    def push(self, run: Callable[..., T], tree: str, commit: str) -> None:
+        """Pushes a commit that a tree has, in place of what was pushed before it. Raises
+        `ForeignCommits`, `Unreachable`, and `Conflict` with the words of a remote that refuses.
+        """
+        there = self._there()
+        if there == commit:
+            return
+        pushed = self._pushed()
+        ours = {"", *pushed, *([self.review.head] if self.review is not None else [])}
+        if there not in ours and not self._has_taken(there, commit):
+            name = f"{self.upstream.remote}/{self.branch}"
+            fetch = suggested("git fetch", self.upstream.remote, self.branch)
+            raise ForeignCommits(
+                f"{named([name])} has commits that were not pushed from here: {there[:10]}; "
+                "nothing was proposed",
+                hint=f"{fetch} && git merge FETCH_HEAD, then queen land"
+                if self.review is not None
+                else f"git branch -m {shell_word(f'{self.branch}-2')}, then queen land",
+                commit=there,
+            )
+        self._note([*pushed, commit])
+        branch = replace(self.upstream, branch=self.branch)
+        done = branch.push(run, tree, commit, there)
+        if done.status != 0 and self._there() != commit:
+            raise Conflict(
+                f"{named([branch.name])} cannot be pushed: {' '.join(done.said.split())}",
+                hint="do what it asks for, then queen land",
+            )
+
+    def _has_taken(self, there: str, commit: str) -> bool:
+        """Returns whether a commit has what somebody else pushed to our pull request."""
+        asked = ("merge-base", "--is-ancestor", no_dash(there), no_dash(commit))
+        return self.review is not None and user_git(*asked, cwd=self.upstream.tree)[0] == 0
+
+    def _there(self) -> str:
+        """Returns the commit that the remote has on the branch, or nothing."""
+        asked = ("ls-remote", "--heads", "--", self.upstream.remote, f"refs/heads/{self.branch}")
+        timeout_s = self.upstream.layout.settings.sync_timeout_s
+        status, said, err = network(*asked, cwd=self.upstream.tree, timeout_s=timeout_s)
+        if status != 0:
+            raise Unreachable(
+                f"{named([self.upstream.remote])} does not answer: {' '.join(err.split())}",
+                hint="queen land, once it answers",
+            )
+        return said.partition("\t")[0].strip()
+
+    @property
+    def _path(self) -> str:
+        here = git_tree(self.upstream.tree)
+        return os.path.join(here.common_dir if here is not None else "", _PUSHED)
+
+    def _pushed(self) -> list[str]:
+        said = recall(self._path)
+        known = said.get(self.branch) if isinstance(said, dict) else None
+        return [str(each) for each in known] if isinstance(known, list) else []
+
+    def _note(self, commits: Sequence[str]) -> None:
+        said = recall(self._path)
+        known = said if isinstance(said, dict) else {}
+        keep(self._path, {**known, self.branch: [*commits][-_MOST_PUSHED:]})
+
+    def open(self, host: Host, *, title: str, body: str, is_draft: bool) -> PullRequest:
+        """Returns the open pull request for the branch, which it opens if there is none."""
+        answer = host.look([], [self.branch])
+        base = self.upstream.branch
+        for each in answer.by_branch.get(self.branch, ()):
+            if each.state == OPEN and each.base == base:
+                return each
+        made = {"title": one_line(title, _MOST_TITLE), "body": body, "is_draft": is_draft}
+        return host.open(answer, branch=self.branch, base=base, **made)  # type: ignore[arg-type]
+
+
+def body_of(issues: Sequence[str], reason: str | None) -> str:
+    """Returns what a pull request says. It names its issues on lines that `queen` knows again, and
+    nothing that closes an issue of the host.
+    """
+    said = [(reason or "").strip()[:_MOST_REASON], "\n".join(f"Queen-Issue: {x}" for x in issues)]
+    return "\n\n".join(filter(None, said)) + "\n"
+
+
+def subject_of(tree: str, commit: str) -> str:
+    """Returns the subject of the last commit that is no merge: a title where there is no issue."""
+    how = ("log", "-1", "--no-merges", "--format=%s", no_dash(commit), "--")
+    return line(*how, cwd=tree, repository={}) or mentioned(commit[:10])

@@ -1,0 +1,169 @@
+"""On what a worktree stands: the target, or work of its own that is still to be merged.
+
+A worktree keeps its branch. What it proposes is also on a reference of its own, so that the branch
+begins anew with the next issue, and comes back to what was proposed when that is to be mended.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.core.command_lines import no_dash
+from queenbee.core.text import named, shell_word, suggested
+from queenbee.errors import Conflict, ExternalFailure
+from queenbee.git.ownership import may_move
+from queenbee.git.run import as_the_user, git, line, names_in, user_git
+from queenbee.git.trees.elsewhere import refuse_elsewhere
+from queenbee.git.trees.own_branch import is_own
+from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import Worktree, target_ref, worktrees
+from queenbee.store.git_trees import git_tree
+from queenbee.store.whole_files import keep, recall
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.core.reviews.review import Review
+    from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
+
+BEHIND = "queenbee-landed"
+"""Says, in the git directory of a worktree, what landed of it that it does not have yet."""
+_PROPOSED = "refs/queenbee/proposed"
+_MOST_COMMITS = "--max-count=10000"
+
+
+def ref_of(branch: str) -> str:
+    """Returns the reference that keeps what was proposed on a branch of the remote."""
+    return f"{_PROPOSED}/{branch}"
+
+
+def keep_proposed(layout: Layout, branch: str, commit: str) -> None:
+    """Keeps what was proposed, wherever the worktree goes on. Raises `ExternalFailure`."""
+    as_the_user("update-ref", no_dash(ref_of(branch)), no_dash(commit), cwd=layout.tree)
+
+
+def forget_proposed(layout: Layout, review: Review) -> None:
+    """Removes that reference, if it is where it was. Never fails."""
+    with suppress(ExternalFailure):
+        gone = ("update-ref", "-d", no_dash(ref_of(review.branch)), no_dash(review.head))
+        as_the_user(*gone, cwd=layout.tree)
+
+
+def stands_on(layout: Layout, reviews: Mapping[str, Review]) -> list[str]:
+    """Returns the issues in review whose proposed work this worktree has, and the target not."""
+    if not reviews:
+        return []
+    commits = (_MOST_COMMITS, "HEAD", no_dash(f"^{target_ref(layout)}"), "--")
+    try:
+        own = {*git("rev-list", *commits, cwd=layout.tree, repository={}).decode().split()}
+    except ExternalFailure:  # There is no commit, or no target.
+        return []
+    return [issue_id for issue_id, each in reviews.items() if each.head in own]
+
+
+def refuse_standing(
+    layout: Layout, reviews: Mapping[str, Review], issues: Mapping[str, Review | None]
+) -> None:
+    """Raises `Conflict` for a worktree whose work on `issues` brings along what other issues
+    propose, or lacks what these have proposed already.
+    """
+    under = [each for each in stands_on(layout, reviews) if each not in issues]
+    if under:
+        first = reviews[under[0]]
+        onto = suggested("git rebase --onto", str(target_ref(layout)).removeprefix("refs/remotes/"))
+        raise Conflict(
+            f"this stands on {first} ({named(under)}), which is not merged: it would be proposed "
+            "twice",
+            hint=f"{onto} {first.head[:10]}; or mend both together: "
+            f"{suggested('queen land', *under, *issues)}",
+            issues=under,
+        )
+    proposed = {name: each for name, each in issues.items() if each is not None}
+    lacks = [each for each in proposed if each not in stands_on(layout, proposed)]
+    if lacks:
+        review = proposed[lacks[0]]
+        raise Conflict(
+            f"{lacks[0]} is proposed by {review}, and this worktree does not have what that has",
+            hint=f"git merge {shell_word(ref_of(review.branch))}, then queen land",
+        )
+
+
+def bring(hive: Services, issue_id: str) -> str:
+    """Brings this worktree to where the work on an issue begins or goes on: what was proposed of
+    it, or the target. Moves only a clean worktree whose commits are kept elsewhere; returns what
+    to say where it cannot, in words, else nothing.
+    """
+    layout = hive.layout
+    reviews = hive.assignments.in_review(hive.own_actor)
+    here = git_tree(layout.tree)
+    behind = _behind(layout)
+    if here is None or not here.linked or not (reviews or behind):
+        return ""
+    head = line("rev-parse", "--verify", "HEAD", cwd=layout.tree, repository={}) or ""
+    own = reviews.get(issue_id)
+    wanted = own.head if own is not None else str(target_ref(layout))
+    stands = stands_on(layout, reviews)
+    if issue_id in stands or (own is None and not stands and head != behind):
+        return ""
+    is_kept = head == behind or head in {each.head for each in reviews.values()}
+    if not is_kept and own is not None:
+        is_kept = _is_ancestor(layout.tree, head, str(target_ref(layout)))
+    if is_kept and _may_go(layout, here.tree):
+        branch = Worktree(here.tree, here.git_dir, here.common_dir).branch
+        go = ("checkout", "-q", "--no-overwrite-ignore", "--no-track", f"-B{branch}")
+        with suppress(ExternalFailure):  # Something is in the way there.
+            as_the_user(*go, no_dash(wanted), "--", cwd=layout.tree)
+            _forget_behind(layout)
+            return ""
+    if own is not None:
+        return (
+            f"this worktree has something else: once that is proposed, queen next brings it to "
+            f"{own}; or git switch --detach {shell_word(ref_of(own.branch))}"
+        )
+    if not stands:
+        return ""
+    first = reviews[stands[0]]
+    return (
+        f"this worktree stands on {first}, which is not merged yet: begin at {target_ref(layout)}"
+    )
+
+
+def note_merged(layout: Layout, review: Review, commit: str) -> None:
+    """Notes in the worktrees which have what was merged that the target has it otherwise: their own
+    commands bring them there. Never fails.
+    """
+    if _is_ancestor(layout.tree, review.head, str(target_ref(layout))):
+        return  # Git sees by itself that it has landed.
+    for each in worktrees(layout):
+        if each.linked and each.head and _is_ancestor(layout.tree, review.head, each.head):
+            keep(os.path.join(each.git_dir, BEHIND), {"commit": commit, "head": review.head})
+
+
+def _behind(layout: Layout) -> str:
+    """Returns the commit of this worktree that has landed as another one; empty if none has."""
+    said = recall(os.path.join(layout.git_dir or layout.state_dir, BEHIND))
+    return str(said.get("head")) if isinstance(said, dict) else ""
+
+
+def _forget_behind(layout: Layout) -> None:
+    with suppress(OSError):
+        safe_open.unlink(os.path.join(layout.git_dir or layout.state_dir, BEHIND))
+
+
+def _may_go(layout: Layout, tree: str) -> bool:
+    """Returns whether the branch of this worktree is its own, and nothing is open there."""
+    if not may_move(layout) or not is_own(layout, tree):
+        return False
+    refuse_elsewhere(tree)
+    asked = ("status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
+    status, out, _ = user_git(*asked, cwd=tree)
+    open_ = [each for each in names_in(out) if not each[3:].startswith(".beads/")]
+    return status == 0 and not open_
+
+
+def _is_ancestor(tree: str, before: str, after: str) -> bool:
+    asked = ("merge-base", "--is-ancestor", no_dash(before), no_dash(after))
+    return user_git(*asked, cwd=tree)[0] == 0
