@@ -74,7 +74,8 @@ def played(folder: Path) -> Iterator[tuple[str, str]]:
     for droid, words, shown in STORY:
         yield droid, f"{droid} $ queen {words}"
         done = run(droid, *QUEEN, *shlex.split(words), cwd=folder / f"shop-{droid}")
-        yield ("refused" if done.returncode else ""), (done.stdout + done.stderr).splitlines()[shown]
+        lines = (done.stdout + done.stderr).splitlines()
+        yield ("refused" if done.returncode else ""), lines[shown]
 
 
 def drawn(lines: list[tuple[str, str]]) -> str:

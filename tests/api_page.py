@@ -34,7 +34,7 @@ _HEAD = """\
 # The library
 
 Read this page if you call QueenBee from Python. You can rely on the names below; everything else
-may change without notice. The [README](../README.md#from-python) has an example, and each kind of
+may change without notice. The [tutorial](tutorial.md#from-python) has an example, and each kind of
 document has a page of its own.
 
 Each name has a docstring: `help(queenbee.Hive)`, or the reference that `make docs` builds from
