@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from queenbee.core.records import Message as Message
     from queenbee.core.records import Reservation as Reservation
     from queenbee.errors import QueenError as QueenError
+    from queenbee.git.landing.landed_issue import Landed as Landed
+    from queenbee.library.async_hive import AsyncHive as AsyncHive
+    from queenbee.library.hive import Hive as Hive
+    from queenbee.services.changes import Change as Change
+    from queenbee.services.work.taking import Begin as Begin
+    from queenbee.services.work.taking import Nothing as Nothing
     from queenbee.version import __version__ as __version__
-    from queenbee.workflows.complete_hive import Hive as Hive
+    from queenbee.workflows.completing import Completion as Completion
 
 __getattr__, __dir__, __all__ = exports(
     __name__,
@@ -30,7 +36,12 @@ __getattr__, __dir__, __all__ = exports(
         "core.beads": "Issue",
         "core.records": "Assignment Message Reservation",
         "errors": "QueenError",
+        "git.landing.landed_issue": "Landed",
         "version": "__version__",
-        "workflows.complete_hive": "Hive",
+        "workflows.completing": "Completion",
+        "library.async_hive": "AsyncHive",
+        "library.hive": "Hive",
+        "services.changes": "Change",
+        "services.work.taking": "Begin Nothing",
     },
 )

@@ -1,22 +1,61 @@
 """All errors of QueenBee: one hierarchy that every layer imports and that imports nothing.
 
 An error names the thing and the reason; its hint names the next command. Data for callers are
-attributes, so that nobody has to parse the text. `code` is stable. `queenbee.cli.exits` alone
-decides the exit status of each class.
+attributes, declared with their types, so that nobody has to parse the text. `code` is stable.
+`queenbee.cli.exits` alone decides the exit status of each class.
 """
 
 from __future__ import annotations
 
 import errno
 
+TYPE_CHECKING = False  # Not typing's: a further edit loads this module.
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, NotRequired, TypedDict
+
+    class HolderForm(TypedDict):
+        """A live lease that is in the way: of whom, on what, until when, and where both meet."""
+
+        id: str
+        droid: str
+        pattern: str
+        exclusive: bool
+        issue_id: str | None
+        reason: str | None
+        expires_at: str
+        seconds_left: int
+        asked: str
+        """The pattern that was refused."""
+        witness: str
+        """A path in both patterns."""
+
+    class WaiterForm(TypedDict):
+        """Somebody who waits longer, and is served first."""
+
+        droid: str
+        since: str
+        until: str
+        pid: int
+        issue_id: NotRequired[str]
+        any_issue: NotRequired[bool]
+        patterns: NotRequired[list[str]]
+        exclusive: NotRequired[bool]
+        tree_id: NotRequired[str]
+
+else:
+    HolderForm = WaiterForm = dict
+
 __all__ = [
     "Ambiguous",
     "BadPattern",
     "Busy",
+    "Cancelled",
     "Conflict",
     "DurabilityUnknown",
     "ExternalFailure",
     "Held",
+    "HolderForm",
     "InvalidInput",
     "IssueClosed",
     "NoActor",
@@ -35,6 +74,7 @@ __all__ = [
     "Unreadable",
     "Untrusted",
     "Unwritable",
+    "WaiterForm",
 ]
 
 
@@ -49,6 +89,7 @@ class QueenError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None, **details: object) -> None:
         super().__init__(message)
+        self.__dict__.update(details)
         self.message = message
         self.hint = hint
         self.details = details
@@ -56,11 +97,17 @@ class QueenError(Exception):
     def __str__(self) -> str:
         return self.message  # Who passes an error on may have added to it.
 
-    def __getattr__(self, name: str) -> object:
-        details = self.__dict__.get("details", {})
-        if name in details:
-            return details[name]
-        raise AttributeError(name)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(
+    kind: type[QueenError], args: tuple[object, ...], state: Mapping[str, object]
+) -> QueenError:
+    """Returns an error that another process raised: its class may be built from other arguments."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidInput(QueenError):
@@ -73,6 +120,9 @@ class BadPattern(InvalidInput):
     """A glob pattern that cannot be used; `pattern`, `column` (from 1) and `reason` say where."""
 
     code = "bad_pattern"
+    pattern: str
+    column: int
+    reason: str
 
     def __init__(self, pattern: str, column: int, reason: str, *, hint: str | None = None) -> None:
         super().__init__(
@@ -88,6 +138,7 @@ class Ambiguous(InvalidInput):
     """A part of an id that several ids have; `candidates` lists some of them."""
 
     code = "ambiguous"
+    candidates: Sequence[str] = ()
 
 
 class NoActor(InvalidInput):
@@ -100,6 +151,8 @@ class NotFound(QueenError):
     """The named thing does not exist."""
 
     code = "not_found"
+    issue_id: str | None = None
+    path: str | None = None
 
 
 class NoHive(NotFound):
@@ -112,6 +165,8 @@ class UnknownDroid(NotFound):
     """A droid name that is not in this hive's list of droids."""
 
     code = "unknown_droid"
+    droid: str = ""
+    known: Sequence[str] = ()
 
 
 class Conflict(QueenError):
@@ -124,30 +179,48 @@ class Held(Conflict):
     """Live reservations of others overlap the request; `holders` lists them."""
 
     code = "held"
+    holders: Sequence[HolderForm] = ()
+    ends_ms: int | None = None
+    """When the first of them ends, in ms since 1970."""
+    may_share: bool = False
+    """Whether a shared lease would be granted."""
+    ahead: Sequence[WaiterForm] = ()
+    place: int | None = None
+    """The place in the line of who asks, from 1."""
+    circle: Sequence[str] = ()
+    """The droids each of which would wait for the next one, and the last for the first."""
 
 
 class Taken(Conflict):
     """The issue is assigned to another droid; `assignment` is the active record."""
 
     code = "taken"
+    holder: str = ""
+    assignment: Mapping[str, Any] | None = None
 
 
 class NotYours(Conflict):
     """The record belongs to another droid; `owner` names it."""
 
     code = "not_yours"
+    owner: str = ""
+    assignment: Mapping[str, Any] | None = None
+    reservation: Mapping[str, Any] | None = None
 
 
 class IssueClosed(Conflict):
     """An issue that is closed, or was completed in the hive, cannot be claimed."""
 
     code = "issue_closed"
+    issue_id: str = ""
 
 
 class NotReady(Conflict):
     """The issue waits for others, which `waits_for` lists, or something else holds it back."""
 
     code = "not_ready"
+    issue_id: str = ""
+    waits_for: Sequence[str] = ()
 
 
 class UnknownCaller(Conflict):
@@ -162,30 +235,48 @@ class Untrusted(Conflict):
     """
 
     code = "untrusted"
+    commands: Sequence[Mapping[str, Any]] = ()
 
 
 class NothingLands(QueenError):
     """Nothing can land, whoever lands it: it is nobody's fault, and somebody has to mend that."""
 
     code = "cannot_land"
+    hindrances: Sequence[Mapping[str, Any]] = ()
 
 
 class Busy(QueenError):
     """A lock or a wait timed out; nothing was written, and it is safe to retry."""
 
     code = "busy"
+    lock: str | None = None
+    holder: str | None = None
+    assignment: Mapping[str, Any] | None = None
+    holders: Sequence[HolderForm] = ()
+    ends_ms: int | None = None
+    ahead: Sequence[WaiterForm] = ()
+    place: int | None = None
+    circle: Sequence[str] = ()
+
+
+class Cancelled(QueenError):
+    """The caller gave the call up before it was done; nothing was written."""
+
+    code = "cancelled"
 
 
 class Unreachable(Busy):
     """Another machine does not answer; nothing was granted, and it is safe to retry."""
 
     code = "unreachable"
+    remote: str | None = None
 
 
 class StoreError(QueenError):
     """A store or document that cannot be read or written safely."""
 
     code = "store"
+    path: str | None = None
 
 
 class Unreadable(StoreError):
@@ -216,12 +307,15 @@ class ExternalFailure(QueenError):
     """A program that QueenBee ran failed."""
 
     code = "external"
+    program: str | None = None
 
 
 class MissingPackage(ExternalFailure):
     """A package that is needed here is not installed; `package` and `extra` name it."""
 
     code = "missing_package"
+    package: str = ""
+    extra: str = ""
 
     @classmethod
     def of(cls, what: str, package: str, extra: str) -> MissingPackage:

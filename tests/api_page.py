@@ -17,8 +17,10 @@ PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
 PUBLIC = {
     "queenbee": "The hive and its records",
+    "queenbee.library": "What a hive does with git and the tracker",
     "queenbee.services": "The services of a hive",
     "queenbee.errors": "Refusals",
+    "queenbee.testing": "Fixtures of pytest",
     "queenbee.workflows": "Verifying, running and completing",
     "queenbee.checks": "Checks",
     "queenbee.documents": "What documents share",
@@ -33,12 +35,120 @@ PUBLIC = {
 _HEAD = """\
 # The library
 
-Read this page if you call QueenBee from Python. You can rely on the names below; everything else
-may change without notice. The [tutorial](tutorial.md#from-python) has an example, and each kind of
-document has a page of its own.
+Read this page if you call QueenBee from Python. Everything that `queen` does in a droid's loop is
+one typed call on an open `Hive`, and `queen` is built on these calls:
 
-Each name has a docstring: `help(queenbee.Hive)`, or the reference that `make docs` builds from
-them. If your program forks, open a hive in each process, after the fork.
+```console
+$ git init -q shop && cd shop && git commit -q --allow-empty -m 'first commit'
+```
+
+```python
+from pathlib import Path
+from queenbee import Begin, Hive, QueenError
+
+with Hive.init(droid="lead") as lead:
+    first = lead.issues.new("Totals with tax", issue_id="shop-1")
+    lead.issues.new("A page for errors", issue_id="shop-2", depends_on=[first])
+    place = lead.worktrees.add("ui")
+
+with Hive.open(place.path) as ui:
+    while isinstance(begun := ui.next(), Begin):
+        issue_id = begun.assignment.issue_id
+        Path(place.path, f"{issue_id}.txt").write_text("done")  # the work
+        try:
+            done = ui.land(message=f"Do {issue_id}", reason="it works", unchecked=True)
+        except QueenError as refused:
+            print(refused.code, refused.hint)
+            break
+        print(issue_id, "landed" if done.landing.landed else done.landing.output)
+    print("ended")
+```
+
+```text
+shop-1 landed
+shop-2 landed
+ended
+```
+
+| call on a hive | command |
+|---|---|
+| `Hive.init` `Hive.open` | `queen init` |
+| `next` `following` `complete` | `queen next`, `complete` |
+| `land` `abort_landing` `last_landing` | `queen land` |
+| `wait` `status` `show` | `queen issue wait`, `status`, `show` |
+| `changes` `cursor` `log` | `queen log` |
+| `issues.new` `.edit` `.close` `.reopen` `.delete` `.depend` `.import_` | `queen issue …` |
+| `worktrees.add` `.list` `.setup` `.remove` | `queen worktree …` |
+| `assignments` `reservations` `messages` | `queen claim`, `reserve`, `msg …` |
+
+**Records are values.** An `Issue`, `Assignment`, `Reservation` or `Message` can be compared,
+hashed, copied and pickled, and nothing that you do to one changes the hive. `to_dict()` returns all
+its fields, `get(name)` one of them.
+
+**A refusal is an error with attributes**: `Held.holders`, `Taken.holder`, `NotFound.issue_id`. All
+are below `QueenError`, with its `code`, `message` and `hint`; they pickle, so that they come back
+from a pool of processes. [Errors](scripting.md#errors) lists what each code carries.
+
+**Waiting can be given up.** What waits takes `timeout_s`, and `cancel`, an event such as
+`threading.Event`. Once another thread sets it, the call raises `Cancelled`: there is no lease, no
+place in the line, and nothing has landed. A landing that has moved the main branch by then is done.
+
+**Under asyncio**, `AsyncHive` has the same calls, awaited. A task that is cancelled or runs into a
+timeout gives its call up, as above, before it goes on; a thread runs each call, and ends with it:
+
+```python
+import asyncio
+from queenbee import AsyncHive
+
+async def main() -> None:
+    async with await AsyncHive.open(droid="api") as hive:
+        try:
+            async with asyncio.timeout(30):
+                await hive.reservations.reserve(["src/**"], timeout_s=3600)
+        except TimeoutError:
+            print("somebody else has it")
+        print([lease.pattern for lease in await hive.reservations.find(droid="api")])
+
+asyncio.run(main())
+```
+
+```text
+['src/**']
+```
+
+**Changes** are every record that became or changed, in order of arrival in this clone, with how it
+was `before` and is `after`. Whoever keeps the cursor of the last one, and passes it the next time,
+misses nothing and sees nothing twice:
+
+```python
+from queenbee import Hive
+
+with Hive.open(droid="lead") as hive:
+    cursor = "0"  # Before everything; hive.cursor() is behind everything.
+    for change in hive.changes(cursor, kinds=["assignments"], timeout_s=0):
+        print(change.by, change.after.get("issue_id"), change.after.get("status"))
+        cursor = change.cursor
+```
+
+```text
+ui shop-1 active
+ui shop-1 completed
+ui shop-2 active
+ui shop-2 completed
+```
+
+Without `timeout_s`, it goes on with what arrives, until `cancel` is set. A cursor is of one clone.
+If its memory is deleted, the cursor is refused (`NotFound`), and you begin anew.
+
+**In tests**, `from queenbee.testing import hive, hive_clock` in a `conftest.py` gives pytest a hive
+in a temporary repository, with a clock that moves when `hive_clock.advance(seconds)` is called.
+`python -m queenbee` is `queen`, where that is not on the path.
+
+## Names
+
+You can rely on the names below; everything else may change without notice. Each has a docstring:
+`help(queenbee.Hive)`, or the reference that `make docs` builds from them. If your program forks,
+open a hive in each process, after the fork.
 
 | package | what is in it | names |
 |---|---|---|

@@ -15,6 +15,9 @@ from api_page import page as api_page
 from markdown_it import MarkdownIt
 from pages import ROOT, differences, steps
 
+from queenbee.documents.issue_lists.sources import FIELDS
+from queenbee.documents.issue_lists.sources import SOURCES as SOURCES_OF_LISTS
+
 NOT_YET: set[str] = set()
 """What is linked to and still being written."""
 
@@ -168,3 +171,13 @@ def test_each_test_that_a_page_names_is_there() -> None:
             if not test.is_file() or any(each not in test.read_text() for each in names):
                 missing.append(f"{page.name}: {path}{name}")
     assert missing == []
+
+
+def test_the_page_on_lists_has_every_source_and_every_field() -> None:
+    page = ROOT / "docs" / "issue-lists.md"
+    sources = [
+        word for row in first_cells(page, "Where it can be from") for word in words_in_code(row[0])
+    ]
+    assert sorted(sources) == sorted(each.name for each in SOURCES_OF_LISTS)
+    text = page.read_text(encoding="utf-8")
+    assert [each for each in FIELDS if f"`{each}`" not in text] == []

@@ -18,6 +18,7 @@ from typing import Literal
 
 from queenbee.checks.check import LONGEST_S, NOTHING, Output
 from queenbee.core.command_lines import CommandLine
+from queenbee.store import giving_up
 
 CAP_BYTES = 1024 * 1024
 """How much of each stream is kept: half from its beginning, half from its end."""
@@ -118,7 +119,7 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self.count = 0
+        self._count = 0
         self._before: dict[signal.Signals, object] = {}
 
     def __enter__(self) -> Interrupts:
@@ -132,8 +133,13 @@ class Interrupts:
         for number, before in self._before.items():
             signal.signal(number, before)  # type: ignore[arg-type]
 
+    @property
+    def count(self) -> int:
+        """How many there were. Whoever gave up the call in this thread counts as one."""
+        return self._count + giving_up.is_asked()
+
     def _note(self, number: int, frame: object) -> None:
-        self.count += 1
+        self._count += 1
 
 
 class _Run:

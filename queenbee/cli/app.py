@@ -20,8 +20,7 @@ from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
-from queenbee.errors import NoHive, Unwritable
-from queenbee.git import let_ask
+from queenbee.errors import ExternalFailure, NoHive, Unwritable
 from queenbee.store.droids.presence import Beat
 from queenbee.store.whole_files import keep, recall
 from queenbee.version import __version__
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from queenbee.core.records import Record
+    from queenbee.library.hive import Hive
     from queenbee.store.layout import Layout
     from queenbee.store.trust import Proposal
-    from queenbee.workflows.complete_hive import Hive
 
     T = TypeVar("T")
 
@@ -51,7 +50,7 @@ class Answer:
 
 
 _LONG = frozenset(("collisions", "doctor", "import", "land", "report", "rotate", "sync"))
-_ASIDE = frozenset(("guard", "mcp", "notify", "prompt", "sync", "watch"))
+_ASIDE = frozenset(("guard", "log", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _ALIKE = (("new", "create", "add"), ("remove", "delete", "rm"), ("list", "ls", "inbox", "status"))
 """Words for the same, of which each noun has its own."""
@@ -76,15 +75,20 @@ class Invocation:
     def hive(self) -> Hive:
         """The hive of the working directory, opened when first used."""
         if self._hive is None:
-            from queenbee.workflows.complete_hive import Hive  # noqa: PLC0415 - start-up
+            from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
 
-            self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
-            let_ask(self._hive)
-            self.tell_problem(self._hive.layout)
-            if not self.json:
-                self._hive.progress = self.bar
-                self._hive.asks_person = self._asks_person
+            self.use(Hive.open(droid=self.actor, beads_dir=self.beads_dir))
+        assert self._hive is not None
         return self._hive
+
+    def use(self, hive: Hive) -> None:
+        """Uses this hive, and shows to people what it tells and asks."""
+        self._hive = hive
+        hive.tell = self.tell
+        self.tell_problem(hive.layout)
+        if not self.json:
+            hive.progress = self.bar
+            hive.asks_person = self._asks_person
 
     def _asks_person(self, proposals: Sequence[Proposal]) -> bool | None:
         """Returns whether a person lets these commands run; None if nobody sits here."""
@@ -190,6 +194,22 @@ def invocation() -> Invocation:
 def tell(text: str) -> None:
     """Prints a notice of the running command to standard error, or keeps it under `--json`."""
     invocation().tell(text)
+
+
+def tell_origin(hive: Hive, *, must_know: bool = True) -> None:
+    """Says on standard error if the issues are another program's and may be old. Raises
+    `ExternalFailure` if nothing is known of them, and something must be.
+    """
+    try:
+        origin = hive.origin()
+    except ExternalFailure as error:
+        if must_know:
+            raise
+        tell(error.message)
+    else:
+        if origin is not None and origin.why is not None:
+            hint = f"; try: {origin.hint}" if origin.hint else ""
+            tell(origin.sentence(hive.now_ms()) + hint)
 
 
 def first(found: list[T], limit: int, count: Callable[[], int] | None = None) -> list[T]:

@@ -11,7 +11,7 @@ from queenbee.cli.app import tell
 from queenbee.git.remote.terms import Terms
 
 if TYPE_CHECKING:
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.library.hive import Hive
 
 
 def confirm_options(command: Callable[..., Any]) -> Callable[..., Any]:

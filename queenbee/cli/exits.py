@@ -46,6 +46,7 @@ _BY_CLASS: tuple[tuple[type[errors.QueenError], int], ...] = (
     (errors.NothingLands, NOTHING_LANDS),
     (errors.Conflict, CONFLICT),
     (errors.Busy, BUSY),
+    (errors.Cancelled, BUSY),
     (errors.StoreError, UNREADABLE),
     (errors.ExternalFailure, EXTERNAL),
     (Interrupted, INTERRUPTED),

@@ -46,6 +46,7 @@ _HIDDEN = {
     "version": "care.hive",
     "guard": "care.guard",
     "help": "care.hive",
+    "log": "care.log",
     **{
         f"reserve {name}": "reservations"
         for name in ("list", "release", "renew", "check", "overlap", "conflicts")

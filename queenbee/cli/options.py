@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from queenbee.core.names import is_of_agent
-from queenbee.core.timestamps import parse_duration_s
+from queenbee.core.timestamps import parse_duration_s, parse_since_ms
 from queenbee.errors import InvalidInput
 
 
@@ -69,18 +70,33 @@ id_prefix = click.option(
 )
 
 
+def _instant(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_since_ms(text, time.time_ns() // 1_000_000)
+
+
+def since_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns the option `--since`, which shows only what is newer."""
+    help_ = f"Only {what} since then"
+    return click.option("--since", "since_ms", callback=_instant, metavar="20m|TIME", help=help_)
+
+
 def seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
     """Reads an option that takes a duration, such as `2h`. Raises `InvalidInput`."""
     return None if text is None else parse_duration_s(text)
+
+
+def bytes_of_stdin() -> bytes:
+    """Returns what is on standard input. Raises `InvalidInput`."""
+    if sys.stdin is None:
+        raise InvalidInput("standard input is closed", hint="pass the text itself instead of -")
+    return sys.stdin.buffer.read()
 
 
 def body_or_stdin(text: str) -> str:
     """Returns the text, or standard input if it is `-`. Raises `InvalidInput`."""
     if text != "-":
         return text
-    if sys.stdin is None:
-        raise InvalidInput("standard input is closed", hint="pass the text itself instead of -")
     try:
-        return sys.stdin.buffer.read().decode()
+        return bytes_of_stdin().decode()
     except UnicodeDecodeError as error:
         raise InvalidInput(f"standard input is not UTF-8: {error}") from error

@@ -172,8 +172,20 @@ def summary(counts: Mapping[str, int]) -> str:
     return ", ".join(parts)
 
 
+class Streamed:
+    """Values that are shown one after the other, as they come; as JSON, each on a line."""
+
+    def __init__(self, values: Iterable[object]) -> None:
+        self.values = values
+
+
 def print_json(value: object) -> None:
     """Prints one JSON document. Arrays print one element per line."""
+    if isinstance(value, Streamed):
+        for each in value.values:
+            click.echo(_dumps(to_plain(each)))
+            sys.stdout.flush()
+        return
     plain = to_plain(value)
     if isinstance(plain, list) and plain:
         rows = ",\n".join(_dumps(each) for each in plain)

@@ -17,8 +17,8 @@ from click.types import StringParamType
 from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
 from queenbee.core.text import is_plain, one_line
 from queenbee.errors import QueenError
+from queenbee.library.hive import Hive
 from queenbee.store.git_files.worktrees import worktrees
-from queenbee.workflows.complete_hive import Hive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

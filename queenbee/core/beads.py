@@ -40,6 +40,7 @@ class Issue(Record):
     """One issue of the tracker."""
 
     __slots__ = ("completion",)
+    _shown = ("title", "status", "priority")
 
     completion: Assignment | None
     """The assignment by which a droid completed it since its row last changed, or None."""
@@ -58,13 +59,26 @@ class Issue(Record):
     def __init__(
         self, fields: Mapping[str, object], *, completion: Assignment | None = None
     ) -> None:
-        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "_fields", fields)
         object.__setattr__(self, "completion", completion)
+
+    def __eq__(self, other: object) -> bool:
+        return super().__eq__(other) and getattr(other, "completion", None) == self.completion
+
+    def __hash__(self) -> int:
+        return hash((self.id, self._fields.get("updated_at"), self.completion))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _issue, ({**self._fields}, self.completion)
+
+    def __repr__(self) -> str:
+        said = super().__repr__().removesuffix(f", rev={self.rev})")
+        return said + (f", completed_by={self.completion.droid!r})" if self.completion else ")")
 
     @property
     def priority(self) -> int:
         """0 (most urgent) to 4; 2 if the row does not say, whatever other rows say."""
-        priority = self.fields.get("priority")
+        priority = self._fields.get("priority")
         if isinstance(priority, int) and not isinstance(priority, bool):
             return priority
         return DEFAULT_PRIORITY
@@ -72,12 +86,12 @@ class Issue(Record):
     @property
     def team(self) -> str | None:
         """The team of a sprint bead; None for any other issue."""
-        return team_of(self.fields) if self.fields.get("issue_type") in SPRINTS else None
+        return team_of(self._fields) if self._fields.get("issue_type") in SPRINTS else None
 
     @property
     def dependencies(self) -> list[tuple[str, str]]:
         """The issues that this one depends on, each with the kind of dependency."""
-        rows = self.fields.get("dependencies")
+        rows = self._fields.get("dependencies")
         return (
             [pair for row in rows if (pair := _dependency(row, self.id))]
             if isinstance(rows, list)
@@ -86,7 +100,7 @@ class Issue(Record):
 
     def waits_for_any_child_of(self, spawner: str) -> bool:
         """Returns whether a `waits-for` dependency on this issue ends with its first child."""
-        rows = self.fields.get("dependencies")
+        rows = self._fields.get("dependencies")
         return isinstance(rows, list) and any(
             _dependency(row, self.id) == (spawner, "waits-for") and _gate(row) == "any-children"
             for row in rows
@@ -96,7 +110,7 @@ class Issue(Record):
     def done(self) -> bool:
         """Whether other issues no longer wait for it."""
         # Asked of every row of the tracker, so it reads the field itself.
-        return self.fields.get("status") in DONE
+        return self._fields.get("status") in DONE
 
     def completed_by(self, assignment: Assignment) -> Issue:
         """Returns this issue as the assignment that completed it leaves it: closed."""
@@ -105,12 +119,12 @@ class Issue(Record):
             closed = {"status": "closed", "closed_at": assignment.updated_at}
             if assignment.reason:
                 closed["close_reason"] = assignment.reason
-        return Issue({**self.fields, **closed}, completion=assignment)
+        return Issue({**self._fields, **closed}, completion=assignment)
 
     def ending(self) -> dict[str, object]:
         """Returns the fields of its row that say that it is closed, how and when."""
         names = ("status", "closed_at", "close_reason")
-        return {name: self.fields[name] for name in names if name in self.fields}
+        return {name: self._fields[name] for name in names if name in self._fields}
 
     def to_dict(self) -> dict[str, object]:
         """Returns the row with the effective priority; and closed, with `completed_by`, if a droid
@@ -123,6 +137,10 @@ class Issue(Record):
         if self.completion is not None:
             row["completed_by"] = self.completion.droid
         return row
+
+
+def _issue(fields: Mapping[str, object], completion: Assignment | None) -> Issue:
+    return Issue(fields, completion=completion)
 
 
 def team_of(row: Mapping[str, object]) -> str:
@@ -235,6 +253,6 @@ def subjects_of(issue: Issue) -> set[str]:
 
 
 def _found_in(issue: Issue, pattern: re.Pattern[str]) -> set[str]:
-    texts = (issue.fields.get(name) for name in _TEXTS)
+    texts = (issue.get(name) for name in _TEXTS)
     found = (pattern.findall(each[:_AT_MOST_CHARS]) for each in texts if isinstance(each, str))
     return set().union(*found)

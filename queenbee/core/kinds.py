@@ -176,6 +176,9 @@ class _Issues(Kind):
 
     listed_by = "queen issues"
 
+    def author(self, line: Fields, changes: Fields, *, first: bool) -> object:
+        return line.get("created_by") if first else None
+
     def closed_ms(self, fields: Fields) -> int:
         """Returns when the issue was closed; an open one is never archived."""
         done = fields.get("status") in ("closed", "tombstone")

@@ -121,14 +121,14 @@ def assignment_end_ms(assignment: Assignment) -> int:
         return assignment.created_ms
     if assignment.status == "active":
         return NEVER_MS
-    return instant_ms(assignment.fields.get("updated_at")) or assignment.created_ms
+    return instant_ms(assignment.get("updated_at")) or assignment.created_ms
 
 
 def lease_end_ms(lease: Reservation) -> int:
     """Returns when a lease ended or will end, in ms since 1970."""
     if lease.deleted:
         return lease.created_ms
-    released_ms = instant_ms(lease.fields.get("released_at"))
+    released_ms = instant_ms(lease.get("released_at"))
     if lease.status == "released" and released_ms is not None:
         return min(released_ms, lease.expires_ms)
     return lease.expires_ms
@@ -177,7 +177,7 @@ def ended_absurdly(lease: Reservation, present_ms: int) -> bool:
 
 def changed_absurdly(record: Record, present_ms: int) -> bool:
     """Returns whether a record says that it was created or changed in the future."""
-    changed_ms = instant_ms(record.fields.get("updated_at")) or 0
+    changed_ms = instant_ms(record.get("updated_at")) or 0
     return is_absurd(max(record.created_ms, changed_ms), present_ms)
 
 

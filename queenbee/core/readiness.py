@@ -206,12 +206,11 @@ def startable(found: Iterable[Standing], actor: str | None) -> list[Issue]:
 def is_work(issue: Issue) -> bool:
     """Returns whether an issue is work: no template, and nothing that Beads keeps for itself."""
     # Asked of every row of the tracker, so it reads the fields themselves.
-    fields = issue.fields
-    kind = fields.get("issue_type")
+    kind = issue.get("issue_type")
     return not (
         (isinstance(kind, str) and kind in NOT_WORK and not _is_document(issue))
-        or fields.get("is_template") is True
-        or fields.get("status") == "tombstone"
+        or issue.get("is_template") is True
+        or issue.get("status") == "tombstone"
         or WISP in issue.id
     )
 
@@ -397,7 +396,7 @@ class Waits:
 
 def estimate(issue: Issue) -> float | None:
     """Returns the minutes that an issue is said to take, or None."""
-    minutes = issue.fields.get("estimated_minutes")
+    minutes = issue.get("estimated_minutes")
     if not isinstance(minutes, int | float) or isinstance(minutes, bool):
         return None
     return minutes if 0 < minutes < _MOST_MINUTES else None
@@ -433,7 +432,7 @@ def _blocks(target: Issue, kind: str) -> bool:
         return target.status != "pinned"
     if kind == "blocks" or target.status == "tombstone":
         return False
-    reason = target.fields.get("close_reason")
+    reason = target.get("close_reason")
     return not (isinstance(reason, str) and _says_failure(reason))
 
 
@@ -458,10 +457,10 @@ def _deferred(issues: Mapping[str, Issue], now_ms: int) -> dict[str, str]:
     """Returns the issues that are deferred, with all their children, each with the reason."""
     deferred: dict[str, str] = {}
     for issue in issues.values():
-        until = issue.fields.get("defer_until")
+        until = issue.get("defer_until")
         if until is not None and (instant_ms(until) or 0) > now_ms:
             deferred[issue.id] = f"it is deferred until {until}"
-        elif issue.fields.get("status") == "deferred":
+        elif issue.get("status") == "deferred":
             deferred[issue.id] = "it is deferred"
     if not deferred:
         return deferred
@@ -478,27 +477,30 @@ def _deferred(issues: Mapping[str, Issue], now_ms: int) -> dict[str, str]:
 
 def _set_aside(issue: Issue) -> str | None:
     # Asked of every open issue, and so is the next question below: they read the fields themselves.
-    fields = issue.fields
     if not is_issue_id(issue.id):  # Nobody could complete it, or give it back.
         return "its id is not one word"
     if issue.id.startswith("-"):  # Somebody else made it: no program is to take it for an option.
         return "its id begins with a dash"
-    if fields.get("pinned") is True or fields.get("status") == "pinned":
+    if issue.get("pinned") is True or issue.get("status") == "pinned":
         return "it is pinned"
-    if fields.get("ephemeral") is True:
+    if issue.get("ephemeral") is True:
         return "it is ephemeral"
     return _other_status(issue)
 
 
 def _is_document(issue: Issue) -> bool:
     """Returns whether an issue is a bead in a file of its own, whose types are others."""
-    metadata = issue.fields.get("metadata")
+    metadata = issue.get("metadata")
     return isinstance(metadata, dict) and "bead_file" in metadata
 
 
 def _other_status(issue: Issue) -> str | None:
-    return None if issue.status in WORKABLE else f"its status is {issue.status}"
+    """Returns why its status keeps it from being started, or None. Somebody has begun one that is
+    in progress: who, only its assignee says.
+    """
+    is_begun = issue.status == "in_progress" and not issue.assignee
+    return f"its status is {issue.status}" if is_begun or issue.status not in WORKABLE else None
 
 
 def _named_by_tracker(issue: Issue) -> str | None:
-    return (issue.assignee or None) if issue.fields.get("status") == "in_progress" else None
+    return (issue.assignee or None) if issue.get("status") == "in_progress" else None

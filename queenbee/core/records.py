@@ -1,4 +1,4 @@
-"""Typed, read-only views of folded records: messages, assignments, reservations.
+"""Typed views of folded records: messages, assignments, reservations. They are values.
 
 A record wraps the folded fields, so unknown ones survive. A field that is absent or has another
 type reads as its default. `docs/format.md`, section "Records".
@@ -15,8 +15,15 @@ _MOST_TOKEN = 2**53 - 1
 READ = "read_at"
 ACKED = "acked_at"
 
+_Fields = type(vars(type))
+"""A mapping that cannot be changed: `types.MappingProxyType`, which need not be loaded for it."""
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Literal
+
+    Importance = Literal["low", "normal", "high", "urgent"]
+    AssignmentStatus = Literal["active", "completed", "released", "reassigned"]
 
 IMPORTANCES = ("low", "normal", "high", "urgent")
 ASSIGNMENT_STATUSES = ("active", "completed", "released", "reassigned")
@@ -39,7 +46,7 @@ class Ids:
         self.name = name
 
     def __get__(self, record: Record, owner: type | None = None) -> tuple[str, ...]:
-        value = record.fields.get(self.name)
+        value = record._fields.get(self.name)
         if not isinstance(value, list):
             return ()
         return tuple(each for each in value if isinstance(each, str))
@@ -59,7 +66,7 @@ class Text:
         self.default = default
 
     def __get__(self, record: Record, owner: type | None = None) -> str:
-        value = record.fields.get(self.name)
+        value = record._fields.get(self.name)
         return value if isinstance(value, str) else self.default
 
 
@@ -72,7 +79,7 @@ class OptionalText:
         self.name = name
 
     def __get__(self, record: Record, owner: type | None = None) -> str | None:
-        value = record.fields.get(self.name)
+        value = record._fields.get(self.name)
         return value if isinstance(value, str) else None
 
 
@@ -86,36 +93,60 @@ class Flag:
         self.default = default
 
     def __get__(self, record: Record, owner: type | None = None) -> bool:
-        value = record.fields.get(self.name)
+        value = record._fields.get(self.name)
         return value if isinstance(value, bool) else self.default
 
 
+def _apart(value: object) -> object:
+    """Returns a value of a field that can be changed without changing the record."""
+    if isinstance(value, dict):
+        return {name: _apart(each) for name, each in value.items()}
+    return [_apart(each) for each in value] if isinstance(value, list) else value
+
+
 class Record:
-    """The folded state of one id. Read-only; equal when the fields are."""
+    """The folded state of one id: a value, which nothing changes. It can be compared, hashed,
+    copied and pickled; two are equal when their fields are.
+    """
 
-    __slots__ = ("fields",)
+    __slots__ = ("_fields",)
 
-    fields: Mapping[str, object]
+    _fields: Mapping[str, object]
+    _shown: tuple[str, ...] = ()
+    """The fields that its `repr` shows, between the id and the revision."""
     id = Text("id")
     created_at = Text("created_at")
     deleted = Flag("deleted")
 
     def __init__(self, fields: Mapping[str, object]) -> None:
-        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "_fields", fields)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__.lower()} is read-only")
+        raise AttributeError(f"{type(self).__name__} is a value: {name} cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is a value: {name} cannot be deleted")
+
+    @property
+    def fields(self) -> Mapping[str, object]:
+        """All fields, unknown ones included. What is in it is a copy."""
+        return _Fields({name: _apart(value) for name, value in self._fields.items()})
+
+    def get(self, name: str) -> object:
+        """Returns the value of a field, known here or not; None if it is absent."""
+        value = self._fields.get(name)
+        return _apart(value) if isinstance(value, (dict, list)) else value
 
     @property
     def rev(self) -> int:
         """The revision of the newest line: 1 on creation, one more with each update."""
-        rev = self.fields.get("rev")
+        rev = self._fields.get("rev")
         return rev if isinstance(rev, int) else 1
 
     @property
     def created_ms(self) -> int:
         """When the record was created, in ms since 1970; 0 if that is not readable."""
-        return instant_ms(self.fields.get("created_at")) or 0
+        return instant_ms(self._fields.get("created_at")) or 0
 
     @property
     def age(self) -> tuple[int, str]:
@@ -124,23 +155,29 @@ class Record:
 
     def to_dict(self) -> dict[str, object]:
         """Returns the fields as a new dict, unknown ones included, `rev` last."""
-        fields = {name: value for name, value in self.fields.items() if name != "rev"}
+        fields = {name: _apart(value) for name, value in self._fields.items() if name != "rev"}
         return {**fields, "rev": self.rev}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and other.fields == self.fields
+        return isinstance(other, type(self)) and other._fields == self._fields
 
     def __hash__(self) -> int:
         return hash((self.id, self.rev))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), ({**self._fields},)
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({dict(self.fields)!r})"
+        shown = ("id", *self._shown)
+        said = [f"{name}={self._fields[name]!r}" for name in shown if name in self._fields]
+        return f"{type(self).__name__}({', '.join(said)}, rev={self.rev})"
 
 
 class Message(Record):
     """A message from one droid to another. `spec` section "Message Record"."""
 
     __slots__ = ()
+    _shown = ("from", "to", "subject")
 
     from_ = Text("from")
     to = Text("to")
@@ -166,7 +203,7 @@ class Message(Record):
     @property
     def readers(self) -> list[str]:
         """The droids that read a broadcast, sorted."""
-        names = (name.partition(":") for name in self.fields)
+        names = (name.partition(":") for name in self._fields)
         return sorted(droid for droid, colon, mark in names if colon and mark == READ)
 
     def seen_by(self, droid: str) -> Message:
@@ -175,9 +212,9 @@ class Message(Record):
         """
         if self.to != EVERYONE or self.from_ == droid:
             return self
-        marks = {name: self.fields.get(mark_of(droid, name)) for name in (READ, ACKED)}
+        marks = {name: self._fields.get(mark_of(droid, name)) for name in (READ, ACKED)}
         own = {name: at for name, at in marks.items() if isinstance(at, str)}
-        shared = {name: at for name, at in self.fields.items() if name not in marks}
+        shared = {name: at for name, at in self._fields.items() if name not in marks}
         return Message({**shared, "read": READ in own, **own})
 
 
@@ -195,19 +232,20 @@ class Grant(Record):
 
         Of two grants on one thing, the later one has the larger number, whatever the clocks.
         """
-        token = self.fields.get("token")
+        token = self._fields.get("token")
         return token if type(token) is int and 0 < token <= _MOST_TOKEN else 0
 
     @property
     def unconfirmed(self) -> bool:
         """Whether a confirmation was asked for that no remote has given."""
-        return self.fields.get("unconfirmed") is True and not self.token
+        return self._fields.get("unconfirmed") is True and not self.token
 
 
 class Assignment(Grant):
     """Which droid works on which issue. `spec` section "Assignment Record"."""
 
     __slots__ = ()
+    _shown = ("issue_id", "droid", "status")
 
     updated_at = Text("updated_at")
     issue_id = Text("issue_id")
@@ -227,7 +265,7 @@ class Assignment(Grant):
 
     def note(self, now_ms: int) -> str:
         """Returns what the droid does beside the issue, as it said within a day; else nothing."""
-        text, noted_ms = self.fields.get("note"), instant_ms(self.fields.get("noted_at"))
+        text, noted_ms = self._fields.get("note"), instant_ms(self._fields.get("noted_at"))
         fresh = noted_ms is not None and now_ms - noted_ms < _NOTE_MS
         return text if fresh and isinstance(text, str) else ""
 
@@ -236,6 +274,7 @@ class Reservation(Grant):
     """A lease on a glob pattern. `spec` section "Reservation Record"."""
 
     __slots__ = ()
+    _shown = ("pattern", "droid", "status", "expires_at")
 
     expires_at = Text("expires_at")
     released_at = OptionalText("released_at")
@@ -264,7 +303,7 @@ class Reservation(Grant):
     @property
     def takes_over(self) -> Mapping[str, str]:
         """The leases that end once this one is confirmed, by id, each with the reason."""
-        said = self.fields.get("takes_over")
+        said = self._fields.get("takes_over")
         if not isinstance(said, dict):
             return {}
         return {each: str(reason) for each, reason in said.items()}
@@ -272,4 +311,4 @@ class Reservation(Grant):
     @property
     def expires_ms(self) -> int:
         """When the lease ends, in ms since 1970; 0 if that is not readable."""
-        return instant_ms(self.fields.get("expires_at")) or 0
+        return instant_ms(self._fields.get("expires_at")) or 0

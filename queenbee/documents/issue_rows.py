@@ -49,6 +49,8 @@ class RowImport:
     changes: tuple[RowChange, ...]
     orphans: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    source: str = ""
+    """What a list of issues is from, and how many it has."""
 
     @property
     def ids(self) -> dict[str, str]:

@@ -286,7 +286,7 @@ def _with(lease: Reservation, touches: list[Touch]) -> Reservation:
 
 def of_lease(lease: Reservation) -> list[Touch]:
     """Returns what `leases` added to a lease."""
-    added = lease.fields.get("touched_by")
+    added = lease.get("touched_by")
     return added if isinstance(added, list) else []
 
 

@@ -17,17 +17,15 @@ from queenbee.core.text import suggested
 from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
-from queenbee.git.landed import complete as complete_issue
 from queenbee.git.remote.alongside import freshen, send
 from queenbee.git.remote.terms import Terms
-from queenbee.git.unfinished import WorktreeKeeper
+from queenbee.library.hive import Hive
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
 from queenbee.services import governing, unasked, work
 from queenbee.services.leases.edits import notes_on_checked
 from queenbee.services.telling import sending
 from queenbee.services.waiting.attempts import Progress as Waiting
 from queenbee.store.droids import agent_processes
-from queenbee.workflows.complete_hive import Hive
 
 WAIT_S = 50
 """How long `wait` waits by default. Several clients give a tool a minute."""
@@ -60,6 +58,7 @@ class Call:
         """The hive, opened when first used."""
         if self.opened is None:
             self.opened = self.open_hive()
+            self.opened.tell = self.notices.append
             if unasked.wants_fetch(self.opened):
                 freshen(self.opened)
         return self.opened
@@ -95,16 +94,16 @@ class Tool:
 
 def _next(call: Call) -> object:
     wait_s = call.given["wait"] or 0
-    return call.terms.take_next(
-        patterns=call.given["reserve"] or (),
-        wait_s=wait_s,
+    return call.hive.next(
+        reserve=call.given["reserve"] or (),
+        timeout_s=wait_s,
         on_progress=_ticking(call, wait_s, "an issue") if wait_s else None,
-        whole_share=bool(call.given["take"]),
+        take=bool(call.given["take"]),
     )
 
 
 def _status(call: Call) -> object:
-    return work.status(call.hive, WorktreeKeeper)
+    return call.hive.status()
 
 
 def _claim(call: Call) -> object:
@@ -117,7 +116,7 @@ def _claim(call: Call) -> object:
                 issue_id,
                 reason=given["reason"],
                 anyway=bool(given["anyway"]),
-                wait_s=wait_s,
+                timeout_s=wait_s,
                 on_progress=_in_line(call) if given["wait"] else None,
             )
         ]
@@ -127,17 +126,15 @@ def _claim(call: Call) -> object:
 
 def _complete(call: Call) -> object:
     given = call.given
-    done = complete_issue(
-        call.hive,
+    done = call.hive.complete(
         given["issue"],
-        env=call.env,
         reason=given["reason"],
         unverified=bool(given["no_verify"]),
         on_progress=_checking(call),
     )
     if not given["next"]:
         return done
-    following = call.terms.take_following() if done.completed else None
+    following = call.hive.following() if done.completed else None
     return {"completed": done, "next": following}
 
 
@@ -156,7 +153,7 @@ def _reserve(call: Call) -> object:
             issue_id=issue_id,
             reason=given["reason"],
             force=bool(given["force"]),
-            wait_s=wait_s,
+            timeout_s=wait_s,
             on_progress=_in_line(call) if given["wait"] else None,
         )
 

@@ -12,12 +12,11 @@ from uuid import uuid4
 from queenbee.core.names import part_of, session_name
 from queenbee.core.text import quotation, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError, Unreadable
-from queenbee.git import let_ask
+from queenbee.library.hive import Hive
 from queenbee.store.droids import agent_sessions, identity, session_names
 from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover
 from queenbee.store.settings import FILE_NAME
-from queenbee.workflows.complete_hive import Hive
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ class Workspace:
     def _opened(self, layout: Layout, root: str, name: str | None) -> Hive:
         secrets = self.env.get("QUEEN_ALLOW_SECRET") == "1"
         hive = Hive(layout, actor=name, cwd=root, allow_secrets=secrets)
-        let_ask(hive)
+        hive.env = self.env
         return hive
 
     def _noted(self, session: Session, layout: Layout) -> agent_sessions.Session | None:

@@ -97,7 +97,7 @@ def conflicts(
         if each.previous_droid and each.previous_droid != each.droid
     ]
     for each in files:
-        by = each.fields.get("released_by")
+        by = each.get("released_by")
         if isinstance(by, str) and by != each.droid:
             met.append(
                 Conflict(
@@ -191,7 +191,7 @@ def _lost(grant: Grant, what: str, holders: Mapping[str, str]) -> Conflict | Non
 
 
 def _text(record: Record, name: str) -> str | None:
-    value = record.fields.get(name)
+    value = record.get(name)
     return value if isinstance(value, str) and value else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee._typed import typed
 from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
 from queenbee.core.names import checked_issue_id
@@ -12,20 +13,23 @@ from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken, Untrusted
-from queenbee.store import waiting_line
+from queenbee.store import giving_up, waiting_line
 from queenbee.store.droids.identity import checked_droid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Literal
 
     from queenbee.core.beads import Issue
     from queenbee.core.queue import Waiter
+    from queenbee.core.records import AssignmentStatus
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.nudges import Nudges
     from queenbee.services.open_store import Store
     from queenbee.services.waiting.attempts import OnProgress
     from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
+    from queenbee.store.giving_up import Event
 
 KIND = "assignments"
 _NAMED = 3
@@ -56,42 +60,47 @@ class Assignments:
         """Returns the tracker's issue, or None."""
         self._reservations = reservations
 
-    def claim(
+    @typed
+    def claim(  # noqa: PLR0913 - by name
         self,
         issue_id: str,
         *,
         worktree: str | None = None,
         reason: str | None = None,
         anyway: bool = False,
-        wait_s: float = 0,
+        timeout_s: float = 0,
+        cancel: Event | None = None,
         on_progress: OnProgress | None = None,
     ) -> Assignment:
         """Takes an issue for the actor; repeating it returns the same assignment.
 
         Never steals: raises `Taken` if another droid has it or has waited for it, `NotFound` if
         the tracker does not know it, `IssueClosed` if it is done, and `NotReady` if it waits for
-        others or is set aside, unless `anyway`. With `wait_s`, waits for its turn; raises `Busy`
-        when that time runs out.
+        others or is set aside, unless `anyway`. With `timeout_s`, waits for its turn; raises `Busy`
+        when that time runs out, and `Cancelled` once the event `cancel` is set. An exception that
+        `on_progress` raises ends the wait, too; nothing is left of it then.
         """
         actor, said = self._store.own_actor, {"worktree": worktree, "reason": reason}
-        if wait_s <= 0:
+        if timeout_s <= 0:
             return self._give(issue_id, actor, said, anyway=anyway)
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
         from queenbee.services.waiting.attempts import served  # noqa: PLC0415 - start-up
 
-        return served(
-            self._queue().place(Want(issue_id=issue_id), wait_s),
-            lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
-            kinds=[KIND, ISSUES],
-            files=[self._store.layout.issues_path],
-            on_progress=on_progress,
-        )
+        with giving_up.until(cancel):
+            return served(
+                self._queue().place(Want(issue_id=issue_id), timeout_s),
+                lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
+                kinds=[KIND, ISSUES],
+                files=[self._store.layout.issues_path],
+                on_progress=on_progress,
+            )
 
     def stage_claim(self, tx: Transaction, issue_id: str) -> Assignment:
         """Takes an issue for the actor in a transaction that has checked that it is ready."""
         said = {"worktree": self._store.layout.worktree, "reason": None}
         return self._stage(tx, issue_id, self._store.own_actor, said)
 
+    @typed
     def assign(
         self,
         issue_id: str,
@@ -125,6 +134,7 @@ class Assignments:
             said = {"worktree": self._store.layout.worktree, "reason": reason}
             return self._stage(tx, held.issue_id, self._store.actor, said, previous=current)
 
+    @typed
     def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
         """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`.
 
@@ -133,6 +143,7 @@ class Assignments:
         """
         return self._end(issue_id, "released", reason)
 
+    @typed
     def note(self, text: str) -> Assignment:
         """Tells the others what the actor does beside its newest issue, until that ends or a day
         has passed; returns the assignment. Raises `NotFound` without an issue.
@@ -205,8 +216,13 @@ class Assignments:
             raise InvalidInput(f"you have several issues: {', '.join(mine)}", hint="say which one")
         return mine[0]
 
+    @typed
     def find(
-        self, *, droid: str | None = None, issue_id: str | None = None, status: str = "active"
+        self,
+        *,
+        droid: str | None = None,
+        issue_id: str | None = None,
+        status: AssignmentStatus | Literal["all"] = "active",
     ) -> list[Assignment]:
         """Returns assignments, oldest first; `status` may be `all`."""
         if status not in (*ASSIGNMENT_STATUSES, "all"):
@@ -281,6 +297,7 @@ class Assignments:
         if droid == actor:  # Another droid's worktree is not known here.
             said = {**said, "worktree": said["worktree"] or self._store.layout.worktree}
         self._look(issue_id, reason, *([f"Reassigned to {droid}", "Assigned"] if reason else []))
+        self._store.check_rows()
         with self._store.transaction() as tx:
             current = self.active(issue_id)
             try:

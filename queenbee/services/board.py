@@ -230,11 +230,11 @@ def _holds(noted: list[object], now_ms: int) -> bool:
 
 
 def _deferred_ms(issue: Issue) -> int:
-    return instant_ms(issue.fields.get("defer_until")) or 0
+    return instant_ms(issue.get("defer_until")) or 0
 
 
 def _may_be_deferred(issue: Issue) -> bool:
-    return "defer_until" in issue.fields or issue.fields.get("status") == "deferred"
+    return issue.get("defer_until") is not None or issue.get("status") == "deferred"
 
 
 def _needs(issues: Collection[Issue] | Iterator[Issue]) -> Iterator[tuple[str, str, str]]:
@@ -269,5 +269,5 @@ def _row(issue: Issue, standing: Standing, waits: Waits) -> StandingRow:
     if waiting == "ready" and not row.children:
         row.behind = waits.work_behind(issue.id)
     row.priority, row.created_ms, row.minutes = issue.priority, issue.created_ms, estimate
-    row.is_special = bool(issue.fields.get("metadata")) or "dod" in issue.fields
+    row.is_special = bool(issue.get("metadata")) or issue.get("dod") is not None
     return row

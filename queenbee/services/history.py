@@ -56,12 +56,13 @@ def revisions(kind: str, lines: Iterable[Fields]) -> list[Revision]:
         }
         by = author(line, changes, first=not found)
         by = by if isinstance(by, str) else None
-        found.append(Revision(line, changes, _at(line, changes), by))
+        found.append(Revision(line, changes, written_at(line, changes), by))
         state = {**state, **line}
     return found
 
 
-def _at(line: Fields, changes: Fields) -> str | None:
+def written_at(line: Fields, changes: Fields) -> str | None:
+    """Returns when a line was written, as it says itself; None if it does not."""
     # The end of a lease does not say when a line was written.
     stamps = {name: value for name, value in changes.items() if name != "expires_at"}
     instant = newest_ms(stamps)

@@ -1,7 +1,7 @@
 """The services over one open store, each loaded when it is first used.
 
-`queenbee.workflows.complete_hive.Hive` adds the documents; the edit hook of agents uses what is
-here.
+`queenbee.workflows.complete_hive.Hive` adds the documents, and `queenbee.library.hive.Hive` the
+calls of the loop; the edit hook of agents uses what is here.
 """
 
 from __future__ import annotations

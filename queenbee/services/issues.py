@@ -116,7 +116,7 @@ class Issues:
         was = self._exact.get(str(row["id"]), {})
         ref, before = row.get(_REF), was.get(_REF)
         if ref and row.get("status") == "tombstone":
-            same = [each for each in self.tracked().values() if each.fields.get(_REF) == ref]
+            same = [each for each in self.tracked().values() if each.get(_REF) == ref]
             row = with_changes(row, {_REF: None}) if len(same) > 1 else row
         elif ref and ref != before:
             if self._refs is None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee._typed import typed
 from queenbee.core.names import EVERYONE, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
+from queenbee.store import giving_up
 from queenbee.store.codec import decode
 
 if TYPE_CHECKING:
@@ -17,9 +20,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.core.fold import Fields
+    from queenbee.core.records import Importance
     from queenbee.services.droids import Droids
     from queenbee.services.open_store import Store
     from queenbee.services.writing.transaction import Transaction
+    from queenbee.store.giving_up import Event
 
     Draft = Mapping[str, Any]
     """A message to send: the arguments of `Messages.send`, by name."""
@@ -74,6 +79,7 @@ class Messages:
         self._check_issue = check_issue
         """Raises `NotFound` for an issue that nobody knows."""
 
+    @typed
     def send(  # noqa: PLR0913 - by name
         self,
         to: str,
@@ -81,7 +87,7 @@ class Messages:
         *,
         subject: str | None = None,
         issue_id: str | None = None,
-        importance: str = "normal",
+        importance: Importance = "normal",
         reply_to: str | None = None,
         ack_within_s: int | None = None,
         new: bool = False,
@@ -184,7 +190,8 @@ class Messages:
         }
         return stage(tx, sender, recipients, fields, parent.thread if parent else None)
 
-    def reply(self, message_id: str, body: str, *, importance: str = "normal") -> Message:
+    @typed
+    def reply(self, message_id: str, body: str, *, importance: Importance = "normal") -> Message:
         """Replies to the sender of a message; if the actor sent it, to its recipient."""
         parent = self.get(message_id)
         to = self.correspondent(parent)
@@ -194,6 +201,7 @@ class Messages:
         """Returns who gets a reply of the actor: the sender, or the recipient of its own."""
         return message.to if message.from_ == self._store.actor else message.from_
 
+    @typed
     def inbox(  # noqa: PLR0913 - by name
         self,
         *,
@@ -302,19 +310,26 @@ class Messages:
             )
         ]
 
+    @typed
     def wait(
-        self, *, timeout_s: float, from_: str | None = None, issue_id: str | None = None
+        self,
+        *,
+        timeout_s: float,
+        cancel: Event | None = None,
+        from_: str | None = None,
+        issue_id: str | None = None,
     ) -> list[Message]:
         """Returns the actor's unread messages, newest first, as soon as there are any; an empty
-        list at the timeout.
+        list at the timeout. Raises `Cancelled` once the event `cancel` is set.
         """
         from queenbee.services.waiting.attempts import Watch, until  # noqa: PLC0415 - start-up
 
         watch = Watch(self._store, [KIND])
-        return until(
-            watch, lambda: self.inbox(unread=True, from_=from_, issue_id=issue_id), timeout_s
-        )
+        asked = partial(self.inbox, unread=True, from_=from_, issue_id=issue_id)
+        with giving_up.until(cancel):
+            return until(watch, asked, timeout_s)
 
+    @typed
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:
         """Acknowledges messages, and marks them as read; repeating it changes nothing.
 
@@ -329,6 +344,7 @@ class Messages:
                 for message in messages
             ]
 
+    @typed
     def search(
         self,
         query: str,
@@ -379,6 +395,7 @@ class Messages:
             raise NotFound(f"there is no {noun} {message_id!r}", hint="queen msg inbox")
         return Message(fields)
 
+    @typed
     def thread(self, identifier: str) -> list[Message]:
         """Returns the thread of a message, or all messages about an issue, oldest first.
 
@@ -407,6 +424,7 @@ class Messages:
         found += [message for message in more if message.id not in known]
         return sorted(found, key=lambda message: message.age)
 
+    @typed
     def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
         """Marks messages as read by their recipient; those already read do not change.
 
@@ -454,7 +472,7 @@ class Messages:
             return
 
         def is_merged(message: Message) -> bool:
-            commit = message.fields.get(LANDED)
+            commit = message.get(LANDED)
             return isinstance(commit, str) and commit.isalnum() and has(layout, commit)
 
         with suppress(QueenError):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from queenbee.services.writing.transaction import Keeps, Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.memory.database import Progress
+    from queenbee.store.tracker.owned_copy import Origin
     from queenbee.store.tracker.tracker_memory import TrackerMemory
     from queenbee.store.trust import Proposal
 
@@ -82,6 +83,8 @@ class Store:
         self._states: dict[str, Recorded] = {}
         self._writing = allocate_lock()
         self._minting = allocate_lock()
+        self._waits_s: list[float] = []
+        """How long those wait who are `patient` now, after what is usual."""
         self._last_id = (-1, "")
         self._noted_ms = -_NOTED_MS
         self._tracker: TrackerMemory | None = None
@@ -209,12 +212,39 @@ class Store:
     def tracker(self) -> TrackerMemory:
         """Returns the tracker's rows, as of now. Raises `Unreadable`."""
         self.state(ISSUES)
-        if self._tracker is None:
+        path = self.rows_path()
+        if self._tracker is None or self._tracker.path != path:
             from queenbee.store.tracker.tracker_memory import TrackerMemory  # noqa: PLC0415 - start-up
 
-            self._tracker = TrackerMemory(self.engine.memory, self.layout.issues_path)
+            memory, beads_dir = self.engine.memory, self.layout.beads_dir
+            self._tracker = TrackerMemory(memory, path, beads_dir)
         self._tracker.refresh()
         return self._tracker
+
+    def rows_path(self) -> str:
+        """Returns the file with the tracker's rows: `issues.jsonl`, or the copy of a database's."""
+        from queenbee.store.issues_file import OWNED, owner_in  # noqa: PLC0415 - start-up
+
+        if owner_in(self.layout.beads_dir) != "dolt":
+            return self.layout.issues_path
+        if not self.is_writing:  # No program runs while others wait for a turn.
+            self.ask_owner()
+        copy = os.path.join(self.layout.state_dir, OWNED)
+        return copy if os.path.exists(copy) else self.layout.issues_path
+
+    def ask_owner(self) -> None:
+        """Brings the copy of the rows that another program has up to date; here, nobody is asked:
+        the edit hook waits for no program.
+        """
+
+    def check_rows(self) -> None:
+        """Raises `ExternalFailure` if the rows of issues may be old, so that nobody takes an issue
+        by them.
+        """
+
+    def origin(self) -> Origin | None:
+        """Returns where the rows of issues are from, if another program keeps them."""
+        return None
 
     def opened(self) -> list[Recorded]:
         """Returns the states that have been opened so far."""
@@ -250,17 +280,26 @@ class Store:
     @contextmanager
     def patient(self, wait_s: float) -> Iterator[None]:
         """Waits for each turn at writing as long as a command says that it waits, if that is longer
-        than usual.
+        than usual. Threads of one store may wait at the same time.
         """
-        settings = self.layout.settings
-        usual_s = settings.lock_timeout_s
-        settings.lock_timeout_s = max(usual_s, wait_s)
+        settings, waits_s = self.layout.settings, self._waits_s
+        with self._minting:
+            if not waits_s:
+                waits_s.append(settings.lock_timeout_s)
+            waits_s.append(wait_s)
+            settings.lock_timeout_s = max(settings.lock_timeout_s, wait_s)
         try:
             yield
         finally:
-            settings.lock_timeout_s = usual_s
+            with self._minting:
+                waits_s.remove(wait_s)
+                settings.lock_timeout_s = max(waits_s)
+                if len(waits_s) == 1:
+                    waits_s.clear()
 
-    def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:
+    def wait_for_change(
+        self, stamp: Callable[[], object], before: object, deadline_s: float
+    ) -> bool:
         """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
         monotonic clock.
         """
@@ -289,6 +328,12 @@ class Store:
         from queenbee.services.writing.issue_changes import lines_of  # noqa: PLC0415 - start-up
 
         return lines_of(self.tracker(), self.state(ISSUES), edits, keeps)
+
+    def granted(self, lines: Sequence[bytes]) -> None:
+        """Called with the lines of assignments that a transaction has recorded, without any lock,
+        to tell the program that owns the tracker. Raises `Taken` and `ExternalFailure` for grants
+        that do not remain.
+        """
 
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""

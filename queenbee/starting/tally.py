@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.core.records import Assignment
+    from queenbee.core.records import Assignment, AssignmentStatus
     from queenbee.workflows.complete_hive import Hive
 
 
@@ -30,5 +30,5 @@ class Tally:
         self._released.update(each.id for each in found)
         return found
 
-    def _ended(self, hive: Hive, status: str) -> Sequence[Assignment]:
+    def _ended(self, hive: Hive, status: AssignmentStatus) -> Sequence[Assignment]:
         return hive.assignments.find(droid=self._droid, status=status)

@@ -358,9 +358,13 @@ def wait_for_change(stamp: Callable[[], object], before: object, deadline_s: flo
     monotonic clock.
 
     It looks again and again: events of the file system take 40 ms to set up, as long as most wait.
+    Raises `Cancelled` once this thread is to give up.
     """
+    from queenbee.store import giving_up  # noqa: PLC0415 - start-up
+
     pause_s = _FIRST_PAUSE_S
     while stamp() == before:
+        giving_up.refuse()
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
             return False

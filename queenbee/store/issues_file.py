@@ -9,6 +9,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from queenbee.errors import QueenError
+from queenbee.store import safe_open
 from queenbee.store.codec import (
     CONFLICT_MARKERS,
     Unusable,
@@ -45,8 +47,9 @@ def unusable(data: bytes) -> Iterator[tuple[int, bytes]]:
     decode = decoder(len(data))
     for number, raw in enumerate(data.split(b"\n"), start=1):
         line = raw.removesuffix(b"\r")
-        # Beads' memories are rows with a `_type` and no id.
-        if line and not line.isspace() and not is_usable(line, decode) and b'"_type"' not in line:
+        # Beads' memories and headers are rows with a `_type` or a `_schema`, and no id.
+        is_known = b'"_type"' in line or b'"_schema"' in line
+        if line and not line.isspace() and not is_known and not is_usable(line, decode):
             yield number, line
 
 
@@ -86,22 +89,37 @@ def exactly(line: bytes, decode: Callable[[bytes], Fields]) -> Fields:
 
 
 _DOLT = frozenset({"dolt", "embeddeddolt"})
+_IN_DOLT = re.compile(rb'"(?:backend|database)"\s*:\s*"dolt"|"dolt_(?:mode|database)"')
 _CONFIGURATION = frozenset({"metadata.json", "config.yaml"})
 
 
 def owner_in(beads_dir: str) -> str | None:
-    """Returns what shows that Beads' `bd` or `br` owns the tracker: `dolt`, or `files` for a
-    database or a configuration beside it; None if nobody owns it.
+    """Returns what shows that Beads' `bd` or `br` owns the tracker: `dolt` for a database of `bd`,
+    here or only described, or `files` for another one or a configuration; None if nobody owns it.
     """
     try:
-        return owner_by(set(os.listdir(beads_dir)))
+        names = set(os.listdir(beads_dir))
     except OSError:
         return None
+    if "metadata.json" in names and _is_in_dolt(os.path.join(beads_dir, "metadata.json")):
+        return "dolt"
+    return owner_by(names)
 
 
 def owner_by(names: set[str]) -> str | None:
-    """Returns the same for a folder in which these names are."""
+    """Returns the same for a folder in which these names are, say what is in them."""
     if names & _DOLT:
         return "dolt"
     found = names & _CONFIGURATION or any(name.endswith(".db") for name in names)
     return "files" if found else None
+
+
+OWNED = "owned-issues.jsonl"
+"""The copy of the rows of a program with a database of its own, in the state folder."""
+
+
+def _is_in_dolt(path: str) -> bool:
+    try:
+        return _IN_DOLT.search(safe_open.read(path, 65_536)) is not None
+    except (OSError, QueenError):
+        return False

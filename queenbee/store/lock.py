@@ -18,7 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, Unreadable, Unwritable
-from queenbee.store import safe_open
+from queenbee.store import giving_up, safe_open
 from queenbee.store.machine import CHOOSE
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ DEFAULT_TIMEOUT_S = 10.0
 _NOTE_BYTES = 160
 """More than any note needs: a name has at most 64 characters."""
 _LOOK_S = 1.0
-"""Between two looks whether the file that is waited for is still the lock's."""
+"""Between two looks whether the file that is waited for is still the lock's, and is wanted."""
 _POLL_S = 0.01
 """Between two tries for a long lock, whose holder waits for a disk or for programs."""
 
@@ -103,6 +103,7 @@ class KernelLock:
         deadline_s = time.monotonic() + self.timeout_s
         place = None
         while (left_s := deadline_s - time.monotonic()) > 0:
+            giving_up.refuse()
             if self._fd < 0:  # The file was removed: the place on it is worth nothing.
                 place = None
                 if self._try():

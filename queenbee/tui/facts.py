@@ -74,7 +74,7 @@ class Reader:
         landing = os.path.join(layout.state_dir, "landing")
         return (
             *(hive.stamp(kind) for kind in hive.kinds()),
-            stamp_of(layout.issues_path),
+            stamp_of(hive.rows_path()),
             json_stamp(gates_dir(layout)),
             names_in(layout.queue_dir),
             names_in(landing),
@@ -85,7 +85,9 @@ class Reader:
 
     def wait(self, stop: threading.Event, before: object, deadline_s: float) -> bool:
         """Returns True once the stamp is not `before` or `stop` is set, False at the deadline."""
-        return self._hive.wait(lambda: (stop.is_set(), self.stamp()), (False, before), deadline_s)
+        return self._hive.wait_for_change(
+            lambda: (stop.is_set(), self.stamp()), (False, before), deadline_s
+        )
 
     def _gate_views(self) -> Sequence[GateView | UnusableGate]:
         stamp = json_stamp(gates_dir(self._hive.layout))

@@ -54,7 +54,7 @@ def _of_issue(found: Overview, now_ms: int) -> Iterator[Cell]:
         if found.blockers:
             yield cell(f"waits for {', '.join(found.blockers)}", "waits")
         for name in _TEXTS:
-            text = issue.fields.get(name)
+            text = issue.get(name)
             if isinstance(text, str) and text.strip():
                 yield Cell("")
                 yield cell(name.replace("_", " "), "heading")

@@ -210,7 +210,7 @@ def _leases(facts: Facts, now_ms: int) -> Panel:
 
 
 def _left(lease: Reservation, now_ms: int) -> Cell:
-    begun_ms = instant_ms(lease.fields.get("updated_at")) or lease.created_ms
+    begun_ms = instant_ms(lease.get("updated_at")) or lease.created_ms
     text = left(lease.expires_ms, now_ms)
     return Cell(
         f"{bar(begun_ms, lease.expires_ms, now_ms)} {text}", "urgent" if text[-1] == "s" else ""

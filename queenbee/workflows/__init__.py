@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from queenbee._lazy import exports
 
 if TYPE_CHECKING:
-    from queenbee.workflows.complete_hive import Hive as Hive
     from queenbee.workflows.completing import complete as complete
     from queenbee.workflows.loop import run as run
     from queenbee.workflows.running import run_gate as run_gate
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "complete_hive": "Hive",
         "completing": "complete",
         "loop": "run",
         "running": "run_gate verify",

@@ -167,8 +167,8 @@ def _of_kind(kind: Kind, issue: Issue, bead: BeadFile | None) -> dict[str, objec
 
 def _sprint(issue: Issue, metadata: Mapping[str, Any]) -> dict[str, object]:
     fields: dict[str, object] = {name: metadata.get(name) for name in _SPRINT_FIELDS}
-    has_attempts = issue.fields.get("issue_type") in (WORK, MERGE)
-    if has_attempts and isinstance(issue.fields.get("metadata"), dict):
+    has_attempts = issue.get("issue_type") in (WORK, MERGE)
+    if has_attempts and isinstance(issue.get("metadata"), dict):
         row = dict(issue.fields)
         fields["attempts_left"] = attempts_left(row)
         fields["next_step"] = None if issue.done else next_step(row)

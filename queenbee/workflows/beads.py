@@ -22,7 +22,7 @@ from queenbee.errors import InvalidInput, Unreadable
 from queenbee.workflows.bead_view import BeadView, kind_of
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.locks import refuse_in_hand
-from queenbee.workflows.tracking.owner import Owner
+from queenbee.workflows.owning.owner import Owner
 
 What = Literal["dev", "qa", "result", "pr"]
 

@@ -1,6 +1,6 @@
 """The complete hive: the services, and what beads and gates say about issues. ADR 0008.
 
-`from queenbee import Hive` returns this class; the edit hook uses the services' own hive.
+`queenbee.library.hive.Hive` adds to this class; the edit hook uses the services' own hive.
 """
 
 from __future__ import annotations
@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import QueenError
 from queenbee.services.hive import Services
+from queenbee.store.issues_file import owner_in
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.store.tracker.owned_copy import Origin
     from queenbee.workflows.document_answers import HiveDocuments
+    from queenbee.workflows.owning.owned_rows import OwnedRows
 
 
 class Hive(Services):
@@ -25,6 +30,36 @@ class Hive(Services):
         from queenbee.workflows.document_answers import HiveDocuments  # noqa: PLC0415 - start-up
 
         return HiveDocuments(self)
+
+    @cached_property
+    def owned(self) -> OwnedRows:
+        """The issues in another program's database, where there is one."""
+        from queenbee.workflows.owning.owned_rows import OwnedRows  # noqa: PLC0415 - start-up
+
+        return OwnedRows(self)
+
+    def ask_owner(self) -> None:
+        """Asks the program with the issues for its rows, if they have changed."""
+        self.owned.refresh()
+
+    def check_rows(self) -> None:
+        """Raises `ExternalFailure` if the program with the issues cannot be asked."""
+        if owner_in(self.layout.beads_dir) == "dolt":
+            self.owned.check()
+
+    def origin(self) -> Origin | None:
+        """Where the tracker's rows are from, if they are another program's. Raises
+        `ExternalFailure` if nothing is known of them.
+        """
+        if owner_in(self.layout.beads_dir) != "dolt":
+            return None
+        self.owned.refresh()
+        return self.owned.origin
+
+    def granted(self, lines: Sequence[bytes]) -> None:
+        """Tells the program with the issues of claims."""
+        if owner_in(self.layout.beads_dir) == "dolt":
+            self.owned.granted(lines)
 
     def notes(self, *, mail: bool = False) -> list[str]:
         """Returns notices for the actor, each of them once; with `mail`, also who has written."""

@@ -41,7 +41,7 @@ from queenbee.workflows import running
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.document_answers import may_be_bead
 from queenbee.workflows.ending_unchecked import refuse_agent
-from queenbee.workflows.tracking.owner import Owner
+from queenbee.workflows.owning.owner import Owner
 from queenbee.workflows.verifications import last_verification
 
 # Loaded before others have to wait for it in a turn at writing.

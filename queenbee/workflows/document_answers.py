@@ -51,11 +51,7 @@ class HiveDocuments(Documents):
         checks have commands that nobody here has seen.
         """
         held = {each.origin: _UNSEEN for each in self._unseen(issues)}
-        with_metadata = [
-            one
-            for one in issues.values()
-            if "metadata" in one.fields and _metadata(one) and not one.done
-        ]
+        with_metadata = [one for one in issues.values() if _metadata(one) and not one.done]
         if with_metadata:
             held.update(self._without_attempts(with_metadata))
             held.update(self._behind_gates(with_metadata))
@@ -294,7 +290,8 @@ _HISTORY = ("dev_agent_executions", "qa_agent_executions", "scrum_result")
 
 def has_checks(issue: Issue) -> bool:
     """Returns whether a row of the tracker carries a Definition of Done, usable or not."""
-    return definition_of_done(issue.fields) is not None
+    said = {name: issue.get(name) for name in ("dod", "metadata")}
+    return definition_of_done(said) is not None
 
 
 def _open(issues: Mapping[str, Issue]) -> set[str]:
@@ -308,5 +305,5 @@ def may_be_bead(issue: Issue) -> bool:
 
 
 def _metadata(issue: Issue) -> Mapping[str, Any]:
-    metadata = issue.fields.get("metadata")
+    metadata = issue.get("metadata")
     return metadata if isinstance(metadata, dict) else {}

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
-from queenbee.documents.issue_lists import import_issue_list, read_issue_list
+from queenbee.documents.issue_lists.folders import read_issue_folder
+from queenbee.documents.issue_lists.list_import import Importing, import_issue_list, list_summary
+from queenbee.documents.issue_lists.listed import read_issue_list
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.documents.plans.plan_check import PREFIXES
@@ -27,10 +29,11 @@ from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sessions.session_import import import_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
+from queenbee.services.writing.secrets import LooksLikeSecret
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
-from queenbee.workflows.tracking.owner import Owner
+from queenbee.workflows.owning.owner import Owner
 from queenbee.workflows.validation import agents_for
 
 if TYPE_CHECKING:
@@ -59,6 +62,20 @@ class PlanImport:
     branch_prefix: str | None = None
     agents_dir: str | None = None
     accept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListImport:
+    """How to import a list of issues.
+
+    `name` is its file's; `source` insists on where it is from; `mapped` are `COLUMN=field` and
+    `STATE=status`; `complete` closes what was imported before and is not in the list any more.
+    """
+
+    name: str = "-"
+    source: str | None = None
+    mapped: Sequence[str] = ()
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +159,36 @@ def import_session_folder(
 
 
 def import_issues(
-    hive: Hive, data: bytes, *, prefix: str | None = None, dry_run: bool = False
+    hive: Hive,
+    data: bytes | str,
+    *,
+    prefix: str | None = None,
+    dry_run: bool = False,
+    options: ListImport | None = None,
 ) -> RowImport:
-    """Returns what importing a list of issues from elsewhere does to the tracker, and does it.
+    """Returns what importing a list of issues from elsewhere does to the tracker, and does it. The
+    list is its bytes, or the path of a folder.
 
     Raises `InvalidInput`, and `NotYours` for an agent of a team that would end an issue which has
     checks; nothing is imported then.
     """
-    listed = read_issue_list(data)
+    how = options or ListImport()
+    source, mapped = how.source, how.mapped
+    listed = (
+        read_issue_folder(data, insisted=source, mapped=mapped)
+        if isinstance(data, str)
+        else read_issue_list(data, name=how.name, insisted=source, mapped=mapped)
+    )
     actor = hive.author
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         first = prefix or usual_prefix(row["id"] for row in rows)
-        found = import_issue_list(listed, rows, prefix=first, actor=actor, now_ms=now_ms)
+        importing = Importing(first, actor, now_ms, complete=how.complete)
+        found = import_issue_list(listed, rows, importing)
         for row in found.rows:
             if row.get("status") in DONE and has_checks(hive, row["id"]):
                 refuse_agent(hive, row["id"], "ends")
-        return found
+        return replace(found, source=list_summary(listed))
 
     return _imported(hive, make, dry_run=dry_run)
 
@@ -189,7 +219,7 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
     plan_file = repository_path(hive, path)
     beads: dict[str, str] = {}
     issues = hive.issues.all().values()
-    for issue in sorted(issues, key=lambda one: (str(one.fields.get("created_at")), one.id)):
+    for issue in sorted(issues, key=lambda one: (str(one.get("created_at")), one.id)):
         file, sprint = plan_and_sprint(issue.fields)
         if file == plan_file and isinstance(sprint, str) and is_sprint(sprint):
             beads.setdefault(sprint, issue.id)
@@ -267,7 +297,7 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     found = make([*hive.issues.rows().values()], hive.now_ms())
     if dry_run or not found.rows:
         return found
-    hive.look({"plan": found.rows})
+    _look(hive, found)
     owner = Owner.of(hive)
     if owner is not None:
         owner.put(found.rows, actor=hive.author)
@@ -275,10 +305,21 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     with hive.transaction() as tx:
         if (hive.tracker().version, _claimed(hive)) != seen:
             found = make([*hive.issues.rows().values()], tx.now_ms)
-            hive.look({"plan": found.rows})
+            _look(hive, found)
         for row in found.rows:
             hive.issues.put(tx, row)
     return found
+
+
+def _look(hive: Hive, found: RowImport) -> None:
+    """Raises `LooksLikeSecret`, which names the issue, if one seems to hold a credential."""
+    for change in found.changes:
+        if change.kind != "keep":
+            try:
+                hive.look(change.row)
+            except LooksLikeSecret as error:
+                error.message = f"{change.key}: {error.message}"
+                raise
 
 
 DEFAULT = "main"

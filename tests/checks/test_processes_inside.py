@@ -145,7 +145,7 @@ def test_the_end_of_a_long_stream_is_its_very_end(tmp_path):
 
 def test_an_interrupt_before_its_start_ends_it_too(tmp_path):
     interrupts = Interrupts()
-    interrupts.count = 1
+    interrupts._count = 1
     done = run("sleep 600", tmp_path, interrupts=interrupts)
     assert done.ended == "interrupted"
 

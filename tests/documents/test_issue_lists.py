@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.documents.issue_lists import as_csv, import_issue_list, read_issue_list
+from queenbee.documents.issue_lists.issue_table import as_csv
+from queenbee.documents.issue_lists.list_import import Importing, import_issue_list
+from queenbee.documents.issue_lists.listed import read_issue_list
 from queenbee.documents.issue_rows import RowImport
 from queenbee.documents.reconcile import LONGEST_ID, digits_for
 from queenbee.errors import InvalidInput
@@ -36,7 +38,7 @@ def imported(
 ) -> RowImport:
     text = entries if isinstance(entries, str) else json.dumps(entries)
     listed = read_issue_list(text.encode())
-    return import_issue_list(listed, rows or [], prefix="qb", actor="ann", now_ms=NOW_MS)
+    return import_issue_list(listed, rows or [], Importing("qb", "ann", NOW_MS))
 
 
 def row_of(found: RowImport) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 def claim(world: World, name: str, wait_s: float = 0) -> Assignment:
     hive = world.hive(name)
     (given,) = Terms(hive).granted(
-        lambda left_s: [hive.assignments.claim("shop-1", wait_s=left_s)], wait_s=wait_s
+        lambda left_s: [hive.assignments.claim("shop-1", timeout_s=left_s)], wait_s=wait_s
     )
     assert isinstance(given, Assignment)
     return given
@@ -192,7 +192,7 @@ class TestAWait:
         bob = two.hive("bob")
         with pytest.raises(Busy, match="timed out"):
             Terms(bob).granted(
-                lambda left_s: bob.reservations.reserve(["src/a.py"], wait_s=left_s), wait_s=0.5
+                lambda left_s: bob.reservations.reserve(["src/a.py"], timeout_s=left_s), wait_s=0.5
             )
         assert bob.reservations.find() == []
 

@@ -90,7 +90,7 @@ class TestInLine:
             hive.assignments.release("qb-1")
             with pytest.raises(Taken, match="nobody has qb-1, but reviewer has waited for it"):
                 open_as("docs").assignments.claim("qb-1")
-            assert reviewer.assignments.claim("qb-1", wait_s=5).droid == "reviewer"
+            assert reviewer.assignments.claim("qb-1", timeout_s=5).droid == "reviewer"
 
     def test_next_leaves_an_issue_to_whoever_waits_for_it(
         self, open_as: Opener, hive: Hive, reviewer: Hive, tracker: Path
@@ -115,7 +115,7 @@ class TestInLine:
         hive.assignments.claim("qb-1")
         later = threading.Timer(0.2, lambda: open_as("ui-engineer").assignments.release("qb-1"))
         later.start()
-        assert open_as("docs").assignments.claim("qb-1", wait_s=30).droid == "docs"
+        assert open_as("docs").assignments.claim("qb-1", timeout_s=30).droid == "docs"
         later.join()
 
     def test_waiting_ends_when_it_is_completed_by_another(
@@ -125,13 +125,13 @@ class TestInLine:
         later = threading.Timer(0.2, lambda: open_as("ui-engineer").assignments.complete("qb-1"))
         later.start()
         with pytest.raises(IssueClosed):
-            open_as("docs").assignments.claim("qb-1", wait_s=30)
+            open_as("docs").assignments.claim("qb-1", timeout_s=30)
         later.join()
 
     def test_waiting_times_out(self, open_as: Opener, hive: Hive, tracker: Path) -> None:
         hive.assignments.claim("qb-1")
         with pytest.raises(Busy, match="timed out"):
-            open_as("docs").assignments.claim("qb-1", wait_s=0.1)
+            open_as("docs").assignments.claim("qb-1", timeout_s=0.1)
 
 
 def test_a_quiet_holder_of_an_issue_can_be_nudged_and_relieved(
@@ -157,7 +157,7 @@ def test_waiting_for_a_blocked_issue_ends_when_the_tracker_closes_its_blocker(
     row = {"id": "qb-1", "status": "closed", "updated_at": "2024-12-14T11:00:00Z"}
     later = threading.Timer(0.3, lambda: write_lines(tracker, row))
     later.start()
-    assert open_as("docs").assignments.claim("qb-2", wait_s=30).droid == "docs"
+    assert open_as("docs").assignments.claim("qb-2", timeout_s=30).droid == "docs"
     later.join()
 
 
@@ -169,8 +169,8 @@ def test_droids_do_not_wait_for_one_another(
     reviewer.assignments.claim("qb-8")
     with waits(reviewer, issue_id="qb-1"):
         with pytest.raises(Taken, match="waiting for qb-8 would never end") as refused:
-            hive.assignments.claim("qb-8", wait_s=30)
+            hive.assignments.claim("qb-8", timeout_s=30)
         assert refused.value.details["circle"] == ["ui-engineer", "reviewer"]
         # Somebody who has nothing that reviewer waits for may wait.
         with pytest.raises(Busy):
-            open_as("docs").assignments.claim("qb-8", wait_s=0.1)
+            open_as("docs").assignments.claim("qb-8", timeout_s=0.1)

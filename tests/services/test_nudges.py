@@ -92,7 +92,7 @@ def test_a_refusal_by_a_quiet_holder_offers_a_nudge(stalled: Hive, reviewer: Hiv
 
 def test_a_wait_that_times_out_offers_it_too(stalled: Hive, reviewer: Hive) -> None:
     with pytest.raises(Busy) as refusal:
-        reviewer.reservations.reserve(["a.py"], wait_s=0.01)
+        reviewer.reservations.reserve(["a.py"], timeout_s=0.01)
     assert "queen msg nudge ui-engineer" in str(refusal.value.hint)
 
 

@@ -34,9 +34,11 @@ def on(target: str, kind: str = "blocks") -> list[dict[str, str]]:
     return [{"depends_on_id": target, "type": kind}]
 
 
-@pytest.mark.parametrize("status", ["open", "in_progress"])
-def test_open_and_begun_issues_are_ready(hive: Hive, add: Callable[..., None], status: str) -> None:
-    add("qb-1", status=status)
+def test_open_issues_are_ready_and_those_that_somebody_unknown_has_begun_are_not(
+    hive: Hive, add: Callable[..., None]
+) -> None:
+    add("qb-1", status="open")
+    add("qb-2", status="in_progress")
     assert ready(hive) == ["qb-1"]
 
 
@@ -156,7 +158,7 @@ def test_what_the_tracker_says_another_has_begun_is_not_ready(
     add("mine", status="in_progress", assignee="ui-engineer")
     add("meant", status="open", assignee="reviewer")
     add("nobodys", status="in_progress", assignee="")
-    assert ready(hive) == ["meant", "mine", "nobodys"]
+    assert ready(hive) == ["meant", "mine"]
 
 
 def test_the_hives_own_assignment_outranks_the_trackers_assignee(

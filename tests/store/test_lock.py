@@ -414,7 +414,7 @@ class TestTheThreadsOfOneHive:
         held.wait(30)
         with pytest.raises(Busy, match="locked by another"):
             hive.reservations.reserve(["a.txt"])
-        assert hive.reservations.reserve(["a.txt"], wait_s=30)
+        assert hive.reservations.reserve(["a.txt"], timeout_s=30)
         writer.join()
         assert hive.layout.settings.lock_timeout_s == 0
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 from bead_files import PLAN
-from hives import exported, git, write_lines
+from hives import QuickQueen, exported, git, write_lines
 
 from queenbee import Hive
 from queenbee.documents.plans.plan_import import InvalidPlan
@@ -149,3 +149,71 @@ def test_beads_start_from_the_repositorys_default_branch(hive: Hive, repo: Path)
     (row, *_) = exported(repo / ".beads" / "issues.jsonl")
     assert row["metadata"]["source_branch"] == "trunk"
     assert row["metadata"]["branch"] == "sprint/1-1-setup"
+
+
+LIST = "Key,Name,State,Points\nT-1,Pay,Open,3\nT-2,Ship,Parked,\n"
+MAPPED = ("--map", "Name=title", "--map", "Parked=deferred")
+
+
+def test_a_list_says_what_it_was_taken_for_and_what_was_not_understood(
+    quick: QuickQueen, repo: Path
+) -> None:
+    (repo / "work.csv").write_text(LIST)
+    refused = quick("issue", "import", "work.csv", as_="ui")
+    assert (refused.code, "it has key, name, state, points" in refused.err) == (2, True)
+    shown = quick("issue", "import", "work.csv", *MAPPED, as_="ui").out.splitlines()
+    assert shown[:2] == ["list, 2 issues", "warning work.csv: not imported: points (1)"]
+    assert shown[-1] == "2 added, 0 updated, 0 kept"
+    again = quick("issue", "import", "work.csv", *MAPPED, "--json", as_="ui").json
+    assert again["source"] == "list, 2 issues"
+    assert {each["action"] for each in again["changes"]} == {"keep"}
+    (repo / "work.csv").write_text(LIST.replace("T-1,Pay,Open,3\n", ""))
+    said = quick("issue", "import", "work.csv", *MAPPED, as_="ui").out
+    assert "is no longer in the document; it is not changed" in said
+    quick("issue", "import", "work.csv", *MAPPED, "--complete", as_="ui")
+    states = {each["title"]: each["status"] for each in quick("issue", "list", "--json").json}
+    assert states == {"Pay": "closed", "Ship": "deferred"}
+
+
+def test_an_issue_with_a_credential_is_named_and_nothing_is_imported(
+    quick: QuickQueen, repo: Path
+) -> None:
+    token = "ghp_" + "a1B2" * 9
+    (repo / "work.csv").write_text(f"title,key,notes\nPay,T-1,\nShip,T-2,{token}\n")
+    refused = quick("issue", "import", "work.csv", as_="ui")
+    assert (refused.code, "list:T-2: the notes seem" in refused.err) == (2, True)
+    assert quick("issue", "list", "--json").json == []
+
+
+def test_our_own_export_comes_back_whole(quick: QuickQueen, repo: Path, tmp_path: Path) -> None:
+    write_lines(
+        repo / ".beads" / "issues.jsonl",
+        {"id": "qb-1", "title": "A", "status": "closed", "close_reason": "c", "notes": "n"},
+        {"id": "qb-2", "title": "B", "status": "open", "issue_type": "epic", "dependencies": [
+            {"issue_id": "qb-2", "depends_on_id": "qb-1", "type": "blocks"}]},
+        {"id": "qb-3-wisp-1", "title": "C", "status": "open", "issue_type": "task"},
+    )  # fmt: skip
+    listed = quick("issue", "list", "--format", "json").out
+    ready = quick("issue", "ready", "--json").json
+    (tmp_path / "other").mkdir()
+    other = QuickQueen(tmp_path / "other")
+    git(tmp_path / "other", "init", "-q")
+    other("init")
+    assert other("issue", "import", "-", stdin=listed, as_="ui").code == 0
+    assert other("issue", "list", "--format", "json").out == listed
+    assert other("issue", "ready", "--json").json == ready
+
+
+def test_a_folder_is_read_and_a_list_is_never_half_imported(quick: QuickQueen, repo: Path) -> None:
+    folder = repo / ".taskmaster" / "tasks"
+    folder.mkdir(parents=True)
+    task = '{"id": %d, "title": "T%d", "status": "pending", "dependencies": [%d]}'
+    circle = ", ".join(task % each for each in ((1, 1, 2), (2, 2, 1)))
+    (folder / "tasks.json").write_text(f'{{"master": {{"tasks": [{circle}]}}}}')
+    refused = quick("issue", "import", ".taskmaster", as_="ui")
+    assert (refused.code, "wait for each other" in refused.err) == (2, True)
+    assert quick("issue", "list", "--json").json == []
+    (folder / "tasks.json").write_text(f'{{"master": {{"tasks": [{task % (1, 1, 0)}]}}}}')
+    shown = quick("issue", "import", ".taskmaster", as_="ui").out
+    assert shown.startswith("Task Master file, 1 issue\n")
+    assert "neither in the list nor here: master/0" in shown

@@ -20,8 +20,10 @@ from queenbee.errors import NotFound, QueenError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Literal
 
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.core.records import AssignmentStatus
+    from queenbee.library.hive import Hive
 
 
 def show_list(assignments: Sequence[Assignment], given_back: Assignment | None = None) -> None:
@@ -37,7 +39,7 @@ def show_list(assignments: Sequence[Assignment], given_back: Assignment | None =
             ago(each.created_ms, now_ms),
             *([_ended(each, now_ms)] if ended else []),
             # What counts of one that ended is who ended it.
-            str(each.fields.get("updated_by") or each.assigned_by),
+            str(each.get("updated_by") or each.assigned_by),
             each.worktree or "",
             shortened(each.reason or ""),
         ]
@@ -134,7 +136,7 @@ def claim(  # noqa: PLR0913 - the options of a command
         claim = partial(hive.assignments.claim, issue_id, **rest)
 
         def ask(wait_s: float, watcher: Any) -> list[Assignment]:
-            return [claim(wait_s=wait_s, on_progress=watcher)]
+            return [claim(timeout_s=wait_s, on_progress=watcher)]
 
         return granted(hive, ask, wait_s=wait, **terms)[0]  # type: ignore[no-any-return]
 
@@ -231,7 +233,7 @@ def note(hive: Hive, text: str) -> Assignment:
     help=f"{', '.join(ASSIGNMENT_STATUSES)}, or all",
 )
 def assignments(
-    hive: Hive, droid: str | None, issue_id: str | None, status: str
+    hive: Hive, droid: str | None, issue_id: str | None, status: AssignmentStatus | Literal["all"]
 ) -> list[Assignment]:
     """List who works on what"""
     if issue_id is not None:

@@ -31,9 +31,9 @@ from queenbee.store import layout
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from queenbee.library.hive import Hive
     from queenbee.workflows.bead_view import BeadView
     from queenbee.workflows.beads import What
-    from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.validation import Kind, Validated
 
 KINDS = ("ralph", "sprint")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Together,
     )
     from queenbee.git.landing.together.checked import Check
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.library.hive import Hive
 
 _SECTION = 40
 _PLACES = 3

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from queenbee.documents.gates.judgement import Document
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.library.hive import Hive
     from queenbee.workflows.gating.gates import GateView, UnusableGate
 
 BLOCKED = 2

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, group
+from queenbee.cli.app import command, group, tell_origin
 from queenbee.cli.commands.issues import show_list
 from queenbee.cli.commands.plan import Imported, show_import
-from queenbee.cli.options import body_or_stdin, dry_run, force, id_prefix
+from queenbee.cli.options import body_or_stdin, bytes_of_stdin, dry_run, force, id_prefix
 from queenbee.cli.rendering import entry, print_json
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
@@ -22,14 +22,7 @@ from queenbee.store.whole_files import read_document
 if TYPE_CHECKING:
     from typing import Any
 
-    from queenbee.workflows.complete_hive import Hive
-    from queenbee.workflows.tracking.tracker import Tracker
-
-
-def _tracker(hive: Hive) -> Tracker:
-    from queenbee.workflows.tracking.tracker import Tracker  # noqa: PLC0415 - start-up
-
-    return Tracker(hive)
+    from queenbee.library.hive import Hive
 
 
 def _show_new(value: dict[str, str]) -> None:
@@ -74,21 +67,18 @@ _force = force("anyway", "Also if a droid works on it")
 @id_prefix
 def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, str]:
     """Add an issue to the tracker, and print its id"""
-    text = body_or_stdin(description)
-    from queenbee.workflows.tracking.tracker import NewIssue  # noqa: PLC0415 - start-up
-
-    return {"issue_id": _tracker(hive).new(NewIssue(title, text, **fields))}
+    return {"issue_id": hive.issues.new(title, body_or_stdin(description), **fields)}
 
 
 @command(show=_show_changed, example="queen issue edit qb-42 --priority 0 --title 'Search'")
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--title", help="A new title")
 @click.option("--description", help="A new description; - reads standard input")
-@click.option("--acceptance", "acceptance_criteria", help="How one sees that it is done")
+@click.option("--acceptance", help="How one sees that it is done")
 @click.option("--type", "issue_type", help="task, bug, feature, …")
 @click.option("--priority", type=int, help="0 (most urgent) to 4")
-@click.option("--estimate", "estimated_minutes", type=int, metavar="MINUTES", help="How long")
-@click.option("--status", help="open, in_progress, blocked or deferred")
+@click.option("--estimate", type=int, metavar="MINUTES", help="How long")
+@click.option("--status", help="open, in_progress, in_review, blocked or deferred")
 @click.option("--assignee", help="Whom the tracker gives it to")
 @click.option("--defer", "defer_until", metavar="TIME", help="Not before, as 2026-01-31T09:00:00Z")
 @click.option("--label", "add_labels", multiple=True, help="A label to add")
@@ -96,7 +86,7 @@ def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, st
 def edit(hive: Hive, issue_id: str, description: str | None, **fields: Any) -> list[Issue]:
     """Change an issue of the tracker"""
     text = body_or_stdin(description) if description is not None else None
-    return [_tracker(hive).edit(issue_id, description=text, **fields)]
+    return [hive.issues.edit(issue_id, description=text, **fields)]
 
 
 @command(show=_show_changed, example="queen issue close qb-42 --reason 'not needed'")
@@ -108,9 +98,7 @@ def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bo
 
     If you work on it, queen complete closes it.
     """
-    tracker = _tracker(hive)
-    tracker.check(issue_ids, ended_by="queen issue close", anyway=anyway)
-    return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
+    return hive.issues.close(*issue_ids, reason=reason, anyway=anyway)
 
 
 @command(show=_show_changed, example="queen issue delete qb-42 --reason 'entered twice'")
@@ -122,18 +110,14 @@ def delete(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: b
 
     The row stays as a tombstone, so that other clones delete it too.
     """
-    tracker = _tracker(hive)
-    tracker.check(issue_ids, ended_by="queen issue delete", anyway=anyway, deleted=True)
-    return [tracker.delete(each, reason=reason, anyway=anyway) for each in issue_ids]
+    return hive.issues.delete(*issue_ids, reason=reason, anyway=anyway)
 
 
 @command(show=_show_changed, example="queen issue reopen qb-42")
 @click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
 def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
     """Open issues again that are closed or completed"""
-    tracker = _tracker(hive)
-    tracker.check(issue_ids)
-    return [tracker.reopen(each) for each in issue_ids]
+    return hive.issues.reopen(*issue_ids)
 
 
 @command(
@@ -145,28 +129,53 @@ def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
 @click.option("--remove", is_flag=True, help="It no longer depends on them")
 def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool) -> list[Issue]:
     """Make an issue wait for others"""
-    return [_tracker(hive).depend(issue_id, on, kind=kind, remove=remove)]
+    return [hive.issues.depend(issue_id, *on, kind=kind, remove=remove)]
 
 
 @command(
     show=show_import,
-    example="gh issue list --json number,title,body,state,labels,url,updatedAt "
-    "| queen issue import -\nqueen issue import issues.csv --dry-run",
+    example="gh issue list --state all --limit 5000 --json number,title,body,state,stateReason,"
+    "labels,assignees,url,createdAt,updatedAt,closedAt | queen issue import -\n"
+    "queen issue import linear.csv --dry-run\n"
+    "queen issue import work.csv --map 'Task=title' --map 'Ticket=key' --map 'Ready for dev=open'\n"
+    "queen issue import .taskmaster",
 )
-@click.argument("file", metavar="FILE|-")
+@click.argument("file", metavar="FILE|FOLDER|-")
+@click.option("--from", "source", metavar="NAME", help="Where it is from; default: by its shape")
+@click.option(
+    "--map",
+    "mapped",
+    multiple=True,
+    metavar="NAME=FIELD",
+    help="What a column or a state is",
+)
+@click.option("--complete", is_flag=True, help="The list is all: close what is not in it any more")
 @id_prefix
 @dry_run
-def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool) -> Imported:
-    """Import issues from a code host or a table
+def import_(
+    hive: Hive, file: str, prefix: str | None, dry_run: bool, mapped: tuple[str, ...], **how: Any
+) -> Imported:
+    """Import issues from a code host, another tracker, a table or a check list
 
-    Reads the JSON of gh issue list, or CSV with a header that has title and one of number, url and
-    external_ref. Importing a list again updates what changed there, and never opens what is closed
-    here.
+    Knows the lists of GitHub, GitLab, Gitea, Linear, Jira, Trello, Asana, Task Master, Backlog.md,
+    spec-kit, Kiro, todo.txt, Markdown, Beads and queen issue list; anything else is JSON or CSV
+    with a title, and a number, key or url. The first line says what it was taken for, and the
+    warnings what was not understood.
+
+    Importing a list again changes what changed there, closes what was closed there, and never opens
+    what is closed here.
     """
-    from queenbee.workflows.imports import import_issues  # noqa: PLC0415 - start-up
+    from queenbee.documents.issue_lists.reading import MOST_BYTES  # noqa: PLC0415 - start-up
 
-    data = body_or_stdin(file).encode() if file == "-" else read_document(file)
-    return Imported(import_issues(hive, data, prefix=prefix, dry_run=dry_run), dry_run=dry_run)
+    data: bytes | str = file
+    if file == "-":
+        data = bytes_of_stdin()
+    elif not os.path.isdir(file):
+        data = read_document(file, max_bytes=MOST_BYTES)
+    name = os.path.relpath(os.path.realpath(file), hive.layout.tree) if file != "-" else "-"
+    name = os.path.basename(file) if name.startswith(os.pardir) else name
+    found = hive.issues.import_(data, name=name, prefix=prefix, dry_run=dry_run, **how)
+    return Imported(found, dry_run=dry_run, source="" if file == "-" else file)
 
 
 class Exported:
@@ -185,7 +194,7 @@ def _show_exported(found: Exported) -> None:
     if found.form == "json":
         print_json(found)
     elif found.form == "csv":
-        from queenbee.documents.issue_lists import as_csv  # noqa: PLC0415 - start-up
+        from queenbee.documents.issue_lists.issue_table import as_csv  # noqa: PLC0415 - start-up
 
         shown = partial(printable, keep_newlines=True) if sys.stdout.isatty() else str
         # Color: else click would cut out of the texts what looks like it.
@@ -206,6 +215,7 @@ def _show_exported(found: Exported) -> None:
 )
 def list_(hive: Hive, status: str | None, form: str) -> Exported:
     """List the tracker's issues, those that are done included"""
+    tell_origin(hive)
     return Exported(hive.issues.find(status=status), form)
 
 
@@ -225,8 +235,9 @@ def export(hive: Hive) -> dict[str, object]:
     the ledger.
     """
     from queenbee.services.care.exporting import export_issues  # noqa: PLC0415 - start-up
+    from queenbee.workflows.owning.owner import Owner  # noqa: PLC0415 - start-up
 
-    owner = _tracker(hive).owner
+    owner = Owner.of(hive)
     written = export_issues(hive)
     path = os.path.relpath(hive.layout.issues_path, hive.layout.root)
     return {"path": path, "written": written, "owner": owner.name if owner else None}

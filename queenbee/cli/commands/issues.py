@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, first, is_mine
+from queenbee.cli.app import command, first, is_mine, tell_origin
 from queenbee.cli.rendering import describe, paragraph, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.core.readiness import Standing
+    from queenbee.library.hive import Hive
     from queenbee.services.work.overview import Overview
-    from queenbee.workflows.complete_hive import Hive
 
 
 # What fits on one screen; --json and `queen msg thread ISSUE` show all of it.
@@ -81,6 +81,7 @@ def _on_hold(standings: Sequence[Standing]) -> dict[str, list[str]]:
 @click.option("--status", help="Only issues with this status of the tracker")
 def issues(hive: Hive, everything: bool, status: str | None) -> Listed:
     """List the open issues: who has them, or what they wait for"""
+    tell_origin(hive)
     found = hive.issues.listed(status=status, everything=everything)
     return Listed(found, hive.issues.counts())
 
@@ -93,6 +94,7 @@ def _show_ready(issues: Sequence[Issue]) -> None:
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many; by default, all")
 def ready(hive: Hive, limit: int | None) -> list[Issue]:
     """List the issues that you could start now, most urgent first"""
+    tell_origin(hive)
     actor = hive.actor_or_none
     # One more tells whether any is left out.
     found = hive.issues.ready(actor=actor, limit=limit and limit + 1)
@@ -136,7 +138,7 @@ def _show_overview(view: Overview) -> None:
 
 def _show_deleted(issue: Issue) -> None:
     paragraph(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
-    texts = {name: issue.fields.get(name) for name in ("deleted_by", "deleted_at", "delete_reason")}
+    texts = {name: issue.get(name) for name in ("deleted_by", "deleted_at", "delete_reason")}
     by = f" by {texts['deleted_by']}" if texts["deleted_by"] else ""
     at = f" at {texts['deleted_at']}" if texts["deleted_at"] else ""
     why = f": {texts['delete_reason']}" if texts["delete_reason"] else ""
@@ -150,6 +152,5 @@ def show(hive: Hive, issue_id: str | None) -> Overview:
 
     ISSUE is the one that you have, if nothing else is said.
     """
-    from queenbee.services.work.overview import overview  # noqa: PLC0415 - start-up
-
-    return overview(hive, issue_id or hive.assignments.own())
+    tell_origin(hive)
+    return hive.show(issue_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,8 @@ import click
 from queenbee.cli import outliving
 from queenbee.cli.app import Answer, command, invocation, tell
 from queenbee.cli.commands import work as views
-from queenbee.cli.confirming import confirmation
 from queenbee.cli.exits import DONE, GOES_ON, NO
+from queenbee.cli.options import seconds
 from queenbee.cli.person import sits_here
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block, landing_of
@@ -22,18 +21,18 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import HINT, printable
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
-from queenbee.services.waiting.landing_record import LandingRecord
 from queenbee.store.git_files.worktrees import commit_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.landing import Landing
+    from queenbee.git.landing.landed_issue import Landed
     from queenbee.git.landing.requests import Request
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.library.hive import Hive
+    from queenbee.services.waiting.landing_record import LandingRecord
 
 _SHOWN = 5
-_AGAIN_S = 0.1
 _LEAST_BYTES = 2**20
 """With less room, what it prints could be lost."""
 _NOTHING: dict[str, Any] = {
@@ -115,6 +114,7 @@ def _show_landing(value: dict[str, Any]) -> None:
 @click.option(
     "--wait",
     metavar="10m",
+    callback=seconds,
     help="How long to wait for your turn, and with --next for an issue  [default: 10m]",
 )
 @click.option("--alone", is_flag=True, help="In a step of its own, with a check of its own")
@@ -128,22 +128,13 @@ def _show_landing(value: dict[str, Any]) -> None:
 @click.option("--no-wait", is_flag=True, help="Return at once; the landing goes on by itself")
 @click.option("--result", is_flag=True, help="Show what became of the last landing, and its output")
 @click.option("--abort", "abort", is_flag=True, help="Take a landing back, or an unfinished merge")
-def land(  # noqa: PLR0913 - the options of a command
+def land(
     hive: Hive,
     issue_ids: tuple[str, ...],
-    check: str | None,
-    unchecked: bool,
-    message: str | None,
-    reason: str | None,
-    take_next: bool,
-    wait: str | None,
-    alone: bool,
+    wait: int | None,
     go_on: bool,
-    confirm: bool,
-    accept_check: bool,
     no_wait: bool,
-    result: bool,
-    abort: bool,
+    **asked: Any,
 ) -> Answer:
     """Bring your commits to the main branch, and complete the issue
 
@@ -170,81 +161,65 @@ def land(  # noqa: PLR0913 - the options of a command
     With guard_check in [land], that waits for a person, who types --accept-check in your worktree.
     """
     if outliving.has_left:
-        return _next_meanwhile(hive, confirm=confirm)
-    others = (issue_ids, check, reason, take_next, go_on, confirm, unchecked, message, alone)
+        return _next_meanwhile(hive, confirm=asked["confirm"])
+    abort, result = asked.pop("abort"), asked.pop("result")
+    others = (*issue_ids, go_on, *asked.values())
     if abort:
-        return _taken_back(hive, (*others, accept_check, no_wait, result))
+        return _taken_back(hive, (*others, no_wait, result))
     if result:
-        return _last(hive, (*others, accept_check, no_wait))
-    if accept_check:
+        return _last(hive, (*others, no_wait))
+    if asked["accept_check"]:
         _refuse_agents()
-    from queenbee.git.landing.requests import Request  # noqa: PLC0415 - start-up
-
-    issue_id = issue_ids[0] if issue_ids else None
-    given = (issue_id, check, reason, wait, go_on, confirm, unchecked, take_next, message, alone)
-    asked = Request(*given, accept_check=accept_check, also=issue_ids[1:])
+    invocation().in_order = True
     patience_s = 0.0 if no_wait else hive.layout.settings.land_patience_s
-    return _landed(hive, asked, patience_s)
+    begin = partial(_leave, hive, patience_s)
+    done = hive.land(
+        *issue_ids,
+        resume=go_on,
+        timeout_s=wait,
+        on_progress=watcher(),
+        on_begin=begin,
+        **asked,
+    )
+    return _landed(hive, done)
 
 
 def _last(hive: Hive, others: Sequence[object]) -> Answer:
     """Shows what the last landing of this worktree has printed, and answers as it did."""
     if any(others):
         raise InvalidInput("--result takes nothing else", hint="queen land --result")
-    record = LandingRecord(str(hive.layout.git_dir))
-    said = record.read()
-    if not said:
-        raise InvalidInput("nothing was landed from this worktree yet", hint="queen land")
-    record.is_new(str(said.get("droid")))
-    status, out, err = said.get("status"), *record.printed()
-    shown = {
-        "under_way": record.is_under_way,
-        "status": status if isinstance(status, int) else None,
-        "head": said.get("head"),
-        "droid": said.get("droid"),
-        "since": said.get("since"),
-        "output": out.decode(errors="replace"),
-        "errors": err.decode(errors="replace"),
-    }
-    no = status if isinstance(status, int) else GOES_ON if shown["under_way"] else NO
-    return Answer({**_NOTHING, "result": shown}, yes=status == DONE, no=no)
+    found = hive.last_landing()
+    no = found.status if found.status is not None else GOES_ON if found.under_way else NO
+    return Answer({**_NOTHING, "result": found.to_dict()}, yes=found.status == DONE, no=no)
 
 
 def _next_meanwhile(hive: Hive, *, confirm: bool) -> Answer:
     """Takes the next issue while a landing goes on by itself."""
-    following = confirmation(hive, confirm=confirm).take_following()
+    following = hive.following(confirm=confirm)
     shown = {} if invocation().json else {"is_shown": True}
     return Answer({**_NOTHING, "next": following, **shown}, yes=False, no=GOES_ON)
 
 
-def _leave(hive: Hive, asked: Request, patience_s: float, issues: list[str]) -> None:
+def _leave(hive: Hive, patience_s: float, asked: Request, issues: list[str]) -> None:
     """Goes on by itself, if the caller is there to show what this process prints; or shows the
     landing of the same commit that is under way. Another one ends first: this stands on it.
     """
-    from queenbee.git.landing.requests import refuse_fallen  # noqa: PLC0415 - start-up
+    from queenbee.library.landings import after_earlier, record_of  # noqa: PLC0415 - start-up
 
     disk = os.statvfs(str(hive.layout.git_dir))
     has_room = disk.f_bavail * disk.f_frsize >= _LEAST_BYTES
     worker = outliving.worker if has_room else None
-    record, head = LandingRecord(str(hive.layout.git_dir)), commit_at(hive.layout.tree)
-    until_s = time.monotonic() + min(asked.wait_s, patience_s)
-    is_told = False
-    while True:
+
+    def show_instead(record: LandingRecord, head: str | None) -> None:
         if worker is not None and not asked.go_on and record.answers(head, hive.actor):
             worker.hand_over(record, patience_s, takes_next=asked.take_next)
-        if not record.is_under_way or time.monotonic() >= until_s:
-            break
-        if not is_told:
-            tell("an earlier landing of this worktree is under way; waiting for it")
-            is_told = True
-        time.sleep(_AGAIN_S)
-    refuse_fallen(hive, record, issues, str(head))
-    if is_told and record.is_new(hive.actor):
-        tell(f"it has ended: {printable(record.last_line())}")
+
+    wait_s = min(asked.wait_s, patience_s)
+    after_earlier(hive, issues, timeout_s=wait_s, tell=tell, look=show_instead)
     if worker is not None:
-        said = {"issues": issues, "head": head, "droid": hive.actor}
+        said = {"issues": issues, "head": commit_at(hive.layout.tree), "droid": hive.actor}
         said["since"] = format_ms(hive.now_ms())
-        worker.leave(record, patience_s, takes_next=asked.take_next, **said)
+        worker.leave(record_of(hive), patience_s, takes_next=asked.take_next, **said)
 
 
 def _refuse_agents() -> None:
@@ -258,36 +233,19 @@ def _refuse_agents() -> None:
 
 
 def _taken_back(hive: Hive, others: Sequence[object]) -> Answer:
-    from queenbee.git import landing as landings  # noqa: PLC0415 - start-up
-
     if any(others):
         raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
-    record = LandingRecord(str(hive.layout.git_dir))
-    if record.is_under_way:
-        if landed := record.take_back():
-            raise InvalidInput(
-                f"it has landed already, as {landed[:10]}", hint="queen land --result"
-            )
-        return Answer(_NOTHING, yes=True)
-    landings.abort(hive, tell=tell)
+    hive.abort_landing()
     return Answer(_NOTHING, yes=True)
 
 
-def _landed(hive: Hive, asked: Request, patience_s: float) -> Answer:
-    """Lands, and takes the next issue if that is asked for."""
-    from queenbee.git.landing.landed_issue import land_issue  # noqa: PLC0415 - start-up
-
-    call = invocation()
-    call.in_order = True
-    if asked.go_on:
-        asked = asked.resumed(hive.layout, tell)
-    leave = partial(_leave, hive, asked, patience_s)
-    done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher(), leave=leave)
-    landing = done.landing
+def _landed(hive: Hive, done: Landed) -> Answer:
+    """Shows a landing, and takes the next issue if that is asked for."""
+    call, asked = invocation(), done.asked
     if outliving.worker is not None:
-        outliving.worker.landed = landing.commit
+        outliving.worker.landed = done.landing.commit
     value = {
-        "landing": landing,
+        "landing": done.landing,
         "told": done.told,
         "completed": done.completion,
         "also": done.also,
@@ -299,7 +257,8 @@ def _landed(hive: Hive, asked: Request, patience_s: float) -> Answer:
             _show_landing(value)
             sys.stdout.flush()
             value["is_shown"] = True
-        terms = confirmation(hive, confirm=asked.confirm)
         with views.waiting_for("an issue", asked.wait_s) as tell_again:
-            value["next"] = terms.take_following(asked.wait_s, tell_again)
+            value["next"] = hive.following(
+                timeout_s=asked.wait_s, confirm=asked.confirm, on_progress=tell_again
+            )
     return Answer(value, yes=done.done)

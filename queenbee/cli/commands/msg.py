@@ -9,13 +9,13 @@ import click
 
 from queenbee.cli.app import Answer, command, first, group, invocation, is_mine, short_ids, tell
 from queenbee.cli.exits import BUSY
-from queenbee.cli.options import body_or_stdin, seconds, timeout_option
+from queenbee.cli.options import body_or_stdin, seconds, since_option, timeout_option
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
-from queenbee.core.timestamps import format_duration, parse_since_ms
+from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, UnknownDroid
 from queenbee.services.telling import sending
 from queenbee.services.telling.sending import Broadcast
@@ -23,9 +23,9 @@ from queenbee.services.telling.sending import Broadcast
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.core.records import Message
+    from queenbee.core.records import Importance, Message
+    from queenbee.library.hive import Hive
     from queenbee.services.messages import Hit
-    from queenbee.workflows.complete_hive import Hive
 
 
 _ACK_WITHIN_S = 3600
@@ -94,10 +94,6 @@ def _show_sent(sent: Message | Broadcast | Sequence[Message]) -> None:
         say(f"sent {printable(short[message.id])} to {printable(message.to)}{absent}")
 
 
-def _parse_since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    return None if text is None else parse_since_ms(text, time.time_ns() // 1_000_000)
-
-
 def _about_what(hive: Hive, issue_id: str | None) -> str | None:
     return None if issue_id is None else hive.issue_id(issue_id, recorded=True)
 
@@ -110,13 +106,7 @@ _importance = click.option(
     help="low, normal, high or urgent; shown in the list",
 )
 _HEADERS = ("subject", "issue_id", "reply_to", "new")
-_since = click.option(
-    "--since",
-    "since_ms",
-    callback=_parse_since,
-    metavar="20m|TIME",
-    help="Only messages since then",
-)
+_since = since_option("messages")
 _from = click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
 _about = click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
 _limit = click.option(
@@ -247,7 +237,7 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
 @click.argument("message_id", metavar="ID")
 @click.argument("body")
 @_importance
-def reply(hive: Hive, message_id: str, body: str, importance: str) -> Message:
+def reply(hive: Hive, message_id: str, body: str, importance: Importance) -> Message:
     """Answer a message, in its thread"""
     return hive.messages.reply(message_id, body_or_stdin(body), importance=importance)
 

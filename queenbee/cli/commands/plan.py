@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from queenbee.documents.findings import Finding
     from queenbee.documents.issue_rows import RowImport
     from queenbee.documents.plans.plan import Plan
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.library.hive import Hive
 
 _plan = click.argument("path", metavar="PLAN.md")
 
@@ -195,6 +195,7 @@ class Imported:
             "changes": changes,
             "orphans": list(self.found.orphans),
             "findings": list(self.found.findings),
+            **({"source": self.found.source} if self.found.source else {}),
         }
 
 
@@ -202,6 +203,8 @@ def show_import(done: Imported) -> None:
     """Shows what an import did, or would do."""
     from queenbee.documents.issue_rows import render_differences  # noqa: PLC0415 - start-up
 
+    if done.found.source:
+        say(printable(done.found.source))
     show_findings(done.found.findings, done.source)
     lines = render_differences(done.found).splitlines(keepends=True)
     most = len(lines) if done.dry_run else _MOST_LINES

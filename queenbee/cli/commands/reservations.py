@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.git.touched import Checked
+    from queenbee.library.hive import Hive
     from queenbee.services.leases.occupancy import Board
-    from queenbee.workflows.complete_hive import Hive
 
 _ID = re.compile(r"qr-[0-9A-Z]{26}")
 _TOUCHES = 8
@@ -36,7 +36,7 @@ _TOUCHES = 8
 def show_list(reservations: Sequence[Reservation]) -> None:
     """Shows reservations as a table."""
     now_ms = time.time_ns() // 1_000_000
-    seen_ms = [instant_ms(each.fields.get("last_seen_at")) for each in reservations]
+    seen_ms = [instant_ms(each.get("last_seen_at")) for each in reservations]
     short = short_ids("reservations", reservations)
     rows = [
         [
@@ -153,7 +153,7 @@ def reserve(
     terms |= {"exclusive": mode is None, "alone": mode != "read"}
 
     def reserved(wait_s: float, watcher: Any) -> list[Reservation]:
-        return hive.reservations.reserve(patterns, wait_s=wait_s, on_progress=watcher, **terms)
+        return hive.reservations.reserve(patterns, timeout_s=wait_s, on_progress=watcher, **terms)
 
     confirming = {"confirm": confirm, "local_if_offline": local_if_offline}
     given = granted(hive, reserved, wait_s=wait, **confirming)

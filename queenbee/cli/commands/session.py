@@ -21,7 +21,7 @@ from queenbee.errors import InvalidInput, NoHive
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.library.hive import Hive
     from queenbee.workflows.imports import SessionProgress
 
 

@@ -19,7 +19,7 @@ from queenbee.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.library.hive import Hive
 
 _TAIL_LINES = 5
 _TAIL_BYTES = 4096

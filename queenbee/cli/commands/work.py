@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, invocation
+from queenbee.cli.app import Answer, command, invocation, tell_origin
 from queenbee.cli.commands import assignments
-from queenbee.cli.confirming import confirm_options, confirmation
+from queenbee.cli.confirming import confirm_options
 from queenbee.cli.options import force, seconds, timeout_option
 from queenbee.cli.rendering import ago, describe, entry, paragraph, show_landing_of, summary
 from queenbee.core.text import printable, quotation, shell_word, shortened, some, suggested
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Reservation
-    from queenbee.services.hive import Services
+    from queenbee.library.hive import Hive
     from queenbee.services.work import Begin, Member, Nothing, Status
-    from queenbee.services.work.relief import Keeper
-    from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.completing import Completion
 
 _SHOWN = 8
@@ -284,10 +282,14 @@ def next_(
     Exit 0: you have an issue, or everything is done. Exit 1: nothing is free for you now, and the
     output says why. Exit 6: --wait timed out.
     """
-    asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
     with waiting_for("an issue", wait) as tell_again:
-        taken = asked.take_next(
-            patterns=patterns, wait_s=wait or 0, on_progress=tell_again, whole_share=take
+        taken = hive.next(
+            reserve=patterns,
+            timeout_s=wait or 0,
+            take=take,
+            confirm=confirm,
+            local_if_offline=local_if_offline,
+            on_progress=tell_again,
         )
     return Answer(taken, yes=isinstance(taken, work.Begin) or taken.is_end)
 
@@ -335,19 +337,11 @@ def complete(
     With --next it also takes the next issue, and exits with status 0 if there is none for you.
     """
     from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
-    from queenbee.git.landed import complete as complete_issue  # noqa: PLC0415 - start-up
 
-    done = complete_issue(
-        hive,
-        issue_id or hive.assignments.own(),
-        env=os.environ,
-        reason=reason,
-        unverified=no_verify,
-        on_progress=watcher(),
-    )
+    done = hive.complete(issue_id, reason=reason, unverified=no_verify, on_progress=watcher())
     if not take_next:
         return Answer(done, yes=done.completed)
-    following = confirmation(hive).take_following() if done.completed else None
+    following = hive.following() if done.completed else None
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
@@ -399,10 +393,9 @@ def wait(
     The first of these that is true ends the wait; several issues must all be done. Exit 6: it
     timed out.
     """
-    issues = tuple(hive.issue_id(each, recorded=True) for each in issues)
     wanted = work.Wanted(issues=issues, ready=ready, free=free, mail=mail)
     with waiting_for(wanted.shown(), timeout):
-        return work.wait(hive, wanted, timeout_s=timeout)
+        return hive.wait(*issues, ready=ready, free=free, mail=mail, timeout_s=timeout)
 
 
 def show_status(status: Status) -> None:
@@ -499,10 +492,5 @@ def _short_title(title: str) -> str:
 @command(show=show_status, example="queen status")
 def status(hive: Hive) -> Status:
     """Show who works on what, what is ready, and what was just done"""
-    return work.status(hive, _keeper)
-
-
-def _keeper(hive: Services) -> Keeper:
-    from queenbee.git.unfinished import WorktreeKeeper  # noqa: PLC0415 - start-up
-
-    return WorktreeKeeper(hive)
+    tell_origin(hive, must_know=False)
+    return hive.status()

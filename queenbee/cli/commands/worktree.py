@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,21 +13,18 @@ from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.text import mentioned, named, printable, suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.errors import ExternalFailure, QueenError
-from queenbee.git.ownership import adopt, refuse_other_hive
-from queenbee.git.worktrees import preparing, worktree_care, worktree_making
-from queenbee.git.worktrees.preparing import prepare, seen_setup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from queenbee.git.worktrees.preparing import Plan
-    from queenbee.store.layout import Layout
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.git.worktrees.worktree_care import Place, Removed
+    from queenbee.git.worktrees.worktree_making import Made
+    from queenbee.library.hive import Hive
 
 
-def _show_made(made: worktree_making.Made) -> None:
+def _show_made(made: Made) -> None:
     say(f"{printable(made.droid)} works in {printable(made.path)}, on branch {made.branch}")
     if made.assignment is not None:
         say(f"{printable(made.assignment.issue_id)} is assigned to {printable(made.droid)}")
@@ -50,7 +44,7 @@ def _show_made(made: worktree_making.Made) -> None:
 @adopts
 def add(
     hive: Hive, name: str | None, issue_id: str | None, bead: str | None, new: bool, **where: Any
-) -> worktree_making.Made:
+) -> Made:
     """Make a worktree for an agent
 
     Makes a git worktree with a branch NAME from the main worktree's branch. It remembers the droid
@@ -64,60 +58,14 @@ def add(
     A branch or worktree that QueenBee did not make for this is refused. --adopt BRANCH takes over
     that branch and its worktree, with all that is in them.
     """
-    from queenbee.git.upstream import look_for_news  # noqa: PLC0415 - start-up
-
-    path, branch = where["path"], where["branch"]
-    if news := look_for_news(hive.layout):
-        tell(news)
-    seen_setup(hive.layout, hive.asks_person)
-    for each in where["adopt"]:
-        adopt(hive.layout, each)
-    if bead is not None and issue_id is None and branch is None:
-        from queenbee.git.worktrees.bead_place import (  # noqa: PLC0415 - start-up
-            sprint_worktree,
-        )
-
-        made = sprint_worktree(hive, hive.issue_id(bead), name or hive.actor, path=path)
-    elif bead is not None or name is None:
-        lone = "--bead says the issue and the branch."
-        raise click.UsageError("Missing argument 'NAME'." if bead is None else lone)
-    else:
-        issue = hive.issue_id(issue_id) if issue_id is not None else None
-        if issue is not None and not new:
-            hive.issues.refuse_slip(issue)
-        made = worktree_making.add(hive, name, issue_id=issue, path=path, branch=branch)
-    for each in where["adopt"]:
-        if each != made.branch:
-            tell(
-                f"{named([each])} is handed over, and {made.droid} works on {named([made.branch])}"
-            )
-    with _told_made(made):
-        prepare(hive.layout, made.path, env=os.environ, tell=tell)
-    # A set-up may have brought the hooks.
-    made = replace(made, guarded=worktree_making.is_guarded(made.path))
-    _tell_hindrances(hive.layout)
+    if bead is None and name is None:
+        raise click.UsageError("Missing argument 'NAME'.")
+    if bead is not None and (issue_id is not None or where["branch"] is not None):
+        raise click.UsageError("--bead says the issue and the branch.")
+    made = hive.worktrees.add(name, issue_id, bead=bead, new=new, **where)
     if not made.guarded:
         tell("no git hook refuses commits of files that others hold: queen guard install")
     return made
-
-
-def _tell_hindrances(layout: Layout) -> None:
-    from queenbee.git.beforehand.hindrances import hindrances  # noqa: PLC0415 - start-up
-
-    with suppress(ExternalFailure):
-        for each in hindrances(layout):
-            if each.stops:
-                tell(each.sentence)
-
-
-@contextmanager
-def _told_made(made: worktree_making.Made) -> Iterator[None]:
-    """Has a refusal say that the worktree is there all the same."""
-    try:
-        yield
-    except QueenError as error:
-        error.message = f"{mentioned(made.path)} was made, but is not ready: {error.message}"
-        raise
 
 
 def _show_plan(plan: Plan | None) -> None:
@@ -144,21 +92,10 @@ def setup(hive: Hive, dry_run: bool) -> Plan | None:
     Copies the files of the settings worktree.copy and of .worktreeinclude that git ignores and that
     are missing here, and runs worktree.setup. queen worktree add does the same for a new worktree.
     """
-    refuse_other_hive(hive.layout)
-    if dry_run:
-        return preparing.planned(hive.layout, hive.layout.tree, again=True)
-    preparing.prepare(
-        hive.layout,
-        hive.layout.tree,
-        env=os.environ,
-        tell=tell,
-        ask=hive.asks_person,
-        again=True,
-    )
-    return None
+    return hive.worktrees.setup(dry_run=dry_run)
 
 
-def _show_places(places: Sequence[worktree_care.Place]) -> None:
+def _show_places(places: Sequence[Place]) -> None:
     now_ms = time.time_ns() // 1_000_000
     rows = [
         [
@@ -177,16 +114,16 @@ def _show_places(places: Sequence[worktree_care.Place]) -> None:
 
 
 @command(show=_show_places, example="queen worktree list")
-def list_(hive: Hive) -> Sequence[worktree_care.Place]:
+def list_(hive: Hive) -> Sequence[Place]:
     """List the worktrees, and what in them has not landed
 
     UNLANDED counts the commits that are not on the main branch, CHANGED the files that are not
     committed.
     """
-    return worktree_care.places(hive)
+    return hive.worktrees.list()
 
 
-def _show_removed(removed: worktree_care.Removed) -> None:
+def _show_removed(removed: Removed) -> None:
     say(f"removed {printable(removed.place.path)}")
     if removed.keeps_branch:
         say(f"the branch {printable(str(removed.place.branch))} was kept")
@@ -205,7 +142,7 @@ def _show_removed(removed: worktree_care.Removed) -> None:
 @click.option(
     "--force", is_flag=True, help="Whatever is in it; what is not committed is kept on a branch"
 )
-def remove(hive: Hive, name: str, force: bool) -> worktree_care.Removed:
+def remove(hive: Hive, name: str, force: bool) -> Removed:
     """Remove a worktree of which nothing would be lost
 
     NAME is that of its folder, branch or droid, or its path. It refuses if its droid has an issue
@@ -214,7 +151,7 @@ def remove(hive: Hive, name: str, force: bool) -> worktree_care.Removed:
     and commits that no branch has are kept on a branch unfinished/NAME; that repository is lost.
     An agent of queen start removes only what it has made.
     """
-    return worktree_care.remove(hive, name, force=force)
+    return hive.worktrees.remove(name, force=force)
 
 
 worktree = group(

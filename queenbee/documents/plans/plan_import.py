@@ -38,6 +38,7 @@ class InvalidPlan(InvalidInput):
     """A plan with errors; `findings` has them all, warnings included."""
 
     code = "invalid_plan"
+    findings: Sequence[Finding] = ()
 
 
 def import_plan(

@@ -6,7 +6,7 @@ since is kept; only a task that the session calls completed is closed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 
@@ -27,6 +27,7 @@ class InvalidGraph(InvalidInput):
     """A dependency graph with no tasks, with a cycle, or with a need that is not a task."""
 
     code = "invalid_graph"
+    faults: Sequence[object] = ()
 
 
 def import_session(

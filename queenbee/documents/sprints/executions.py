@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Literal
 
@@ -33,6 +33,7 @@ class InvalidRecord(InvalidInput):
     """A malformed record of a bead's history; `findings` lists every error."""
 
     code = "invalid_record"
+    findings: Sequence[Finding] = ()
 
 
 class NoAttemptLeft(Conflict):

@@ -41,6 +41,7 @@ from queenbee.services.telling.notices import ended_by
 from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.taking import to_land
 from queenbee.services.writing.secrets import redacted
+from queenbee.store import giving_up
 from queenbee.store.trust import of_setting
 from queenbee.workflows.completing import GOOD, Completion, check, complete
 
@@ -74,6 +75,8 @@ class Landed:
     """
 
     landing: Landing
+    asked: Request
+    """What was asked for, with what an unfinished landing was asked for before."""
     issue_id: str | None = None
     verification: VerificationRecord | None = None
     completion: Completion | None = None
@@ -226,7 +229,7 @@ class _IssueWork(Work):
     def result(self, landing: Landing) -> Landed:
         """Returns what became of it."""
         done = (self.completion, self.completed_too, self.told)
-        return Landed(landing, self.issue_id, self.record, *done)
+        return Landed(landing, self.asked, self.issue_id, self.record, *done)
 
     def commit(self) -> None:
         """Commits all changes of the worktree, if that is asked for; looks at what was resolved, if
@@ -445,7 +448,7 @@ class _IssueWork(Work):
         """Completes the issue, and tells those who work on files that changed. It has landed, so
         nothing else is to be waited for, however long the turn at writing takes.
         """
-        with self.hive.patient(_PATIENCE_S):
+        with self.hive.patient(_PATIENCE_S), giving_up.not_now():
             self._complete(landing, issue_id)
 
     def _complete(self, landing: Landing, issue_id: str | None) -> None:

@@ -26,10 +26,10 @@ class NotLanded(Conflict):
     """A landing that something in git prevents; `files` lists those that are in conflict."""
 
     code = "not_landed"
+    files: Sequence[str]
 
     def __init__(self, message: str, *, files: Sequence[str] = (), **more: Any) -> None:
         super().__init__(message, files=list(files), **more)
-        self.files = files
 
 
 class CommitRefused(NotLanded):
@@ -45,6 +45,8 @@ class Unresolved(NotLanded):
     """A conflict that was left to the actor; `union` lists the files in which both sides only
     added lines.
     """
+
+    union: Sequence[str] = ()
 
 
 class NothingToLand(NotLanded):
@@ -108,3 +110,7 @@ class TargetFails(NothingLands):
     """The target itself fails, without anybody's work: its set-up, its hooks, or its check."""
 
     code = "target_fails"
+    target: str = ""
+    commit: str = ""
+    step: str = ""
+    output: str = ""

@@ -199,7 +199,7 @@ def _wait(hive: Services, seen: object, most_s: float, stopped: Callable[[], boo
         return stopped() or (seen is not None and _stamp(hive) != seen)
 
     until_s = time.monotonic() + most_s
-    if hive.wait(happened, False, until_s):
+    if hive.wait_for_change(happened, False, until_s):
         time.sleep(_GATHER_S)
 
 

@@ -217,7 +217,7 @@ def _lost(hive: Services, settled: Sequence[Grant]) -> _Lost:
     """Returns the refusal that one machine would have given, and what it is because of."""
     conflicts = []
     for each in settled:
-        lost_to = each.fields.get("lost_to")
+        lost_to = each.get("lost_to")
         winner = found(hive, _kind(each), lost_to) if isinstance(lost_to, str) else None
         if isinstance(winner, Assignment):
             return _Lost(taken(winner, hive.now_ms()), [winner])

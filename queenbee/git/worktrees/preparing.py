@@ -74,6 +74,10 @@ class SetupFailed(ExternalFailure):
     """
 
     code = "setup_failed"
+    worktree: str = ""
+    output: str = ""
+    log: str | None = None
+    status: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -398,7 +398,8 @@ def _reservation(lease: Reservation) -> Iterator[str]:
 
 
 def _issues(hive: Services) -> Iterator[Diagnosis]:
-    path = hive.layout.issues_path
+    path = hive.rows_path()
+    yield from _origin(hive, path)
     tracked = hive.issues.tracked()
     is_owned = issues_file.owner_in(hive.layout.beads_dir) is not None
     issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
@@ -419,10 +420,21 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
             continue
         text = f"{issue_id} waits for {blocker}, which does not exist and so does not block it"
         yield Diagnosis("missing_blocker", path, text, severity="note")
-    absent = sum(1 for issue in issues.values() if issue.fields.get("priority") is None)
+    absent = sum(1 for issue in issues.values() if issue.get("priority") is None)
     if absent:
         text = f"{absent} issues have no priority, which means {DEFAULT_PRIORITY}"
         yield Diagnosis("absent_priority", path, text, severity="note")
+
+
+def _origin(hive: Services, path: str) -> Iterator[Diagnosis]:
+    """Yields where the rows are from, if another program has them in a database of its own."""
+    origin = hive.origin()
+    if origin is not None and origin.why is not None:
+        said = origin.sentence(hive.now_ms())
+        yield Diagnosis("owner_not_asked", path, said, hint=origin.hint)
+    elif origin is not None:
+        said = f"{origin.sentence(hive.now_ms())}; issues.jsonl does not count"
+        yield Diagnosis("owned_elsewhere", path, said, severity="note")
 
 
 def _not_unique(
@@ -467,9 +479,9 @@ def _same_refs(issues: Mapping[str, Issue]) -> dict[str, list[Issue]]:
     """Returns the issues that have one `external_ref`, the oldest first, by it."""
     having: dict[str, list[Issue]] = {}
     for issue in issues.values():
-        if isinstance(ref := issue.fields.get("external_ref"), str) and ref:
+        if isinstance(ref := issue.get("external_ref"), str) and ref:
             having.setdefault(ref, []).append(issue)
-    return {ref: sorted(same, key=lambda each: (instant_ms(each.fields.get("created_at")) or 0,
+    return {ref: sorted(same, key=lambda each: (instant_ms(each.get("created_at")) or 0,
             each.id)) for ref, same in having.items() if len(same) > 1}  # fmt: skip
 
 

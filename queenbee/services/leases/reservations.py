@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from queenbee._typed import typed
 from queenbee.core import leases
 from queenbee.core.glob.pattern import overlap
 from queenbee.core.names import several
@@ -19,6 +20,7 @@ from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput
 from queenbee.services.leases.live import ACTIVE, KIND, LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
+from queenbee.store import giving_up
 from queenbee.store.git_files import tree_id
 from queenbee.store.git_trees import folds_case
 from queenbee.store.settings import AUTO, EXCLUSIVE
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.attempts import Progress
     from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
+    from queenbee.store.giving_up import Event
 
 
 class PathStatus:
@@ -47,6 +50,9 @@ class PathStatus:
         self.path = path
         self.status = status
         self.leases = covering
+
+    def __repr__(self) -> str:
+        return f"PathStatus(path={self.path!r}, status={self.status!r}, leases={self.leases!r})"
 
     def to_dict(self) -> dict[str, object]:
         """Returns the path, its status, and the leases that cover it."""
@@ -80,6 +86,7 @@ class Reservations:
             fold_case=self.fold_case, cache_path=store.layout.verdicts_path(KIND)
         )
 
+    @typed
     def reserve(  # noqa: PLR0913 - by name
         self,
         patterns: Sequence[str],
@@ -88,7 +95,8 @@ class Reservations:
         ttl_s: int | None = None,
         issue_id: str | None = None,
         reason: str | None = None,
-        wait_s: float = 0,
+        timeout_s: float = 0,
+        cancel: Event | None = None,
         force: bool = False,
         session: str | None = None,
         alone: bool = True,
@@ -97,8 +105,10 @@ class Reservations:
         """Leases all of the patterns to the actor, or none; returns the leases in their order.
 
         Reserving a pattern again extends its lease and never shortens it. Raises `Held`, which
-        lists every holder, and those who wait and are served first. With `wait_s`, waits for its
-        turn, and raises `Busy` when that time runs out; `on_progress` is told how it stands.
+        lists every holder, and those who wait and are served first. With `timeout_s`, waits for its
+        turn, and raises `Busy` when that time runs out, and `Cancelled` once the event `cancel` is
+        set; `on_progress` is told how it stands, and an exception that it raises ends the wait. Of
+        a wait that was given up, neither a lease nor a place in the line is left.
         `force` ends the leases of the holders, records who did it and why, and notifies them. It
         needs a reason, unless all of them may be relieved: `Nudges.may_take_over`. A new lease for
         an agent's `session` is marked with it, and ends with it. One that is not `exclusive`
@@ -110,7 +120,8 @@ class Reservations:
             self._check_issue(issue_id)
         request = self._request(asker, patterns, ttl_s, issue_id, reason)
         request.force = force
-        return self._granted(request, wait_s, on_progress)
+        with giving_up.until(cancel):
+            return self._granted(request, timeout_s, on_progress)
 
     def resolve(self, patterns: Iterable[str]) -> list[Resolved]:
         """Returns patterns from the root for what the user typed, each with a note for the user.
@@ -120,6 +131,7 @@ class Reservations:
         tree, cwd = self.store.layout.tree, self.store.cwd
         return [pattern_of(text, tree=tree, cwd=cwd) for text in patterns]
 
+    @typed
     def release(
         self, patterns: Sequence[str] = (), *, ids: Sequence[str] = (), everything: bool = False
     ) -> list[Reservation]:
@@ -136,6 +148,7 @@ class Reservations:
             mine = self._chosen(live, patterns, ids, everything=everything)
             return self._writer(tx).end([lease.id for lease in mine], {})
 
+    @typed
     def renew(
         self,
         patterns: Sequence[str] = (),
@@ -181,12 +194,13 @@ class Reservations:
         now_ms, droids = self.store.now_ms(), self._droids()
         stale = []
         for lease in self.find():
-            begun_ms = instant_ms(lease.fields.get("updated_at")) or lease.created_ms
+            begun_ms = instant_ms(lease.get("updated_at")) or lease.created_ms
             last_ms = max(begun_ms, droids.seen_ms(lease.droid) or 0)
             if now_ms - last_ms >= (lease.expires_ms - begun_ms) / 2:
                 stale.append(Reservation({**lease.fields, "last_seen_at": format_ms(last_ms)}))
         return stale
 
+    @typed
     def find(
         self, *, droid: str | None = None, path: str | None = None, ended: bool = False
     ) -> list[Reservation]:
@@ -209,6 +223,7 @@ class Reservations:
         """Returns for each of these paths from the root the live leases on it, oldest first."""
         return self._live.covering(self.store.state(KIND), paths, self.store.now_ms())
 
+    @typed
     def check(self, paths: Sequence[str], *, session: str | None = None) -> list[PathStatus]:
         """Returns for each literal path whether it is free, the actor's, or held by another: by
         one whose lease keeps the actor (in a `session`) from editing it in this working tree.
@@ -289,6 +304,7 @@ class Reservations:
         """Returns the winner's id for each superseded lease of the hive."""
         return dict(self._live.verdicts(self.store.state(KIND)))
 
+    @typed
     def overlap(self, left: str, right: str) -> str | None:
         """Returns a path that both patterns cover, or None. Raises `BadPattern`."""
         one, other = self.resolve([left, right])

@@ -83,7 +83,7 @@ class Announcer:
             before = self._stamp(folders)
             self.look()
             deadline_s = time.monotonic() + self.next_look_s()
-            self._hive.wait(lambda: self._stamp(folders), before, deadline_s)
+            self._hive.wait_for_change(lambda: self._stamp(folders), before, deadline_s)
 
     def _room(self) -> int:
         """Returns how many may be told now."""

@@ -167,7 +167,7 @@ def lost_claims(hive: Services) -> Iterator[Assignment]:
 
 def ended_by(assignment: Assignment) -> object:
     """Returns the other droid that ended an assignment, or None."""
-    by = assignment.fields.get("updated_by")
+    by = assignment.get("updated_by")
     return by if isinstance(by, str) and by != assignment.droid else None
 
 
@@ -187,7 +187,7 @@ def notes_of_others(hive: Services) -> News:
         each = Assignment(row)
         note = each.note(now_ms)
         if note and each.droid != hive.actor:
-            key = f"{each.id}:note:{each.fields.get('noted_at')}"
+            key = f"{each.id}:note:{each.get('noted_at')}"
             news[key] = partial(_noted, each, note)
     return news
 
@@ -292,10 +292,10 @@ def _how_it_ended(
     """Returns how a lease ended, or None if its owner ended it."""
     if lease.status == "expired":
         return f"expired {format_duration(ago_ms / 1000)} ago"
-    by = lease.fields.get("released_by", actor)
+    by = lease.get("released_by") or actor
     if by == actor:
         return None
-    reason = lease.fields.get("release_reason") or "no reason"
+    reason = lease.get("release_reason") or "no reason"
     return f"was taken over by {mentioned(str(by))} {said(str(reason))}"
 
 

@@ -64,7 +64,7 @@ class Watch:
             if self._on_tick is not None:
                 self._on_tick(now_s - self._begun_s)
                 tick_s = min(until_s, now_s + _TICK_S)
-            if self._store.wait(true or self.has_changed, False, tick_s):
+            if self._store.wait_for_change(true or self.has_changed, False, tick_s):
                 return True
         return False
 

@@ -49,7 +49,7 @@ class Overview:
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
-        metadata = self.issue.fields.get("metadata") if self.issue else None
+        metadata = self.issue.get("metadata") if self.issue else None
         return {
             "issue_id": self.issue_id,
             "issue": self.issue.to_dict() if self.issue else None,

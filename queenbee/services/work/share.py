@@ -53,8 +53,8 @@ def offered_share(hive: Services, issue: Issue, *, again: bool) -> list[Issue]:
         elif each.state == "ready" and not waited_for[key]:
             near[key] = subjects.nearness(issue, each.issue), each.issue
     nearest = sorted(near.values(), key=lambda each: -each[0])
-    mine = {issue.id, *behind}
-    if any(mine & {*each.waits_for} for each in open_ if each.issue.id not in mine):
+    taken = {issue.id, *behind}
+    if any(taken & {*each.waits_for} for each in open_ if each.issue.id not in taken):
         nearest = []  # More would make it land later.
     wanted = behind | {each.id: each for nearness, each in nearest if nearness}
     # What waits for this one alone is nobody else's work before: one of it costs nobody time.

@@ -11,7 +11,7 @@ from queenbee.core.queue import Want
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import Busy
+from queenbee.errors import Busy, Taken
 from queenbee.services.waiting.attempts import Watch, until
 from queenbee.services.waiting.landing_record import issues_landing
 from queenbee.services.work.members import Member, live_leases, silence, team
@@ -321,6 +321,7 @@ def _timed_out(last: Begin | Nothing, wait_s: float) -> Busy:
 
 
 def _take(hive: Services, patterns: Sequence[str], place: PlaceInLine) -> Begin | Nothing:
+    hive.check_rows()
     answers = (
         _taken(hive, patterns, place, is_last=each == _ROUNDS) for each in range(1, _ROUNDS + 1)
     )
@@ -342,15 +343,18 @@ def _taken(
         candidates, ahead = _first(hive, place)
         if not candidates:
             return Nothing(hive, ahead)
-    with hive.transaction() as tx:
-        assignment = _mine(hive)
-        again = assignment is not None
-        if assignment is None:
-            if is_last or line != _line(hive):
-                candidates = _first(hive, place)[0] if is_last else []
-            assignment = _claimed(hive, tx, candidates)
-        if assignment is not None and patterns:
-            hive.reservations.stage_reserve(tx, patterns, issue_id=assignment.issue_id)
+    try:
+        with hive.transaction() as tx:
+            assignment = _mine(hive)
+            again = assignment is not None
+            if assignment is None:
+                if is_last or line != _line(hive):
+                    candidates = _first(hive, place)[0] if is_last else []
+                assignment = _claimed(hive, tx, candidates)
+            if assignment is not None and patterns:
+                hive.reservations.stage_reserve(tx, patterns, issue_id=assignment.issue_id)
+    except Taken:
+        return None  # The program that owns the tracker has given it to somebody else.
     return _begin(hive, assignment, again=again) if assignment is not None else None
 
 

@@ -15,7 +15,7 @@ from queenbee.core.kinds import KINDS
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 OVERRIDE = "QUEEN_ALLOW_SECRET"
 """When this environment variable is 1, every text is accepted."""
@@ -88,6 +88,8 @@ class LooksLikeSecret(InvalidInput):
     """A text that seems to hold a credential; `kinds` names the detectors that matched."""
 
     code = "secret"
+    field: str = ""
+    kinds: Sequence[str] = ()
 
 
 def refuse_secrets(fields: Mapping[str, object]) -> None:

@@ -8,7 +8,7 @@ from queenbee.core.fold import following
 from queenbee.core.kinds import ISSUES, kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
-from queenbee.store import codec
+from queenbee.store import codec, giving_up
 
 if TYPE_CHECKING:
     import threading
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         def mint(self, kind: str) -> str: ...
         def look(self, fields: Mapping[str, object]) -> None: ...
         def issue_lines(self, edits: Sequence[Edit], keeps: Keeps) -> list[bytes]: ...
+        def granted(self, lines: Sequence[bytes]) -> None: ...
         def committed(self, kinds: Sequence[str]) -> None: ...
         def wrote(self) -> None: ...
 
@@ -142,6 +143,7 @@ class Transaction:
         return self
 
     def _record(self, write: Write) -> None:
+        giving_up.refuse()
         rows = self._store.issue_lines(self._rows, self._keeps)
         if rows:
             self.lines.setdefault(ISSUES, []).extend(rows)
@@ -163,3 +165,5 @@ class Transaction:
             self._store.committed(list(self.lines))
             if any(self.lines.values()):
                 self._store.wrote()
+            if self.lines.get("assignments"):
+                self._store.granted(self.lines["assignments"])

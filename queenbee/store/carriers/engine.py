@@ -85,15 +85,18 @@ class Engine:
 
     def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:
         """Returns True once `stamp()` is not `before`; False at the deadline (monotonic). A carrier
-        that cannot be reached counts as one without a change.
+        that cannot be reached counts as one without a change. Raises `Cancelled`.
         """
         if self._carried is None:
             return files.wait_for_change(stamp, before, deadline_s)
+        from queenbee.store import giving_up  # noqa: PLC0415 - start-up
+
         memory, carrier = self._carried, self._carried.carrier
         try:
             with memory.reading():
                 asked_s, told, news = float("-inf"), -1, -1
                 while True:
+                    giving_up.refuse()
                     now_s = time.monotonic()
                     if news != told or now_s - asked_s >= _ASK_S:
                         asked_s, told = now_s, news

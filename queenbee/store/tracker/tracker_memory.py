@@ -71,8 +71,9 @@ class TrackerMemory:
     `refresh` expects that of the ledger first.
     """
 
-    def __init__(self, memory: Memory, path: str) -> None:
+    def __init__(self, memory: Memory, path: str, beads_dir: str) -> None:
         self.path = path
+        self._beads_dir = beads_dir
         self._memory = memory
         self._database = memory.database
         self.number = 0
@@ -126,7 +127,7 @@ class TrackerMemory:
 
     def is_owned(self) -> bool:
         """Returns whether another program writes the tracker: then the ledger says nothing."""
-        return owner_in(os.path.dirname(self.path)) is not None
+        return owner_in(self._beads_dir) is not None
 
     def _noted(self) -> tuple[object, ...] | None:
         query = "SELECT number, state, version, unusable, anonymous FROM trackers WHERE path = ?"

@@ -23,12 +23,12 @@ from queenbee.store.issues_file import UNREADABLE
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.ending_unchecked import has_checks, refuse_agent
 from queenbee.workflows.locks import refuse_in_hand
-from queenbee.workflows.tracking.owner import Owner
+from queenbee.workflows.owning.owner import Owner
 
 # Loaded before others have to wait for it in a turn at writing.
 import queenbee.services.writing.issue_changes  # noqa: F401 # isort: skip
 
-_STATUSES = ("open", "in_progress", "blocked", "deferred")
+_STATUSES = ("open", "in_progress", "in_review", "blocked", "deferred")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Tracker:
             options += [f"--add-label={each}" for each in add_labels]
             options += [f"--remove-label={each}" for each in remove_labels]
             self._call("update", *options, values=[issue_id])
-            return issue
+            return self._now(issue)
 
         def edited(row: Row, now_ms: int) -> Row:
             known = row.get("labels")
@@ -155,7 +155,7 @@ class Tracker:
             return issue
         if self.owner:
             self.owner.close(issue_id, reason, actor=self._hive.author)
-            return issue
+            return self._now(issue)
 
         def closed(row: Row, now_ms: int) -> Row:
             return row if row.get("status") in DONE else close_row(row, now_ms, reason)
@@ -175,7 +175,7 @@ class Tracker:
         self._refuse_end(issue_id, "queen issue delete", anyway=anyway)
         if self.owner:
             self._call("delete", "--force", values=[issue_id])
-            return issue
+            return self._now(issue)
         actor = self._hive.author
         self._change(issue_id, lambda row, now_ms: tombstone(row, now_ms, actor, reason))
         return self._hive.issues.tombstone(issue_id) or issue
@@ -226,7 +226,7 @@ class Tracker:
                 self._call("reopen", values=[issue_id])
             else:  # Completed here only: a newer row is enough.
                 self._call("update", "--status=open", values=[issue_id])
-            return issue
+            return self._now(issue)
 
         def opened(row: Row, now_ms: int) -> Row:
             kept = {key: row[key] for key in row if key not in ("closed_at", "close_reason")}
@@ -333,7 +333,7 @@ class Tracker:
         values = {
             "type": asked.issue_type,
             "priority": asked.priority,
-            "description": asked.description,
+            "description": asked.description or None,
             "acceptance": asked.acceptance,
             "estimate": asked.estimate,
             "parent": asked.parent,
@@ -344,6 +344,10 @@ class Tracker:
         options = [f"--{name}={value}" for name, value in _given(**values).items()]
         made = self._call("create", "--silent", *options, values=[title]).split()
         return made[-1] if made else ""
+
+    def _now(self, issue: Issue) -> Issue:
+        """Returns an issue as its program has it after a call."""
+        return self._hive.issues.get_or_none(issue.id) or issue
 
     def _call(self, *words: str, values: Sequence[str] | None = None) -> str:
         assert self.owner is not None

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_folders import errors, example_session, in_session, in_spec, role_spec, team_session
 
+from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.sessions.folder import File, SessionFolder
-from queenbee.documents.sessions.roles import name_fault, read_front_matter, role_spec_findings
+from queenbee.documents.sessions.roles import name_fault, role_spec_findings
 from queenbee.documents.sessions.session import read_session, session_findings
 from queenbee.errors import Unreadable
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from session_folders import example_session, in_analysis, in_session, task_analysis
 from stamps import parse_ms
 
+from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.issue_rows import RowImport, blocked_by
 from queenbee.documents.sessions.folder import read_session_folder, write_session_folder
-from queenbee.documents.sessions.roles import read_front_matter
 from queenbee.documents.sessions.session import Session, read_session, validate_session
 from queenbee.documents.sessions.session_import import InvalidGraph, import_session
 from queenbee.documents.sessions.skeleton import session_skeleton

@@ -70,7 +70,7 @@ def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
 
 
 def test_a_free_path_is_granted_without_waiting(hive: Hive, patience: Patience) -> None:
-    assert hive.reservations.reserve(["a.py"], wait_s=60)
+    assert hive.reservations.reserve(["a.py"], timeout_s=60)
     assert patience.looks == 0
 
 
@@ -79,7 +79,7 @@ def test_a_release_wakes_a_waiter_at_its_next_look(
 ) -> None:
     hive.reservations.reserve(["a.py"])
     patience.at_look[3] = lambda: hive.reservations.release(["a.py"])
-    [lease] = reviewer.reservations.reserve(["a.py"], wait_s=60)
+    [lease] = reviewer.reservations.reserve(["a.py"], timeout_s=60)
     assert (lease.droid, patience.looks) == ("reviewer", 3)
 
 
@@ -87,7 +87,7 @@ def test_an_expiry_wakes_a_waiter_though_nothing_is_written(
     hive: Hive, reviewer: Hive, patience: Patience
 ) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=2)
-    assert reviewer.reservations.reserve(["a.py"], wait_s=60)
+    assert reviewer.reservations.reserve(["a.py"], timeout_s=60)
     assert patience.waited_s == pytest.approx(2, abs=0.1)
 
 
@@ -101,7 +101,7 @@ def test_a_waiter_tries_again_only_after_a_change(
         reservations.Reservations, "_grant", lambda *args: (tries.append(1), grant(*args))[1]
     )
     with pytest.raises(Busy):
-        reviewer.reservations.reserve(["a.py"], wait_s=10)
+        reviewer.reservations.reserve(["a.py"], timeout_s=10)
     assert len(tries) == 1
 
 
@@ -111,7 +111,7 @@ def test_an_unrelated_write_does_not_end_the_wait(
     hive.reservations.reserve(["a.py"])
     patience.at_look[2] = lambda: hive.reservations.reserve(["b.py"])
     patience.at_look[5] = lambda: hive.reservations.release(["a.py"])
-    assert reviewer.reservations.reserve(["a.py"], wait_s=60)
+    assert reviewer.reservations.reserve(["a.py"], timeout_s=60)
     assert patience.looks == 5
 
 
@@ -124,7 +124,7 @@ def test_a_renewal_makes_a_waiter_wait_on(hive: Hive, reviewer: Hive, patience: 
         hive.reservations.renew(["a.py"], ttl_s=5)
 
     patience.at_look[2] = renew
-    assert reviewer.reservations.reserve(["a.py"], wait_s=60)
+    assert reviewer.reservations.reserve(["a.py"], timeout_s=60)
     assert patience.waited_s == pytest.approx(renewed_s[0] + 5, abs=0.1)
 
 
@@ -134,7 +134,7 @@ def test_a_release_by_a_foreign_program_wakes_a_waiter(
     [lease] = hive.reservations.reserve(["a.py"])
     ended = {**lease.to_dict(), "status": "released", "rev": 2}
     patience.at_look[4] = lambda: write_lines(beads / "queen_reservations.jsonl", ended)
-    assert reviewer.reservations.reserve(["a.py"], wait_s=60)
+    assert reviewer.reservations.reserve(["a.py"], timeout_s=60)
     assert patience.looks == 4
 
 
@@ -144,7 +144,7 @@ def test_a_waiter_that_times_out_sees_the_holder(
     hive.reservations.reserve(["a.py"], reason="Button")
     before = snapshot(beads)
     with pytest.raises(Busy, match="timed out after 10s") as refusal:
-        reviewer.reservations.reserve(["a.py"], wait_s=10)
+        reviewer.reservations.reserve(["a.py"], timeout_s=10)
     assert "held by ui-engineer (Button)" in refusal.value.message
     assert [holder["droid"] for holder in refusal.value.holders] == ["ui-engineer"]
     assert patience.waited_s == pytest.approx(10)
@@ -159,7 +159,7 @@ def test_a_waiter_that_times_out_sees_who_is_left_of_those_ahead(
         leaving.enter_context(open_as("elm").queue.register(want, 60))
         patience.at_look[2] = leaving.close
         with pytest.raises(Busy, match="oak has waited for src") as refusal:
-            reviewer.reservations.reserve(["src/a.py"], wait_s=10)
+            reviewer.reservations.reserve(["src/a.py"], timeout_s=10)
     assert [each["droid"] for each in refusal.value.details["ahead"]] == ["oak"]
 
 
@@ -171,6 +171,6 @@ def test_several_patterns_are_waited_for_together(
     patience.at_look[3] = lambda: seen.append(reviewer.reservations.find(droid="reviewer"))
     patience.at_look[4] = lambda: hive.reservations.release(["b.py"])
     seen: list[object] = []
-    leases = reviewer.reservations.reserve(["a.py", "b.py", "c.py"], wait_s=60)
+    leases = reviewer.reservations.reserve(["a.py", "b.py", "c.py"], timeout_s=60)
     assert len(leases) == 3
     assert seen == [[]]

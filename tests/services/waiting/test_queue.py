@@ -90,7 +90,7 @@ def test_waiting_for_each_other_is_refused(hive: Hive, reviewer: Hive) -> None:
     reviewer.reservations.reserve(["b.py"])
     with waits(reviewer, "a.py"):
         with pytest.raises(Held) as refusal:
-            hive.reservations.reserve(["b.py"], wait_s=60)
+            hive.reservations.reserve(["b.py"], timeout_s=60)
         assert len(hive.queue.everything()) == 1
     assert refusal.value.details["circle"] == ["ui-engineer", "reviewer"]
     assert (
@@ -104,7 +104,7 @@ def test_an_issue_that_somebody_has_can_close_a_circle(hive: Hive, reviewer: Hiv
     hive.assignments.claim("qb-1")
     reviewer.reservations.reserve(["a.py"])
     with waits(reviewer, issue_id="qb-1"), pytest.raises(Held) as refusal:
-        hive.reservations.reserve(["a.py"], wait_s=60)
+        hive.reservations.reserve(["a.py"], timeout_s=60)
     assert refusal.value.details["circle"] == ["ui-engineer", "reviewer"]
 
 

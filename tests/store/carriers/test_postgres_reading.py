@@ -131,7 +131,9 @@ class TestAReading:
         with ui.engine.reading():
             before = ui.stamp("assignments")
             api.assignments.claim("qb-1")
-            assert ui.wait(lambda: ui.stamp("assignments"), before, time.monotonic() + 10)
+            assert ui.wait_for_change(
+                lambda: ui.stamp("assignments"), before, time.monotonic() + 10
+            )
             assert taken(ui) == ["qb-1"]
 
     def test_without_that_a_wait_would_see_nothing(
@@ -142,7 +144,9 @@ class TestAReading:
         with ui.engine.reading():
             before = ui.stamp("assignments")
             api.assignments.claim("qb-1")
-            assert not ui.wait(lambda: ui.stamp("assignments"), before, time.monotonic() + 0.6)
+            assert not ui.wait_for_change(
+                lambda: ui.stamp("assignments"), before, time.monotonic() + 0.6
+            )
 
     def test_a_wait_asks_a_database_that_is_away_twice_a_second(
         self, open_for: Open, monkeypatch: pytest.MonkeyPatch
@@ -163,7 +167,7 @@ class TestAReading:
             return ui.stamp("assignments"), time.monotonic() - begun > 0.7
 
         before = ui.engine.memory._ends["assignments"], False  # type: ignore[union-attr]
-        assert ui.wait(stamp, before, begun + 30)
+        assert ui.wait_for_change(stamp, before, begun + 30)
         assert 1 <= len(asked) <= 3
 
 

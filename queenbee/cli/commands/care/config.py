@@ -29,8 +29,8 @@ from queenbee.store.trust import Trust
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from queenbee.library.hive import Hive
     from queenbee.store.layout import Layout
-    from queenbee.workflows.complete_hive import Hive
 
 _NAME = click.argument("name", metavar="NAME")
 

@@ -18,8 +18,8 @@ from queenbee.services.care.doctor import examine, repair
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.library.hive import Hive
     from queenbee.services.diagnosis import Diagnosis
-    from queenbee.workflows.complete_hive import Hive
 
 
 def _show(findings: Sequence[Diagnosis]) -> None:

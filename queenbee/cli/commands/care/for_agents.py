@@ -17,8 +17,8 @@ from queenbee.store.layout import working_directory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from queenbee.library.hive import Hive
     from queenbee.mcp.workspace import Workspace
-    from queenbee.workflows.complete_hive import Hive
 
 
 _HELP_CHARS = 60

@@ -19,10 +19,10 @@ from queenbee.core.prompt_line import TARGETS, line_of
 from queenbee.core.text import printable
 from queenbee.errors import NoHive
 from queenbee.hook.acting_names import known_name
+from queenbee.library.hive import Hive
 from queenbee.services.hive import Services
 from queenbee.services.telling.glance import glance
 from queenbee.store.layout import discover, working_directory
-from queenbee.workflows.complete_hive import Hive
 
 if TYPE_CHECKING:
     from queenbee.services.telling.people import Want

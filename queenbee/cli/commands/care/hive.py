@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import click
 
@@ -45,7 +46,7 @@ SYNCING = {"queen sync": "to take in what is on the remote"}
 
 def _show_init(value: dict[str, object]) -> None:
     made = value["made"]
-    assert isinstance(made, list)
+    assert isinstance(made, Sequence)
     say(f"The hive is {printable(str(value['beads_dir']))}")
     for path in made:
         say(f"  made {printable(path)}")
@@ -72,17 +73,17 @@ def init(call: Invocation) -> dict[str, object]:
     sets up a new worktree. Running it again changes nothing that is set.
     """
     from queenbee.cli.proposing import settle_check, settle_setup  # noqa: PLC0415 - start-up
+    from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
 
-    places = _layout(call, must_exist=False)
-    creating.refuse_bare(places)
-    made = creating.init(places)
+    made = Hive.init(droid=call.actor, beads_dir=call.beads_dir)
+    places = made.layout
     if places.common_dir is None:
         call.tell("this is not a git repository: no clone or worktree will share the hive")
     elif places.settings.sync_ledgers == "branch":
         _take_in(call)
     return {
         "beads_dir": places.beads_dir,
-        "made": made,
+        "made": made.made,
         "elsewhere": creating.is_only_elsewhere(places),
         "to_set_check": settle_check(call, places) if places.common_dir is not None else "",
         "to_set_setup": settle_setup(call, places) if places.common_dir is not None else "",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.core.records import Record
+    from queenbee.library.hive import Hive
     from queenbee.services.history import Revision
-    from queenbee.workflows.complete_hive import Hive
 
 
 def _show(revisions: Sequence[Revision]) -> None:
@@ -39,7 +39,10 @@ def _show(revisions: Sequence[Revision]) -> None:
 @command(show=_show, example="queen hive history 5W6X")
 @click.argument("identifier", metavar="ID")
 def history(hive: Hive, identifier: str) -> list[Revision]:
-    """Show every line of a record, in order, with who and when"""
+    """Show every line of a record, in order, with who and when
+
+    What happened to all records: queen log.
+    """
     return hive.history(identifier)
 
 

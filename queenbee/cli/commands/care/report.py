@@ -16,8 +16,8 @@ from queenbee.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from queenbee.library.hive import Hive
     from queenbee.report.values import Report
-    from queenbee.workflows.complete_hive import Hive
 
 _MARKDOWN = (".md", ".markdown")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from queenbee.git.remote.alongside import State
     from queenbee.git.remote.relocating import Moved
     from queenbee.git.remote.syncing import Synced
-    from queenbee.workflows.complete_hive import Hive
+    from queenbee.library.hive import Hive
 
 
 def _show(done: Synced) -> None:

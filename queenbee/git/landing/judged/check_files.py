@@ -46,6 +46,7 @@ class CheckGuarded(NotLanded):
     """A landing that changes the check, and waits for a person."""
 
     code = "check_guarded"
+    is_new: bool = False
 
 
 def check_files(

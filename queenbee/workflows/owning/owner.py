@@ -75,7 +75,22 @@ class Owner:
         self.call("import", "-i", no_dash(path), actor=actor)
         unlink(path)
 
+    def export(self) -> bytes:
+        """Returns all rows, one a line. Raises `ExternalFailure`."""
+        try:
+            return self._run("--readonly", "export", "--all")
+        except ExternalFailure as error:
+            if "status" not in error.details:
+                raise
+            return self._run("export")  # An older version, which knows no such words.
+
     def call(self, *words: str, values: Sequence[str] | None = None, actor: str) -> str:
+        """Runs the program and returns what it printed. Raises as `_run` does."""
+        return self._run(*words, values=values, actor=actor).decode(errors="replace")
+
+    def _run(
+        self, *words: str, values: Sequence[str] | None = None, actor: str | None = None
+    ) -> bytes:
         """Runs the program and returns what it printed. It gets no tokens of code hosts. Raises
         `ExternalFailure`, and `Untrusted` for a hook of `bd` that nobody here has seen.
         """
@@ -84,14 +99,15 @@ class Owner:
         program = _path_of(self.name, self._layout.tree)
         if program is None:
             raise ExternalFailure(
-                f"the tracker's file belongs to {self.name}, which is not installed here",
+                f"the tracker belongs to {self.name}, which is not installed here",
                 hint=f"where it is installed: {shown}",
             )
         if self.name == "bd":
             self._require_seen(shown)
+        by = [f"--actor={actor}"] if actor is not None else []
         try:
             done = subprocess.run(
-                command_line(program, f"--actor={actor}", *words, values=values),
+                command_line(program, *by, *words, values=values),
                 cwd=os.path.dirname(self._layout.beads_dir),
                 env=without_tokens(os.environ, self._layout.common_dir),
                 stdin=subprocess.DEVNULL,
@@ -102,13 +118,15 @@ class Owner:
         except (OSError, subprocess.TimeoutExpired) as error:
             timed_out = isinstance(error, subprocess.TimeoutExpired)
             why = f"timed out after {_TIMEOUT_S} s" if timed_out else str(error)
-            raise ExternalFailure(f"{shown}: {why}", hint=shown) from error
+            raise ExternalFailure(f"{shown}: {why}", hint=shown, timed_out=timed_out) from error
         if done.returncode != 0:
             said = one_line((done.stderr or done.stdout).decode(errors="replace").strip())
             raise ExternalFailure(
-                f"{shown} exited with status {done.returncode}: {said[-_LAST_CHARS:]}", hint=shown
+                f"{shown} exited with status {done.returncode}: {said[-_LAST_CHARS:]}",
+                hint=shown,
+                status=done.returncode,
             )
-        return done.stdout.decode(errors="replace")
+        return done.stdout
 
     def _require_seen(self, shown: str) -> None:
         from queenbee.workflows.proposed import of_tracker  # noqa: PLC0415 - start-up

@@ -1,0 +1,221 @@
+"""Plain text with issues in it: check lists, spec-kit's and Kiro's tasks, todo.txt, Backlog.md.
+
+Pure. The entries have our names for the fields. What has no id of its own is found again by its
+text, so an item with another text is another issue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from queenbee.documents.front_matter import read_front_matter
+from queenbee.errors import InvalidInput
+
+Entry = dict[str, Any]
+
+_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+\[([ xX~-])\]\*?\s+(\S.*)")
+_FENCE = re.compile(r"\s*(```|~~~)")
+_HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*")
+_STATES = {" ": "open", "x": "done", "X": "done", "-": "in progress", "~": "in progress"}
+_SPEC_KIT = re.compile(r"(T\d{3,})\s+((?:\[[^\]]{1,40}\]\s+)*)(.*)")
+_KIRO = re.compile(r"(\d+(?:\.\d+)*)\.?\s+(\S.*)")
+_REQUIREMENTS = re.compile(r"^\s*-?\s*_Requirements?:", re.MULTILINE)
+_TODO = re.compile(r"^(?:x (?:\d{4}-\d\d-\d\d )?|\([A-Z]\) )\S", re.MULTILINE)
+_TODO_LINE = re.compile(
+    r"(?P<done>x )?(?:\((?P<rank>[A-Z])\) )?(?:(?P<first>\d{4}-\d\d-\d\d) )?"
+    r"(?:(?P<second>\d{4}-\d\d-\d\d) )?(?P<text>.*)"
+)
+
+
+def read_text(text: str, name: str, insisted: str | None) -> tuple[str, list[Entry]] | None:
+    """Returns the source and the entries of a text; None if it is none of these."""
+    items = _items(text) if insisted in (None, "markdown", "spec-kit", "kiro") else []
+    if insisted == "todo.txt" or (insisted is None and not items and _TODO.search(text)):
+        return "todo.txt", [*_of_todo(text, name)]
+    if not items:
+        if insisted in ("markdown", "spec-kit", "kiro"):
+            raise InvalidInput("the text has no item such as '- [ ] Fix the login form'")
+        return None
+    tasks = [_SPEC_KIT.fullmatch(each.text) for each in items]
+    if insisted == "spec-kit" or (insisted is None and sum(map(bool, tasks)) * 2 > len(items)):
+        return "spec-kit", _of_spec_kit(items, name)
+    if insisted == "kiro" or (insisted is None and _REQUIREMENTS.search(text)):
+        return "kiro", [*_of_check_list(items, name, numbered=True)]
+    return "markdown", [*_of_check_list(items, name, numbered=False)]
+
+
+@dataclass
+class _Item:
+    """An item of a check list."""
+
+    depth: int
+    state: str
+    text: str
+    heading: str
+    below: list[str] = field(default_factory=list)
+    """The lines under it that are no items."""
+
+
+def _items(text: str) -> list[_Item]:
+    found: list[_Item] = []
+    heading, fence = "", ""
+    for line in re.split(r"\r\n|\r|\n", text):
+        mark = _FENCE.match(line)
+        if mark and fence in ("", mark[1]):
+            fence = "" if fence else mark[1]
+        item = None if fence or mark else _ITEM.fullmatch(line)
+        title = None if fence or item else _HEADING.fullmatch(line)
+        if item:
+            depth = len(item[1].expandtabs(4))
+            found.append(_Item(depth, _STATES[item[2]], item[3].strip(), heading))
+        elif title:
+            heading = title[1]
+        elif line.strip() and found and found[-1].heading == heading:
+            is_inside = len(line) - len(line.lstrip()) > found[-1].depth
+            found[-1].below += [line.strip()] if is_inside else []
+    return found
+
+
+def _of_check_list(items: Sequence[_Item], name: str, *, numbered: bool) -> Iterator[Entry]:
+    above: list[tuple[int, str]] = []
+    seen: set[str] = set()
+    for item in items:
+        number = _KIRO.fullmatch(item.text) if numbered else None
+        key = f"{name}#{number[1] if number else _digest(item.text)}"
+        if key in seen:  # The same text below another heading, or once more.
+            count = sum(each == key or each.startswith(f"{key}-") for each in seen)
+            key = f"{key}-{_digest(item.heading) if count == 1 else count}"
+        seen.add(key)
+        above = [each for each in above if each[0] < item.depth]
+        parent = above[-1][1] if above else None
+        if number and "." in number[1] and parent is None:
+            parent = f"{name}#{number[1].rpartition('.')[0]}"
+        yield {
+            "key": key, "title": item.text, "state": item.state, "parent": parent,
+            "description": _description(item, name),
+        }  # fmt: skip
+        above.append((item.depth, key))
+
+
+def _description(item: _Item, name: str) -> str:
+    place = f"{name}, {item.heading}" if item.heading else name
+    return "\n".join([*item.below, *([""] if item.below else []), f"From {place}."])
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def _of_spec_kit(items: Sequence[_Item], name: str) -> list[Entry]:
+    """Returns the tasks, which wait as spec-kit has them done: phase after phase, stories beside
+    each other, and in a phase in order, but for those marked [P].
+    """
+    entries: list[Entry] = []
+    phases: dict[str, list[_Item]] = {}
+    for item in items:
+        phases.setdefault(item.heading, []).append(item)
+    shared: list[str] = []
+    stories: list[str] = []
+    for phase in phases.values():
+        tasks = [match for each in phase if (match := _SPEC_KIT.fullmatch(each.text))]
+        is_story = bool(tasks) and all("[US" in each[2] for each in tasks)
+        ends = shared if is_story else [*shared, *stories]
+        barrier, beside = ends, list[str]()
+        for item in phase:
+            task = _SPEC_KIT.fullmatch(item.text)
+            marks = re.findall(r"\[([^\]]+)\]", task[2]) if task else []
+            key = f"{name}#{task[1] if task else _digest(item.text)}"
+            waits = barrier if "P" in marks else beside or barrier
+            entries.append({
+                "key": key, "title": task[3] if task else item.text, "state": item.state,
+                "labels": [each for each in marks if each != "P"], "blocked_by": [*waits],
+                "description": _description(item, name),
+            })  # fmt: skip
+            if "P" in marks:
+                beside.append(key)
+            else:
+                barrier, beside = [key], []
+        if is_story:
+            stories += beside or barrier
+        else:
+            shared, stories = beside or barrier, []
+    return entries
+
+
+def _of_todo(text: str, name: str) -> Iterator[Entry]:
+    seen: dict[str, int] = {}
+    for line in text.splitlines():
+        parts = _TODO_LINE.fullmatch(line.strip())
+        if parts is None or not parts["text"]:
+            continue
+        words = parts["text"].split()
+        pairs = dict(
+            each.split(":", 1) for each in words if re.fullmatch(r"[a-z]+:[^\s/]\S*", each)
+        )
+        key = pairs.get("id") or pairs.get("uuid") or _digest(parts["text"])
+        seen[key] = seen.get(key, 0) + 1
+        rank = parts["rank"] or (pri if (pri := pairs.get("pri", "")) in _RANKS else "")
+        first, second = parts["first"], parts["second"]
+        yield {
+            "key": f"{name}#{key}" if seen[key] == 1 else f"{name}#{key}-{seen[key]}",
+            "title": parts["text"],
+            "state": "done" if parts["done"] else "open",
+            "priority": f"P{min(ord(rank[0]) - ord('A'), 4)}" if rank else None,
+            "labels": [each[1:] for each in words if each[0] in "+@" and len(each) > 1],
+            "created_at": second or (None if parts["done"] else first),
+            "closed_at": first if parts["done"] else None,
+            "due_at": pairs.get("due"),
+        }  # fmt: skip
+
+
+_RANKS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_SECTION = re.compile(r"^## +(.+?) *$", re.MULTILINE)
+_COMMENT = re.compile(r"^<!--.*-->\n?", re.MULTILINE)
+_NAMES = re.compile(r"((?:^|\n)\s*(?:assignee:|reporter:|-)[ \[]*|,\s*)(@[\w./-]+)(?=[\s,\]]|$)")
+_SECTIONS = {
+    "acceptance criteria": "acceptance_criteria",
+    "implementation plan": "design",
+    "implementation notes": "notes",
+}
+
+
+def read_backlog(files: Mapping[str, str]) -> list[Entry]:
+    """Returns an entry for each task of a folder of Backlog.md, by the paths of its files.
+
+    Raises `InvalidInput`, which names a file that cannot be read.
+    """
+    return [_of_backlog(path, files[path]) for path in sorted(files)]
+
+
+def _of_backlog(path: str, text: str) -> Entry:
+    head, end, body = text.partition("\n---")
+    # It writes names as @ann, which YAML does not take without quotes.
+    front = read_front_matter(_NAMES.sub(r"\1'\2'", head) + end + body)
+    if front.fields is None:
+        raise InvalidInput(f"{path} is no task of Backlog.md: {front.problem}")
+    said = {str(name): value for name, value in front.fields.items()}
+    parts = _SECTION.split(_COMMENT.sub("", front.body))
+    sections = {
+        name: [""] for name in ("description", *_SECTIONS.values())
+    } | {"description": [parts[0].strip()]}  # fmt: skip
+    for heading, body in zip(parts[1::2], parts[2::2], strict=True):
+        plain = heading.casefold()
+        name = _SECTIONS.get(plain, "description")
+        is_other = name == "description" and plain != "description"
+        sections[name].append(f"## {heading}\n\n{body.strip()}" if is_other else body.strip())
+    return {
+        **{name: "\n\n".join(filter(None, texts)) for name, texts in sections.items()},
+        "key": str(said.pop("id", "")).lower(), "title": said.pop("title", None),
+        "state": said.pop("status", None), "labels": said.pop("labels", None),
+        "priority": said.pop("priority", None), "assignee": said.pop("assignee", None),
+        "issue_type": said.pop("type", None), "parent": said.pop("parent_task_id", None),
+        "blocked_by": said.pop("dependencies", None),
+        "created_at": str(said.pop("created_date", "")),
+        "updated_at": str(said.pop("updated_date", "")),
+        "completed_date": str(said.pop("completed_date", "")),
+        **said,
+    }  # fmt: skip

@@ -1,0 +1,22 @@
+"""The library: everything that `queen` does, as calls on an open hive that return values.
+
+`hive` adds to the services what needs git: the loop (`next`, `land`, `complete`), the tracker's
+issues for writing, and worktrees. `queen` is built on exactly these calls. What a call did, or why
+it was refused, is a value or an error with attributes; only `cli` turns it into words.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee._lazy import exports
+
+if TYPE_CHECKING:
+    from queenbee.library.issues import TrackedIssues as TrackedIssues
+    from queenbee.library.landings import LandingResult as LandingResult
+    from queenbee.library.worktrees import Worktrees as Worktrees
+
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {"issues": "TrackedIssues", "landings": "LandingResult", "worktrees": "Worktrees"},
+)

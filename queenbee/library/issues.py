@@ -1,0 +1,171 @@
+"""The tracker's issues, read and written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee._typed import typed
+from queenbee.services.issues import Issues
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from queenbee.core.beads import Issue
+    from queenbee.documents.issue_rows import RowImport
+    from queenbee.workflows.complete_hive import Hive
+    from queenbee.workflows.tracking.tracker import Tracker
+
+    OpenStatus = Literal["open", "in_progress", "blocked", "deferred"]
+
+
+class TrackedIssues(Issues):
+    """The issues of a hive. Where Beads' own program keeps the tracker, it writes them."""
+
+    def __init__(self, hive: Hive) -> None:
+        super().__init__(hive, hive.documents, assignments=lambda: hive.assignments)
+        self._hive = hive
+
+    @property
+    def _tracker(self) -> Tracker:
+        from queenbee.workflows.tracking.tracker import Tracker  # noqa: PLC0415 - start-up
+
+        return Tracker(self._hive)
+
+    @typed
+    def new(  # noqa: PLR0913 - by name
+        self,
+        title: str,
+        description: str = "",
+        *,
+        issue_type: str = "task",
+        priority: int = 2,
+        acceptance: str | None = None,
+        labels: Sequence[str] = (),
+        estimate: int | None = None,
+        depends_on: Sequence[str] = (),
+        parent: str | None = None,
+        prefix: str | None = None,
+        issue_id: str | None = None,
+    ) -> str:
+        """Adds an issue, and returns its id.
+
+        `priority` is 0 (most urgent) to 4, `estimate` is in minutes. Without `issue_id`, it gets a
+        new id with the `prefix`, by default the most common one here. Raises `InvalidInput`,
+        `NotFound` for an issue that it refers to, and `Conflict` if there is one with that id.
+        """
+        from queenbee.workflows.tracking.tracker import NewIssue  # noqa: PLC0415 - start-up
+
+        asked = NewIssue(
+            title,
+            description,
+            issue_type=issue_type,
+            priority=priority,
+            acceptance=acceptance,
+            labels=labels,
+            estimate=estimate,
+            depends_on=depends_on,
+            parent=parent,
+            prefix=prefix,
+            issue_id=issue_id,
+        )
+        return self._tracker.new(asked)
+
+    @typed
+    def edit(  # noqa: PLR0913 - by name
+        self,
+        issue_id: str,
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        acceptance: str | None = None,
+        issue_type: str | None = None,
+        priority: int | None = None,
+        estimate: int | None = None,
+        status: OpenStatus | None = None,
+        assignee: str | None = None,
+        defer_until: str | None = None,
+        add_labels: Sequence[str] = (),
+        remove_labels: Sequence[str] = (),
+    ) -> Issue:
+        """Changes fields of an issue, and returns it; None leaves a field as it is.
+
+        `status` is one of `open`, `in_progress`, `blocked` and `deferred`; `defer_until` is a
+        timestamp or a date. Raises as `new` does.
+        """
+        return self._tracker.edit(
+            issue_id,
+            title=title,
+            description=description,
+            acceptance_criteria=acceptance,
+            issue_type=issue_type,
+            priority=priority,
+            estimated_minutes=estimate,
+            status=status,
+            assignee=assignee,
+            defer_until=defer_until,
+            add_labels=add_labels,
+            remove_labels=remove_labels,
+        )
+
+    @typed
+    def close(
+        self, *issue_ids: str, reason: str | None = None, anyway: bool = False
+    ) -> list[Issue]:
+        """Closes issues that nobody works on, and returns them; repeating it changes nothing.
+
+        If one is refused, none is closed: `NotFound`, `Taken` if a droid works on it, unless
+        `anyway`, and `NotYours` for an agent of a team if it has checks.
+        """
+        tracker = self._tracker
+        tracker.check(issue_ids, ended_by="queen issue close", anyway=anyway)
+        return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
+
+    @typed
+    def delete(
+        self, *issue_ids: str, reason: str | None = None, anyway: bool = False
+    ) -> list[Issue]:
+        """Deletes issues, and returns their tombstones. Raises as `close` does."""
+        tracker = self._tracker
+        tracker.check(issue_ids, ended_by="queen issue delete", anyway=anyway, deleted=True)
+        return [tracker.delete(each, reason=reason, anyway=anyway) for each in issue_ids]
+
+    @typed
+    def reopen(self, *issue_ids: str) -> list[Issue]:
+        """Opens issues again that are closed or completed, and returns them. Raises `NotFound`."""
+        tracker = self._tracker
+        tracker.check(issue_ids)
+        return [tracker.reopen(each) for each in issue_ids]
+
+    @typed
+    def depend(self, issue_id: str, *on: str, kind: str = "blocks", remove: bool = False) -> Issue:
+        """Makes an issue wait for others, or with `remove` no longer, and returns it.
+
+        Raises `NotFound`, and `Conflict` for a circle.
+        """
+        return self._tracker.depend(issue_id, on, kind=kind, remove=remove)
+
+    @typed
+    def import_(  # noqa: PLR0913 - the options of a command
+        self,
+        data: bytes | str,
+        *,
+        name: str = "-",
+        source: str | None = None,
+        mapped: Sequence[str] = (),
+        complete: bool = False,
+        prefix: str | None = None,
+        dry_run: bool = False,
+    ) -> RowImport:
+        """Imports a list of issues from elsewhere, and returns what changed, or would change.
+
+        `data` is a list in one of the forms that docs/issue-lists.md has, or the path of a folder;
+        `name` is its file's. `source` insists on a form; `mapped` are `COLUMN=field` and
+        `STATE=status`; `complete` closes what was imported before and is not in it any more.
+        Importing it again updates what changed there. Raises `InvalidInput`, and `NotYours` for an
+        agent of a team that would end an issue with checks; nothing is imported then.
+        """
+        from queenbee.workflows.imports import ListImport, import_issues  # noqa: PLC0415 - start-up
+
+        how = ListImport(name=name, source=source, mapped=mapped, complete=complete)
+        return import_issues(self._hive, data, prefix=prefix, dry_run=dry_run, options=how)

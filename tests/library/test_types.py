@@ -1,0 +1,69 @@
+"""What is of a wrong type is refused where it is given, by checkers and when it runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from queenbee import Hive
+
+ROOT = Path(__file__).parents[2]
+
+WRONG: dict[str, Callable[[Hive], object]] = {
+    r"send: to must be a str, not list: \['lead'\]": lambda hive: hive.messages.send(["lead"], "x"),  # type: ignore[arg-type]
+    r"reserve: patterns\[0\] must be a str, not NoneType": lambda hive: hive.reservations.reserve(
+        [None]  # type: ignore[list-item]
+    ),
+    "reserve: patterns must be a list of str, not int": lambda hive: hive.reservations.reserve(7),  # type: ignore[arg-type]
+    "reserve: timeout_s must be a number of seconds": lambda hive: hive.reservations.reserve(
+        ["a"], timeout_s="1m"  # type: ignore[arg-type]
+    ),
+    "claim: issue_id must be a str, not NoneType": lambda hive: hive.assignments.claim(None),  # type: ignore[arg-type]
+    "new: priority must be an int, not str": lambda hive: hive.issues.new("x", priority="high"),  # type: ignore[arg-type]
+    "new: priority must be an int, not bool": lambda hive: hive.issues.new("x", priority=True),
+    r"close: issue_ids\[1\] must be a str, not int": lambda hive: hive.issues.close("a", 1),  # type: ignore[arg-type]
+    r"land: issue_ids\[0\] must be a str, not list": lambda hive: hive.land(["qb-1"]),  # type: ignore[arg-type]
+    "land: unchecked must be a bool, not str": lambda hive: hive.land(unchecked="yes"),  # type: ignore[arg-type]
+    "import_: data must be bytes, not str": lambda hive: hive.issues.import_("title"),  # type: ignore[arg-type]
+    "changes: since must be a str, not int": lambda hive: hive.changes(7),  # type: ignore[arg-type]
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_a_wrong_type_is_a_type_error_that_says_which(said: str, hive: Hive) -> None:
+    with pytest.raises(TypeError, match=said):
+        WRONG[said](hive)
+    assert hive.reservations.find() == []
+    assert hive.messages.inbox() == []
+
+
+def test_what_is_left_out_and_what_is_none_where_it_may_be_is_right(hive: Hive) -> None:
+    assert hive.reservations.reserve(("a", "b"), ttl_s=None, reason=None, timeout_s=0)
+    assert hive.messages.send("ui-engineer", "x", subject=None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/api.md", "docs/checks.md"])
+def test_the_examples_of_a_page_pass_strict_typing(page: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
+    assert blocks
+    files = [tmp_path / f"example_{number}.py" for number in range(len(blocks))]
+    for file, text in zip(files, blocks, strict=True):
+        file.write_text(text)
+    assert strictly(tmp_path, *files) == ""
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("from queenbee.errors import Held\nprint(Held('x').hodlers)\n")
+    assert 'no attribute "hodlers"' in strictly(tmp_path, wrong)
+
+
+def strictly(folder: Path, *files: Path) -> str:
+    """Returns what `mypy --strict` says of programs that use the library."""
+    line = [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={folder / 'cache'}"]
+    line += map(str, files)
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    return done.stdout if done.returncode else done.stderr
