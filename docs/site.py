@@ -149,7 +149,10 @@ def _library() -> Iterator[str]:
         yield f"\n## {heading}\n"
         for name in names_of(package):
             value = getattr(import_module(package), name)
-            home = f"{getattr(value, '__module__', package)}.{name}"
+            module = getattr(value, "__module__", package)
+            if not hasattr(import_module(module), name):  # an alias, such as of a dict
+                module = package
+            home = f"{module}.{name}"
             if home not in listed:
                 listed.add(home)
                 yield f"\n::: {home}\n"
