@@ -1,8 +1,9 @@
 """`make picture`: the terminal picture of the README, drawn from a real run.
 
-Two droids in worktrees of their own ask for work and for a file; six lines, readable on a phone.
-Every line is what the real `queen` answers. The SVG needs no font and no file from elsewhere; its
-lines appear one after the other, unless the reader prefers no motion.
+Two droids in worktrees of their own ask for work and for a file; eight lines, readable on a phone.
+Every line is what the real `queen` answers. The SVG needs no font and no file from elsewhere. The
+first command is there from the start, with its answer; each other one appears with its own, unless
+the reader prefers no motion.
 """
 
 from __future__ import annotations
@@ -20,19 +21,21 @@ PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "terminal.svg"
 COLUMNS = 46
 """Characters in a row of the picture: on a phone of 390 px, each is 7 px wide."""
 _GLYPH_PX, _ROW_PX, _EDGE_PX = 8.4, 22, 14
-_LINE_S = 1.2
+_PAIR_S = 1.2
+"""From one command with its answer to the next."""
 _COLORS = {"ui": "#ffb454", "api": "#73d0ff", "refused": "#ff9a8b"}
 _STYLE = (
-    "text{animation:come .3s both}@keyframes come{from{opacity:0}to{opacity:1}}"
-    "@media(prefers-reduced-motion:reduce){text{animation:none}}"
+    ".later{animation:come .3s both}@keyframes come{from{opacity:0}to{opacity:1}}"
+    "@media(prefers-reduced-motion:reduce){.later{animation:none}}"
 )
 
 STORY = (
-    ("ui", "next"),
-    ("api", "next"),
-    ("api", "reserve src/cart.py"),
+    ("ui", "next", 0),
+    ("api", "next", 0),
+    ("ui", "reserve src/cart.py", 1),
+    ("api", "reserve src/cart.py", 0),
 )
-"""Who runs what, one after the other; the first line of each answer is shown."""
+"""Who runs what, one after the other, and which line of the answer is shown, from 0."""
 
 
 def main() -> None:
@@ -46,7 +49,7 @@ def main() -> None:
 
 def played(folder: Path) -> Iterator[tuple[str, str]]:
     """Yields the rows of the picture, each with its color: of a droid, of a refusal, or none."""
-    env = own_environment()
+    env = own_environment() | {"COLUMNS": str(COLUMNS)}
     shop = folder / "shop"
     (shop / "src").mkdir(parents=True)
     (shop / "src" / "cart.py").write_text("total = 0\n")
@@ -68,11 +71,11 @@ def played(folder: Path) -> Iterator[tuple[str, str]]:
     made("git", "commit", "-qm", "a shop, with a hive")
     for droid in ("ui", "api"):
         made(*QUEEN, "worktree", "add", droid)
-    made(*QUEEN, "reserve", "src/cart.py", droid="ui")
-    for droid, words in STORY:
+    for droid, words, shown in STORY:
         yield droid, f"{droid} $ queen {words}"
         done = run(droid, *QUEEN, *shlex.split(words), cwd=folder / f"shop-{droid}")
-        yield ("refused" if done.returncode else ""), (done.stdout + done.stderr).splitlines()[0]
+        lines = (done.stdout + done.stderr).splitlines()
+        yield ("refused" if done.returncode else ""), lines[shown]
 
 
 def drawn(lines: list[tuple[str, str]]) -> str:
@@ -82,9 +85,10 @@ def drawn(lines: list[tuple[str, str]]) -> str:
     for row, (color, text) in enumerate(lines):
         y = _EDGE_PX + (row + 0.7) * _ROW_PX
         weight = ' font-weight="bold"' if color in ("ui", "api") else ""
+        delay = f'class="later" style="animation-delay:{row // 2 * _PAIR_S:.1f}s" '
         rows.append(
             f'<text x="{_EDGE_PX}" y="{y:.0f}" fill="{_COLORS.get(color, "#e6e4dc")}"{weight} '
-            f'style="animation-delay:{row * _LINE_S:.1f}s" xml:space="preserve" '
+            f'{delay if row > 1 else ""}xml:space="preserve" '
             f'textLength="{len(text) * _GLYPH_PX:.0f}">{escape(text)}</text>'
         )
     return "\n".join(

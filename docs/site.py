@@ -1,6 +1,6 @@
 """What `make docs` does beyond mkdocs: pages from outside this folder, and the command reference.
 
-The README becomes the first page and the tutorial. Links between the files of the repository are
+The README becomes the first page. Links between the files of the repository are
 rewritten to where they are on the site; what is not on it is linked in the repository.
 """
 
@@ -28,8 +28,6 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 from api_page import PUBLIC, names_of  # noqa: E402
 
-TUTORIAL = ("Ten minutes", "From Python", "From a plan to done")
-"""The parts of the README that are the tutorial; the others are the first page."""
 FROM_ROOT = {
     "README.md": "index.md",
     "docs/README.md": "pages.md",
@@ -52,21 +50,16 @@ _MENDED = {
     "</table>": "</table></div>",
 }
 """Text of the theme's pages, and what stands there instead."""
-_PART = re.compile(r"^## ", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the generated pages."""
-    first, tutorial = _readme()
     pages = {
-        "index.md": _relinked(first, "README.md", config),
-        "tutorial.md": _relinked(tutorial, "README.md", config),
         "commands.md": "".join(_command_pages()),
         "library.md": "".join(_library()),
     }
     for source, page in FROM_ROOT.items():
-        if page not in pages:
-            pages[page] = _relinked((ROOT / source).read_text(encoding="utf-8"), source, config)
+        pages[page] = _relinked((ROOT / source).read_text(encoding="utf-8"), source, config)
     for name, content in pages.items():
         files.append(File.generated(config, name, content=content))
     return files
@@ -101,18 +94,6 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     return output
 
 
-def _readme() -> tuple[str, str]:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    head, *parts = _PART.split(text)
-    first, tutorial = head, "# Tutorial\n\n"
-    for part in parts:
-        if part.startswith(TUTORIAL):
-            tutorial += f"## {part}"
-        else:
-            first += f"## {part}"
-    return first, tutorial
-
-
 def _relinked(text: str, source: str, config: MkDocsConfig) -> str:
     """Returns the text of a file of the repository with its links as they are on the site."""
     here = posixpath.dirname(_page_of(source) or source)
@@ -120,8 +101,6 @@ def _relinked(text: str, source: str, config: MkDocsConfig) -> str:
     def replaced(link: re.Match[str]) -> str:
         target, anchor = link[1], link[2] or ""
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-        if path == "README.md" and _is_tutorial(anchor):
-            return posixpath.relpath("tutorial.md", here or ".") + anchor
         page = _page_of(path)
         if page is None:
             kind = "tree" if (ROOT / path).is_dir() else "blob"
@@ -132,10 +111,6 @@ def _relinked(text: str, source: str, config: MkDocsConfig) -> str:
     return "".join(
         part if part.lstrip().startswith("```") else _LINK.sub(replaced, part) for part in parts
     )
-
-
-def _is_tutorial(anchor: str) -> bool:
-    return anchor in {"#" + part.lower().replace(" ", "-") for part in TUTORIAL}
 
 
 def _page_of(path: str) -> str | None:
@@ -174,7 +149,10 @@ def _library() -> Iterator[str]:
         yield f"\n## {heading}\n"
         for name in names_of(package):
             value = getattr(import_module(package), name)
-            home = f"{getattr(value, '__module__', package)}.{name}"
+            module = getattr(value, "__module__", package)
+            if not hasattr(import_module(module), name):  # an alias, such as of a dict
+                module = package
+            home = f"{module}.{name}"
             if home not in listed:
                 listed.add(home)
                 yield f"\n::: {home}\n"

@@ -85,6 +85,10 @@ def test_every_relative_link_of_a_page_leads_somewhere(page):
             assert anchor in anchors(target), f"{name_of(page)} links to {link}"
 
 
+def test_the_readme_is_short_enough_to_be_read_to_its_end():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1200
+
+
 def test_every_page_is_reached_from_the_index():
     index = ROOT / "docs" / "README.md"
     adr_index = ROOT / "docs" / "adr" / "README.md"

@@ -30,8 +30,14 @@ def test_the_picture_is_what_a_run_gives_today(tmp_path: Path) -> None:
 
 def test_the_picture_can_be_read_on_a_phone() -> None:
     rows = words_of(picture.PICTURE.read_text(encoding="utf-8"))
-    assert len(rows) == 6
+    assert len(rows) == 8
     assert max(map(len, rows)) <= picture.COLUMNS
+
+
+def test_no_frame_of_the_picture_is_empty() -> None:
+    """The first command and its answer stay; only what follows appears."""
+    rows = re.findall(r"<text [^>]*>", picture.PICTURE.read_text(encoding="utf-8"))
+    assert ["animation-delay" in row for row in rows] == [False, False, *[True] * 6]
 
 
 def test_the_picture_loads_nothing() -> None:
