@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import command_line
 from queenbee.errors import MissingPackage
 from queenbee.store.droids.identity import VARIABLES
+from queenbee.store.git_files.host_tokens import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,8 @@ def open_clients(
     path: str,
 ) -> None:
     """Opens clients, by the names of their agents, each with its worktree, command and variables;
-    returns when the person has left them. `path` is the PATH that finds `queen`.
+    returns when the person has left them. `path` is the PATH that finds `queen`; they get no token
+    of a code host, and no ssh-agent, that `env` has not.
 
     Raises `MissingPackage` for several without tmux.
     """
@@ -42,8 +44,9 @@ def open_clients(
             hint="install tmux, or start one: queen start --interactive --size 1",
         )
     inside, session = bool(env.get("TMUX")), f"queen-{os.getpid()}"
+    # A window has the environment of the server of tmux.
+    unset = [word for each in (*VARIABLES, *sorted(NAMES - env.keys())) for word in ("-u", each)]
     for number, (name, (tree, argv, own)) in enumerate(clients.items()):
-        unset = [word for each in VARIABLES for word in ("-u", each)]
         named = [f"{each}={value}" for each, value in {**own, "PATH": path}.items()]
         command = ["env", *unset, *named, *argv]
         if number == 0 and not inside:

@@ -437,16 +437,35 @@ def _refuse_outside(beads: str, what: str, env: Mapping[str, str], here: GitTree
     if here is None or env.get(OUTSIDE) == "1":
         return
     trees = [here.tree, *([here.main_tree] if here.main_tree else [])]
-    if any(os.path.commonpath([beads, tree]) == tree for tree in trees):
-        return
     there = git_tree(os.path.dirname(beads))
     if there is not None and there.common_dir == here.common_dir:
+        trees.append(there.tree)
+    around = [each for each in trees if os.path.commonpath([beads, each]) == each]
+    if around:
+        _refuse_git_dir(beads, max(around, key=len), what, here)
         return
     raise Unreadable(
         f"{what} leads to {beads}, outside this repository",
         hint=f"if that is intended, set {OUTSIDE}=1",
         path=beads,
     )
+
+
+def _refuse_git_dir(beads: str, tree: str, what: str, here: GitTree) -> None:
+    """Refuses a hive that is in a git directory, or has it: clients would be allowed to write hooks
+    there. A worktree may be in one.
+    """
+    is_within = ".git" in os.path.relpath(beads, tree).lower().split(os.sep)
+    for git_dir in (here.common_dir, here.git_dir):
+        above = os.path.commonpath([beads, git_dir])
+        # A worktree in a git directory is none of its own.
+        is_within |= above == beads or (above == git_dir and len(git_dir) > len(tree))
+    if is_within:
+        raise Unreadable(
+            f"{what} leads to {beads}, where git keeps its own files",
+            hint=f"name another folder in it, or remove it; if that is intended, set {OUTSIDE}=1",
+            path=beads,
+        )
 
 
 def _first_line(path: str) -> str:

@@ -91,6 +91,8 @@ def of_tracker(layout: Layout) -> list[Proposal]:
         path = os.path.join(layout.beads_dir, name)
         if not (os.access(path, os.X_OK) if name in hooks else os.path.lexists(path)):
             continue
+        if os.path.isdir(path) and not os.path.islink(path):  # Nothing in it is run.
+            continue
         said = safe_open.read(path, _MOST_BYTES)
         if len(said) == _MOST_BYTES:
             raise Unreadable(f"{path} is too long to be shown")

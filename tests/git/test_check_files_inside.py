@@ -89,6 +89,22 @@ def test_what_a_link_leads_to_is_of_the_check_too(tmp_path: Path) -> None:
     assert check_files(["./run ./loop/x"], files, str(tmp_path)) == sorted(files)
 
 
+@pytest.mark.parametrize("folder", [".claude", ".husky", ".github/workflows", ".config", "hk"])
+def test_a_link_in_place_of_a_folder_is_of_the_check_and_what_is_behind_it(
+    tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / folder).parent.mkdir(exist_ok=True)
+    (tmp_path / folder).symlink_to(os.path.relpath(tmp_path / "there", (tmp_path / folder).parent))
+    files = [folder, "there/lefthook.yml"]
+    others = ["there.txt", f"{folder}.txt"]
+    assert check_files([], [*files, *others], str(tmp_path), "hk") == files
+
+
+def test_what_a_file_of_a_client_leads_to_is_of_the_check(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").symlink_to("there/mcp")
+    assert check_files([], ["there/mcp", "there/x"], str(tmp_path)) == ["there/mcp"]
+
+
 def test_a_pattern_names_no_file_in_another_folder() -> None:
     assert check_files(["sh checks/*.sh"], ["x/checks/a.sh", "checks/x/a.sh", "a.sh"]) == []
 

@@ -36,6 +36,14 @@ def cleared(repo: Path) -> list[str]:
     return [*mender.mend("work", keeps_merge=False), *mender.clear("work")]
 
 
+def end(repo: Path, how: str) -> None:
+    """Clears the worktree, or removes it by force."""
+    if how == "cleared":
+        cleared(repo)
+    else:
+        assert remove(opened(repo), "ui", force=True).aside is not None
+
+
 def make(tree: Path, what: str) -> str:
     """Makes a file that git refuses to add; returns its path."""
     if what == "gitmodules":
@@ -73,6 +81,52 @@ def test_a_worktree_with_such_a_file_can_be_removed(
     assert os.path.lexists(aside / path)
     assert git(repo, "show", "unfinished/repo-ui:other.txt") == "work\n"
     assert not tree.exists()
+
+
+@pytest.mark.parametrize("how", ["cleared", "removed"])
+def test_such_a_file_in_a_folder_in_place_of_a_tracked_file_is_set_aside(
+    repo: Path, tree: Path, aside: Path, how: str
+) -> None:
+    (tree / "known.txt").unlink()
+    (tree / "known.txt").mkdir()
+    (tree / "known.txt" / "new").write_bytes(CONTENT)
+    end(repo, how)
+    assert (aside / "known.txt" / "new").read_bytes() == CONTENT
+    assert not tree.exists() or (tree / "known.txt").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("how", ["cleared", "removed"])
+def test_a_file_behind_a_link_in_place_of_a_folder_is_left_alone(
+    repo: Path, tree: Path, aside: Path, tmp_path: Path, how: str
+) -> None:
+    commit_file(repo, "d/a.txt", "a\n")
+    commit_file(repo, ".gitattributes", "d/* filter=strip\n")
+    git(repo, "config", "filter.strip.clean", "sed /output/d")
+    git(tree, "merge", "-q", "main")
+    (tree / "d" / "a.txt").unlink()
+    (tree / "d").rmdir()
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "a.txt").write_text("theirs\n")
+    (tree / "d").symlink_to(tmp_path / "theirs")
+    (tree / "new").write_bytes(CONTENT)
+    end(repo, how)
+    assert (tmp_path / "theirs" / "a.txt").read_text() == "theirs\n"
+    assert [each.name for each in aside.iterdir()] == ["new"]
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_repository_without_commits_keeps_no_worktree_from_going(
+    repo: Path, tree: Path, aside: Path, refused: bool
+) -> None:
+    git(tree, "init", "-q", "inner")
+    (tree / "inner" / "draft").write_text("draft\n")
+    (tree / "new").write_bytes(CONTENT if refused else b"work\n")
+    (tree / "other.txt").write_text("work\n")
+    removed = remove(opened(repo), "ui", force=True)
+    assert not tree.exists()
+    assert git(repo, "show", f"{removed.kept}:other.txt") == "work\n"
+    assert removed.aside == (str(aside) if refused else None)
+    assert [*repo.parent.glob("**/draft")] == []
 
 
 def test_what_a_filter_leaves_out_is_kept_when_a_worktree_is_cleared(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import postgres_server
@@ -17,6 +18,7 @@ from queenbee import Hive
 from queenbee.core.command_lines import shell_line
 from queenbee.documents.issue_rows import new_row
 from queenbee.starting.interactive import open_clients
+from queenbee.store.git_files.host_tokens import NAMES
 
 WORK = WORKS.replace("$FILE", "work.txt")
 
@@ -89,22 +91,45 @@ class TestAnIdFromAnotherClone:
         assert '"because":"its id begins with a dash"' in team.queen("issues", "--json").out
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
-def test_a_path_is_no_command_of_tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server of tmux that somebody with a token has started."""
+    if (program := shutil.which("tmux")) is None:
+        pytest.skip("needs tmux")
     monkeypatch.setenv("TMUX_TMPDIR", str(tmp_path))
     monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.chdir(tmp_path)
+    env = {**os.environ, "GH_TOKEN": "secret", "SSH_AUTH_SOCK": "/agent"}
+    subprocess.run([program, "new-session", "-d", "exec sleep 60"], env=env, check=True)
+    yield program
+    subprocess.run([program, "kill-server"], check=True)
+
+
+def said_in_windows(tmp_path: Path, words: str, env: Mapping[str, str]) -> list[str]:
+    """Returns what two clients in windows say by `echo`, sorted."""
     trees = [tmp_path / "a#(touch PWNED)", tmp_path / "b"]
     for tree in trees:
         tree.mkdir()
-    notes = shell_line(f'echo "$PWD $QUEEN_SLOT" >> "{tmp_path}/places"; exec sleep 60')
-    monkeypatch.chdir(tmp_path)
+    notes = shell_line(f'echo "{words}" >> "{tmp_path}/places"; exec sleep 60')
     places = tmp_path / "places"
     clients = {each.name[0]: (str(each), notes, {"QUEEN_SLOT": each.name[0]}) for each in trees}
-    open_clients(clients, os.environ, os.defpath)
+    open_clients(clients, env, os.defpath)
     until(lambda: places.exists() and places.read_text().count("\n") == len(trees))
-    subprocess.run(["tmux", "kill-server"], check=True)
-    assert sorted(places.read_text().splitlines()) == [f"{each} {each.name[0]}" for each in trees]
+    return sorted(places.read_text().splitlines())
+
+
+@pytest.mark.usefixtures("tmux")
+def test_a_path_is_no_command_of_tmux(tmp_path: Path) -> None:
+    said = said_in_windows(tmp_path, "$PWD $QUEEN_SLOT", os.environ)
+    assert said == [f"{tmp_path}/a#(touch PWNED) a", f"{tmp_path}/b b"]
     assert not (tmp_path / "PWNED").exists()
+
+
+@pytest.mark.usefixtures("tmux")
+def test_a_window_has_no_token_that_the_server_of_tmux_has(tmp_path: Path) -> None:
+    env = {key: value for key, value in os.environ.items() if key not in NAMES}
+    words = "$QUEEN_SLOT ${GH_TOKEN-none} ${SSH_AUTH_SOCK-none}"
+    assert said_in_windows(tmp_path, words, env) == ["a none none", "b none none"]
 
 
 @pytest.mark.parametrize(

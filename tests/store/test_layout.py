@@ -227,6 +227,28 @@ class TestARedirect:
         assert OUTSIDE in refused.value.hint
         assert found(repo, {OUTSIDE: "1"}).beads_dir == str(tmp_path / "outside" / ".beads")
 
+    @pytest.mark.parametrize("path", [".git/hooks", ".git", ".", "sub/.GIT/x"])
+    def test_into_the_git_directory_or_around_it_is_refused(self, repo, path):
+        (repo / "sub" / ".GIT" / "x").mkdir(parents=True)
+        (repo / ".beads" / "redirect").write_text(path)
+        with pytest.raises(Unreadable, match="where git keeps its own files") as refused:
+            found(repo)
+        assert OUTSIDE in refused.value.hint
+
+    def test_into_a_separate_git_directory_is_refused(self, repo):
+        git(repo, "init", "-q", f"--separate-git-dir={repo / 'kept'}")
+        (repo / ".beads" / "redirect").write_text("kept/hooks")
+        with pytest.raises(Unreadable, match="where git keeps its own files"):
+            found(repo)
+
+    def test_within_a_worktree_that_is_in_a_git_directory_is_followed(self, bare):
+        git(bare / "bare.git", "worktree", "add", "-q", "-b", "in", "in", "main")
+        tree = bare / "bare.git" / "in"
+        (tree / "other").mkdir()
+        (tree / ".beads").mkdir()
+        (tree / ".beads" / "redirect").write_text("other")
+        assert found(tree).beads_dir == str(tree / "other")
+
     def test_in_the_main_worktree_leads_the_linked_one_too(self, repo, other, linked):
         (repo / ".beads" / "redirect").write_text("other/.beads")
         assert found(linked).beads_dir == str(other)

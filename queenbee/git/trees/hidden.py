@@ -73,11 +73,7 @@ def lacking(tree: str, commit: str, paths: Sequence[str]) -> list[str]:
     """Returns those of the files of which a commit does not have what is there now, after what git
     does to line ends. No filter is run. Raises `ExternalFailure`.
     """
-    here = [
-        path
-        for path in _there(tree, paths)
-        if os.path.islink(where := os.path.join(tree, path)) or os.path.isfile(where)
-    ]
+    here = files_in(tree, paths)
     if not here:
         return []
     listed = git("ls-tree", "-r", "-z", "--full-tree", no_dash(commit), cwd=tree, repository={})
@@ -99,6 +95,22 @@ def way_to_show(tree: str, path: str) -> str:
     update = f"{suggested('git -C', tree)} update-index"
     path = shell_word(path)
     return f"{update} --no-skip-worktree {path} && {update} --no-assume-unchanged {path}"
+
+
+def files_in(tree: str, paths: Iterable[str]) -> list[str]:
+    """Returns those of the paths at which a worktree has a file or a link. What is behind a link in
+    place of a folder is none of its own.
+    """
+    top, own = os.path.realpath(tree), dict[str, bool]()
+    found = []
+    for path in paths:
+        where = os.path.join(top, path)
+        above = os.path.dirname(where)
+        if above not in own:
+            own[above] = os.path.realpath(above) == above
+        if own[above] and (os.path.islink(where) or os.path.isfile(where)):
+            found.append(path)
+    return found
 
 
 def _there(tree: str, paths: Iterable[str]) -> list[str]:

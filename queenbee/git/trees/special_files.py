@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure
@@ -26,17 +27,22 @@ def special_files(tree: str, paths: Iterable[str]) -> list[str]:
 def add_all(
     run: Callable[..., object], tree: str, options: Sequence[str], but: Sequence[str] = ()
 ) -> None:
-    """Has `run` add all of a worktree to an index, without special files; `but` are pathspecs that
-    leave more out. Raises `ExternalFailure`.
+    """Has `run` add all of a worktree to an index, without what git cannot add: special files, and
+    repositories without a commit; `but` are pathspecs that leave more out. Raises
+    `ExternalFailure`.
     """
     try:
         run("add", *options, "--", ":/", *but)
     except ExternalFailure:
-        listed = git("diff-files", "--name-only", "-z", "--no-relative", cwd=tree, repository={})
-        special = special_files(tree, names_in(listed))
-        if not special:
+        names = partial(git, cwd=tree, repository={})
+        listed = names_in(names("diff-files", "--name-only", "-z", "--no-relative"))
+        others = names_in(names("ls-files", "--others", "--exclude-standard", "-z", ":/"))
+        # A repository of its own without a commit: git cannot add it.
+        nested = [each.rstrip("/") for each in others if each.endswith("/")]
+        skipped = [*special_files(tree, listed), *nested]
+        if not skipped:
             raise
-        left_out = (f":(top,exclude,literal){each}" for each in special)
+        left_out = (f":(top,exclude,literal){each}" for each in skipped)
         run("add", *options, "--", ":/", *but, *left_out)
 
 

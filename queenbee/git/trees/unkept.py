@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure
 from queenbee.git.run import git, names_in, user_git
+from queenbee.git.trees.hidden import files_in
 from queenbee.git.trees.set_aside import free_name
 from queenbee.git.trees.special_files import add_all, special_files
 from queenbee.store import safe_open
@@ -53,7 +54,7 @@ def _refused(
     if these are so many that it is not about them, as with a full disk.
     """
     found = list[str]()
-    here = [each for each in paths if os.path.lexists(os.path.join(tree, each))]
+    here = files_in(tree, paths)
     todo = [here[first : first + _AT_ONCE] for first in range(0, len(here), _AT_ONCE)]
     while todo:
         some = todo.pop()
@@ -72,7 +73,7 @@ def shortened(tree: str, paths: Iterable[str]) -> list[str]:
     """Returns those of the files, as the index has them, that a checkout would not bring back as
     they are, since a filter leaves something out.
     """
-    files = [each for each in paths if _is_file(os.path.join(tree, each))]
+    files = [each for each in files_in(tree, paths) if _is_file(os.path.join(tree, each))]
     asked = os.fsencode("".join(f"{each}\0" for each in files))
     how = ("check-attr", "-z", "--stdin", "filter")
     said = names_in(git(*how, cwd=tree, stdin=asked, repository={})) if files else []

@@ -393,6 +393,15 @@ class TestWithAnOwner:
             Tracker(hive).close("qb-2")
         assert len(calls.read_text().splitlines()) == 1
 
+    @pytest.mark.parametrize("name", ["hooks/on_close", "config.yaml"])
+    def test_a_folder_in_place_of_what_it_would_run_is_nothing(
+        self, asking: Path, hive: Hive, beads: Path, file: Path, calls: Path, name: str
+    ) -> None:
+        (beads / "beads.db").touch()
+        (beads / name).mkdir(parents=True)
+        Tracker(hive).close("qb-1")
+        assert len(calls.read_text().splitlines()) == 1
+
     @pytest.mark.parametrize("what", ["hooks", "hooks/on_close"])
     def test_a_link_in_place_of_a_hook_is_refused(
         self, asking: Path, hive: Hive, repo: Path, beads: Path, file: Path, calls: Path, what: str

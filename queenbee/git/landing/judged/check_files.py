@@ -28,7 +28,11 @@ _FOLDERS = (
     *(".claude/", ".codex/", ".cursor/", ".gemini/", ".github/hooks/", ".kilo/", ".kilocode/"),
     *(".opencode/", ".qwen/"),
 )
-_LEFTHOOK = ("lefthook.", ".lefthook.", "lefthook-local.", ".lefthook-local.")
+_LEFTHOOK = tuple(
+    f"{folder}{name}."
+    for folder in ("", ".config/")
+    for name in ("lefthook", ".lefthook", "lefthook-local", ".lefthook-local")
+)
 _FILES = frozenset({
     ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml", "Jenkinsfile",
     "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml",
@@ -57,16 +61,17 @@ def check_files(
     Links are followed as they are in `tree`; `hooks` is the folder of git's hooks there, if any.
     """
     names = {each for command in commands for each in read_by(command)}
-    wanted = {each for name in names for each in with_links(tree, name)}
+    wanted = {each for name in (*names, *_FILES) for each in with_links(tree, name)}
+    begins = (*_FOLDERS, *_LEFTHOOK, *([f"{hooks}/"] if hooks else []))
+    inside = {way for each in begins for way in with_links(tree, f"{each}*")}
     patterns = [PurePosixPath(each) for each in names if _GLOB.intersection(each)]
-    folders = (*_FOLDERS, *([f"{hooks}/"] if hooks else []))
+    folders = tuple(each[:-1] for each in inside if each.endswith("*"))
     return sorted(
         each
         for each in changed
-        if each in wanted | _FILES
+        if each in wanted | inside  # A file or link in place of a folder, too.
         or each.startswith(folders)
         or posixpath.basename(each) == _ATTRIBUTES
-        or each.removeprefix(".config/").startswith(_LEFTHOOK)
         or any(_is_like(each, pattern) for pattern in patterns)
     )
 
