@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from scripted_host import SLUG, ScriptedHost
 
 from queenbee import Hive
 from queenbee.services.telling import open_ends
-from queenbee.store.layout import discover
 
 
 def test_work_is_proposed_and_not_landed(quick: QuickQueen, host: ScriptedHost, tree: Path) -> None:
@@ -108,9 +106,6 @@ def test_a_host_that_is_away_leaves_what_was_seen_last(
     assert (refused.code, refused.error["code"]) == (6, "host_away")
     assert git(tree, "status", "--porcelain", "b").startswith("??"), "nothing was committed"
     host.away = False
-    path = Path(discover(str(tree), {}).state_dir, "pull-requests.json")
-    assert json.loads(path.read_text())["until_ms"] > 0
-    path.unlink()
     assert land(quick, tree, "b").code == 10
 
 
@@ -152,7 +147,6 @@ def test_a_push_that_was_killed_before_the_request_goes_on(
     host.changes = "refused"
     stopped = quick("land", "-m", "add a", "--json", as_="ui", cwd=tree)
     assert (stopped.code, stopped.error["code"]) == (6, "host_away"), stopped
-    forget(tree)
     assert quick("land", as_="ui", cwd=tree).code == 10
     assert len(host.pulls) == 1
     assert land(quick, tree, "b").code == 10
@@ -167,7 +161,6 @@ def test_an_answer_that_is_lost_opens_no_second_request(
     host.changes = "lost"
     assert quick("land", "-m", "add a", as_="ui", cwd=tree).code == 6
     assert len(host.pulls) == 1
-    forget(tree)
     done = quick("land", as_="ui", cwd=tree)
     assert (done.code, len(host.pulls)) == (10, 1), done
 
@@ -304,3 +297,53 @@ def test_an_agent_may_stop_while_its_work_is_in_review(
     land(quick, tree)
     with Hive.open(tree, droid="ui", env={}) as hive:
         assert open_ends.leaves(hive) == ""
+
+
+def test_a_token_that_may_not_read_checks_loses_nothing_else(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    host.denied = {"statusCheckRollup"}
+    land(quick, tree)
+    host.check(1, "FAILURE")
+    ask_again(tree)
+    shown = quick("status", "--sync", as_="ui", cwd=tree)
+    assert "waits for a review" in " ".join(shown.out.split()), shown
+    host.merge(1)
+    follow(quick, tree)
+    assert state(quick, "q-1") == "done"
+
+
+def test_an_older_host_is_asked_without_what_it_does_not_know(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    host.unknown = {"isInMergeQueue"}
+    land(quick, tree)
+    host.check(1, "PENDING")
+    ask_again(tree)
+    shown = quick("status", "--sync", as_="ui", cwd=tree)
+    assert "is being checked" in " ".join(shown.out.split()), shown
+
+
+def test_a_host_that_limits_requests_is_left_alone_for_as_long_as_it_says(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    land(quick, tree)
+    host.failures = [(429, {"Retry-After": "1800"})]
+    follow(quick, tree)
+    asked = len(host.requests)
+    follow(quick, tree)
+    assert len(host.requests) == asked
+    assert (land(quick, tree, "b").code, len(host.requests)) == (6, asked)
+    forget(tree)
+    assert land(quick, tree, "b").code == 10
+
+
+def test_no_record_is_in_what_is_proposed(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, repo: Path
+) -> None:
+    """Lines that two branches append to a ledger conflict at the host, whatever git would do."""
+    land(quick, tree, "a", "--next")
+    land(quick, tree, "b")
+    for branch in ("ui-q-1", "ui-q-3"):
+        changed = host.git("diff", "--name-only", f"main...{branch}").split()
+        assert changed == ["a" if branch == "ui-q-1" else "b"]

@@ -15,6 +15,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews import pull_requests as states
 from queenbee.errors import NotFound, QueenError
 from queenbee.git.proposing.feedback import Feedback
+from queenbee.git.proposing.host import HostAway
 from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
 from queenbee.git.proposing.standing import forget_proposed, note_merged
 from queenbee.git.run import network, user_git
@@ -50,6 +51,8 @@ def follow(
         return
     note, now_ms = HostNote(hive.layout), hive.now_ms()
     is_fresh = 0 <= now_ms - note.asked_ms < _EVERY_MS or now_ms < note.until_ms
+    if sure and now_ms < note.until_ms:
+        raise HostAway(note.error, hint="queen land, later", until_s=note.until_ms / 1000)
     if is_fresh and not (sure and note.error):
         return
     try:
@@ -85,6 +88,8 @@ class _Followed:
         if any(each.merge_commit for each in answer.by_number.values()):
             with suppress(QueenError):  # Then it is not seen yet.
                 self.upstream.fetch()
+        known, numbers = self.note.states, [*map(str, by_number)]
+        self.note.states = {each: known[each] for each in numbers if each in known}
         for number, issues in sorted(by_number.items()):
             review, seen = reviews[issues[0]], answer.by_number.get(number)
             state = self._state(review, seen)

@@ -197,11 +197,10 @@ class GitHub:
             )
         if status in (403, 429) or status >= 500 or not status:
             reason = f"status {status}" if status else quotation(why, _SAID_CHARS) or ran.ended
-            raise HostAway(
-                f"{host} does not answer: {reason}",
-                hint="queen land, later",
-                until_s=time.time() + _wait_s(headers),
-            )
+            limits = status in (403, 429)
+            until_s = time.time() + _wait_s(headers) if limits else 0.0
+            what = f"{host} does not answer: {reason}"
+            raise HostAway(what, hint="queen land, later", until_s=until_s)
         return status, body
 
 
