@@ -205,6 +205,11 @@ class Assignments:
             )
         return current
 
+    def only(self) -> str | None:
+        """Returns the id of the issue that the actor has, if it has exactly one."""
+        mine = self.find(droid=self._store.actor)
+        return mine[0].issue_id if len(mine) == 1 else None
+
     def own(self) -> str:
         """Returns the id of the only issue that the actor has. Raises `NotFound` and
         `InvalidInput`.

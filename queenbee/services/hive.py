@@ -68,6 +68,7 @@ class Services(Store):
             droids=lambda: self.droids,
             nudges=lambda: self.nudges,
             check_issue=self._check_issue,
+            own_issue=lambda: self.assignments.only(),
         )
 
     @cached_property

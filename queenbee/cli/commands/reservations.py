@@ -121,7 +121,8 @@ def _show_reserved(leases: Sequence[Reservation]) -> None:
 @click.option(
     "--ttl", "ttl_s", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h"
 )
-@click.option("--issue", "issue_id", metavar="ID", help="The issue it is for")
+@click.option("--issue", "issue_id", metavar="ID", help="The issue it is for; default: yours")
+@click.option("--keep", is_flag=True, help="Keep it when your issue ends")
 @click.option("--reason", help="Why")
 @click.option("--wait", callback=seconds, metavar="60s", help="Wait until it is free")
 @click.option(
@@ -132,6 +133,7 @@ def reserve(
     hive: Hive,
     patterns: tuple[str, ...],
     mode: str | None,
+    keep: bool,
     wait: int | None,
     confirm: bool,
     local_if_offline: bool,
@@ -142,9 +144,15 @@ def reserve(
     Reserves all of the patterns or none. A pattern is relative to the current folder and may use
     *, ?, [abc], {a,b}, and ** for any number of folders. Quote it so that the shell does not
     expand it. The name of a folder covers everything below it.
+
+    While you have one issue, a reservation is for that issue and is released with it.
     """
     hive.refuse_two_names()
-    if terms["issue_id"] is not None:
+    if keep:
+        if terms["issue_id"] is not None:
+            raise InvalidInput("--keep is for no issue", hint="leave out --issue, or --keep")
+        terms["issue_id"] = ""
+    elif terms["issue_id"] is not None:
         terms["issue_id"] = hive.issue_id(terms["issue_id"])
     for place in hive.reservations.resolve(patterns):
         if place.note:

@@ -304,6 +304,9 @@ def _show_completion(completion: Completion) -> None:
     else:
         held = completion.assignment
         paragraph(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
+    if completion.still_reserved:
+        held = some(list(completion.still_reserved), _SHOWN)
+        paragraph(printable(f"still reserved for you: {held}: queen reserve release --all"))
     for note in completion.notes:
         paragraph(f"note: {printable(note)}", bold=True)
     for issue in completion.unblocked:
