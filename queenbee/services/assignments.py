@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from queenbee._typed import typed
 from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
-from queenbee.core.names import checked_issue_id
+from queenbee.core.names import checked_issue_id, nearest
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
@@ -189,9 +189,14 @@ class Assignments:
         """
         actor, current = self._store.own_actor, self.active(issue_id)
         if current is None:
+            close = nearest(issue_id, [each.issue_id for each in self.find()])
+            if self._tracked(issue_id) is not None:
+                close = None
             raise NotFound(
                 f"nobody is assigned to {issue_id}",
-                hint=suggested("queen issue assignments", issue=issue_id, status="all"),
+                hint=f"did you mean {close}? {suggested('queen show', close)}"
+                if close
+                else suggested("queen issue assignments", issue=issue_id, status="all"),
                 issue_id=issue_id,
             )
         if actor != current.droid and actor not in SUPERVISORS:

@@ -56,8 +56,8 @@ class Completion:
     """The result of completing an issue: its assignment as it is now, and its checks.
 
     `verification` is the record of the checks that ran, or None if the issue has none. `unblocked`
-    are the issues that waited for this one and are ready now. `still_reserved` are the patterns that
-    the actor holds for no issue. `notes` say what else failed.
+    are the issues that waited for this one and are ready now. `still_reserved` are the patterns
+    that the actor holds for no issue. `notes` say what else failed.
     """
 
     assignment: Assignment

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from queenbee.services.leases.occupancy import Board
 
 _ID = re.compile(r"qr-[0-9A-Z]{26}")
+_TIME = re.compile(r"[0-9]+[smhd]")
 _TOUCHES = 8
 
 
@@ -133,7 +134,6 @@ def reserve(
     hive: Hive,
     patterns: tuple[str, ...],
     mode: str | None,
-    keep: bool,
     wait: int | None,
     confirm: bool,
     local_if_offline: bool,
@@ -148,12 +148,17 @@ def reserve(
     While you have one issue, a reservation is for that issue and is released with it.
     """
     hive.refuse_two_names()
-    if keep:
+    if terms.pop("keep"):
         if terms["issue_id"] is not None:
             raise InvalidInput("--keep is for no issue", hint="leave out --issue, or --keep")
         terms["issue_id"] = ""
     elif terms["issue_id"] is not None:
         terms["issue_id"] = hive.issue_id(terms["issue_id"])
+    if patterns[1:] and _TIME.fullmatch(patterns[-1]) and not os.path.exists(patterns[-1]):
+        raise InvalidInput(
+            f"{patterns[-1]} is a time, not a file",
+            hint=suggested("queen reserve", *patterns[:-1], ttl=patterns[-1]),
+        )
     for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)

@@ -115,9 +115,9 @@ class Reservations:
         `force` ends the leases of the holders, records who did it and why, and notifies them. It
         needs a reason, unless all of them may be relieved: `Nudges.may_take_over`. A new lease for
         an agent's `session` is marked with it, and ends with it; any other one is for the only
-        issue that the actor has, and ends with that, unless `issue_id` names another or is "". One that is not `exclusive`
-        announces an edit in this working tree: others may edit the same files in theirs, and in
-        this one nobody, unless it is not `alone`.
+        issue that the actor has, and ends with that, unless `issue_id` names another or is "". One
+        that is not `exclusive` announces an edit in this working tree: others may edit the same
+        files in theirs, and in this one nobody, unless it is not `alone`.
         """
         asker = self._asker(exclusive=exclusive, alone=alone, session=session)
         if issue_id:

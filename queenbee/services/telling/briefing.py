@@ -59,7 +59,8 @@ conflict, somebody else has it; 6 busy or timed out, try again; 7 a file cannot 
 - In a worktree of your own, others cannot overwrite your edits: you meet when you land. In a \
 working tree that you share, reserve files before you edit them.
 - A reservation lasts until your issue ends (unless `--keep`), two hours at most (`--ttl 30m`, \
-`queen reserve renew --all`), and covers a pattern: `src/api/**`. Quote it. `--shared` allows other readers.
+`queen reserve renew --all`), and covers a pattern: `src/api/**`. Quote it. `--shared` allows \
+other readers.
 - To wait: `queen reserve 'PATTERN' --wait 5m`, `queen issue wait ISSUE --wait 10m`; never a loop. \
 Whoever waits first is served first.
 - If a holder is quiet: `queen msg nudge NAME`. It has time to answer, then you may take over.
