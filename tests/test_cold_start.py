@@ -66,7 +66,7 @@ COMMANDS = {
     "msg inbox": PATTERNS | LEASES | ASSIGNMENTS | ISSUES | WRITING,
     "msg inbox --json": PATTERNS | LEASES | ASSIGNMENTS | ISSUES | WRITING,
     "msg send reviewer hello": PATTERNS | LEASES | ASSIGNMENTS | ISSUES,
-    "reserve src/ui/**": MESSAGES | ASSIGNMENTS | ISSUES,
+    "reserve src/ui/**": MESSAGES | ISSUES,
     "reserve check src/x.py": MESSAGES | ASSIGNMENTS | ISSUES | WRITING,
     "reserve list": MESSAGES | ASSIGNMENTS | ISSUES | WRITING,
     "claim qb-1": PATTERNS | MESSAGES | LEASES,

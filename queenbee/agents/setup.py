@@ -172,7 +172,7 @@ def _chosen(names: Sequence[str], found: Mapping[str, str | None], *, undo: bool
     if unknown:
         raise InvalidInput(
             f"{unknown[0]!r} is not an agent that queen setup knows",
-            hint=f"one of: {', '.join(AGENTS)}; for others see docs/agents.md",
+            hint=f"one of: {', '.join(AGENTS)}; what others need to read: queen prime",
         )
     if names or undo:
         return [agent for name, agent in AGENTS.items() if not names or name in names]

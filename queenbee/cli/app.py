@@ -390,8 +390,26 @@ class QueenGroup(click.Group):
         if len(args) > 1 and both in self.modules:
             return both, self.get_command(ctx, both), args[2:]
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            raise _no_command(ctx, args[0], self._similar(ctx, args[0]))
+            raise self._no_command(ctx, args)
         return super().resolve_command(ctx, args)
+
+    def _no_command(self, ctx: click.Context, words: Sequence[str]) -> click.UsageError:
+        from queenbee.cli import near_words  # noqa: PLC0415 - start-up
+
+        typed, rest = words[0], words[1:]
+        noun = "" if ctx.parent is None else str(self.name)
+        command = near_words.meant(noun, typed.lower())
+        similar = [command] if command else self._similar(ctx, typed)
+        close = " or ".join(map(repr, similar))
+        suggestion = f" Did you mean {close}?" if close else ""
+        error = click.UsageError(f"No such command {typed!r}.{suggestion}", ctx)
+        if similar and not command:
+            command = f"{noun} {similar[0]}".strip()
+        elif not similar and (command := near_words.instead_of(noun, words)):
+            rest = words
+        if command:
+            error.hint = near_words.line(ctx, command, rest)  # type: ignore[attr-defined]
+        return error
 
     def _similar(self, ctx: click.Context, typed: str) -> list[str]:
         """Returns the commands that the user may have meant: `msg inbox` for `inbox`."""
@@ -408,15 +426,6 @@ class QueenGroup(click.Group):
             return found
         close = nearest(typed, names)
         return inner or ([close] if close else [])
-
-
-def _no_command(ctx: click.Context, typed: str, similar: Sequence[str]) -> click.UsageError:
-    close = " or ".join(map(repr, similar))
-    suggestion = f" Did you mean {close}?" if close else ""
-    error = click.UsageError(f"No such command {typed!r}.{suggestion}", ctx)
-    if similar:
-        error.hint = f"{ctx.command_path} {similar[0]} --help"  # type: ignore[attr-defined]
-    return error
 
 
 def command(

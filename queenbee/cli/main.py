@@ -26,7 +26,8 @@ _SECTIONS = {
     title: dict(each.split(":") for each in commands.split())
     for title, commands in {
         "For you": """
-            init:care.hive setup:care.setup start:start status:work watch:watch report:care.report
+            init:care.hive setup:care.setup start:start status:work answer:msg watch:watch
+            report:care.report
             issue:issue plan:plan config:care.config doctor:care.doctor sync:care.sync
         """,
         "For agents": """
@@ -34,25 +35,19 @@ _SECTIONS = {
             show:issues note:assignments msg:msg reserve:reservations
         """,
         "Plans and checks": "bead:bead gate:gate session:session",
-        "More": "worktree:worktree hive:care.hive",
+        "More": """
+            log:care.log worktree:worktree hive:care.hive guard:care.guard mcp:care.for_agents
+            prime:care.for_agents prompt:care.for_people completion:care.hive version:care.hive
+            help:care.hive
+        """,
     }.items()
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
 _HIDDEN = {
-    "prime": "care.for_agents",
-    "mcp": "care.for_agents",
-    "prompt": "care.for_people",
-    "completion": "care.hive",
-    "version": "care.hive",
-    "guard": "care.guard",
-    "help": "care.hive",
-    "log": "care.log",
-    **{
-        f"reserve {name}": "reservations"
-        for name in ("list", "release", "renew", "check", "overlap", "conflicts")
-    },
+    f"reserve {name}": "reservations"
+    for name in ("list", "release", "renew", "check", "overlap", "conflicts")
 }
-"""What programs run, and what stands in the help of another command."""
+"""What the help of another command shows."""
 
 
 _HELP = """Share one repository among coding agents: issues, messages, files, with no server.
@@ -149,7 +144,7 @@ def run(arguments: list[str]) -> int:
         aside(error.format_message())
         return exits.USAGE
     except click.ClickException as error:
-        refusal = _usage_error(error)
+        refusal = _usage_error(error, arguments)
     except (KeyboardInterrupt, click.Abort):
         refusal = exits.Interrupted("interrupted")
     except BrokenPipeError:
@@ -192,14 +187,26 @@ def _end_of_options(arguments: list[str]) -> int:
     return arguments.index("--") if "--" in arguments else len(arguments)
 
 
-def _usage_error(error: click.ClickException) -> QueenError:
+def _usage_error(error: click.ClickException, arguments: list[str]) -> QueenError:
     context = getattr(error, "ctx", None)
     hint = f"{context.command_path} --help" if context is not None else "queen --help"
     hint = getattr(error, "hint", hint)
     message = " ".join(error.format_message().split())
     if message.startswith("Got unexpected extra argument"):
-        hint = f"put quotes around text that contains spaces; {hint}"
+        hint = _beside(context, arguments) or f"put quotes around text that contains spaces; {hint}"
     return exits.UsageError(message, hint=hint)
+
+
+def _beside(context: click.Context | None, arguments: list[str]) -> str | None:
+    """Returns the corrected line for words that another command takes."""
+    from queenbee.cli import near_words  # noqa: PLC0415 - start-up
+
+    name = context.info_name if context is not None else None
+    if context is None or name not in arguments:
+        return None
+    rest = arguments[arguments.index(name) + 1 :]
+    command = near_words.beside(context.command_path.removeprefix("queen "), rest)
+    return command and near_words.line(context, command, rest)
 
 
 def _with_options(hint: str, call: Invocation) -> str:
@@ -235,5 +242,7 @@ def _report(error: QueenError | None, call: Invocation, *, as_json: bool) -> Non
             aside(json.dumps(document, ensure_ascii=False, default=str))
     elif error is not None:
         aside(f"queen: {printable(error.message)}")
+        for said in getattr(error, "output_lines", ()):
+            aside(f"  | {printable(said)}")
         if error.hint:
             aside(f"{HINT}{printable(error.hint)}")

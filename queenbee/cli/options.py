@@ -33,6 +33,16 @@ def force(before: str, sentence: str) -> Callable[[Callable[..., Any]], Callable
     return click.option(*names, cls=Renamed, is_flag=True, help=sentence)
 
 
+def priority(text: str | int) -> int:
+    """Reads a priority, also as lists show it: `P1`. Raises `InvalidInput`."""
+    try:
+        return int(str(text).upper().removeprefix("P"))
+    except ValueError:
+        raise InvalidInput(
+            f"{text!r} is not a priority", hint="0 (most urgent) to 4, such as --priority 1"
+        ) from None
+
+
 def timeout_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Returns `--wait` of a command that does nothing else: the parameter `timeout`, in seconds."""
     said = {"callback": seconds, "metavar": default, "default": default, "show_default": True}

@@ -142,7 +142,7 @@ def _reserve(call: Call) -> object:
     given, reservations = call.given, call.hive.reservations
     call.hive.refuse_two_names()
     issue = given["issue"]
-    issue_id = call.hive.issue_id(issue) if issue is not None else None
+    issue_id = call.hive.issue_id(issue) if issue else issue
     call.notices += [each.note for each in reservations.resolve(given["patterns"]) if each.note]
 
     def reserved(wait_s: float) -> list[Reservation]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from queenbee._typed import typed
 from queenbee.core.kinds import ISSUES
 from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
-from queenbee.core.names import checked_issue_id
+from queenbee.core.names import checked_issue_id, nearest
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.reviews.review import REVIEW
 from queenbee.core.standing import superseded_assignments
@@ -209,9 +209,14 @@ class Assignments:
         """
         actor, current = self._store.own_actor, self.active(issue_id)
         if current is None:
+            close = nearest(issue_id, [each.issue_id for each in self.find()])
+            if self._tracked(issue_id) is not None:
+                close = None
             raise NotFound(
                 f"nobody is assigned to {issue_id}",
-                hint=suggested("queen issue assignments", issue=issue_id, status="all"),
+                hint=f"did you mean {close}? {suggested('queen show', close)}"
+                if close
+                else suggested("queen issue assignments", issue=issue_id, status="all"),
                 issue_id=issue_id,
             )
         if actor != current.droid and actor not in SUPERVISORS:
@@ -224,6 +229,11 @@ class Assignments:
                 assignment=current.to_dict(),
             )
         return current
+
+    def only(self) -> str | None:
+        """Returns the id of the issue that the actor has, if it has exactly one."""
+        mine = self.find(droid=self._store.actor)
+        return mine[0].issue_id if len(mine) == 1 else None
 
     def own(self) -> str:
         """Returns the id of the only issue that the actor has. Raises `NotFound` and

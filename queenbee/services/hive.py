@@ -68,6 +68,7 @@ class Services(Store):
             droids=lambda: self.droids,
             nudges=lambda: self.nudges,
             check_issue=self._check_issue,
+            own_issue=self._own_issue,
         )
 
     @cached_property
@@ -125,6 +126,9 @@ class Services(Store):
 
     def _check_issue(self, issue_id: str) -> Issue | None:
         return self.issues.check_known(issue_id)
+
+    def _own_issue(self) -> str | None:
+        return self.assignments.only()
 
     def _tracked_issue(self, issue_id: str) -> Issue | None:
         return self.issues.get_or_none(issue_id)

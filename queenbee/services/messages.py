@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee._typed import typed
-from queenbee.core.names import EVERYONE, several
+from queenbee.core.names import EVERYONE, PERSON, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
@@ -196,6 +196,21 @@ class Messages:
         parent = self.get(message_id)
         to = self.correspondent(parent)
         return self.send(to, body, reply_to=parent.id, importance=importance)[0]
+
+    def answer(self, message_id: str, body: str, *, as_person: bool) -> Message:
+        """Replies to a message to the actor, and acknowledges it. A person (`as_person`) answers
+        what is to `human` as well, under the name that is set, or as `human`. Raises `NotYours`.
+        """
+        person = as_person and self.get(message_id).to == PERSON
+        who = self._store.author if as_person else self._store.actor
+        [parent] = self._to_actor([message_id], PERSON if person else who)
+        draft = {**_HEADERS, "to": parent.from_, "body": body, "reply_to": parent.id}
+        recipients = self._checked(draft, {}, set())
+        with self._store.transaction() as tx:
+            [sent] = self._stage(tx, who, draft, recipients)
+            done = {READ: parent.read_at or tx.now, ACKED: parent.acked_at or tx.now}
+            self._mark(tx, parent, done, who)
+            return sent
 
     def correspondent(self, message: Message) -> str:
         """Returns who gets a reply of the actor: the sender, or the recipient of its own."""
@@ -437,11 +452,13 @@ class Messages:
                 for message in messages
             ]
 
-    def _mark(self, tx: Transaction, message: Message, marks: Mapping[str, str]) -> Message:
+    def _mark(
+        self, tx: Transaction, message: Message, marks: Mapping[str, str], actor: str | None = None
+    ) -> Message:
         """Adds the actor's marks to a message: on one to everyone, in fields of its own."""
         if message.to != EVERYONE:
             return Message(tx.update(KIND, message.id, {"read": True, **marks}))
-        actor = self._store.actor
+        actor = actor or self._store.actor
         own = {mark_of(actor, name): at for name, at in marks.items()}
         return Message(tx.update(KIND, message.id, own)).seen_by(actor)
 
@@ -504,8 +521,8 @@ class Messages:
     def _recipient(self, droid: str | None) -> str:
         return self._droids.check(droid) if droid is not None else self._store.actor
 
-    def _to_actor(self, message_ids: Sequence[str]) -> list[Message]:
-        actor = self._store.actor
+    def _to_actor(self, message_ids: Sequence[str], actor: str | None = None) -> list[Message]:
+        actor = actor or self._store.actor
         named = (self.get(each) for each in several(message_ids))
         messages = list({message.id: message for message in named}.values())
         for message in messages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from queenbee.core.leases import as_of, is_live
-from queenbee.core.names import EVERYONE
+from queenbee.core.names import EVERYONE, PERSON
 from queenbee.core.readiness import Standing
 from queenbee.core.records import Message, Reservation
 from queenbee.core.text import some
@@ -218,15 +218,15 @@ def _left(lease: Reservation, now_ms: int) -> Cell:
 
 
 def _mail(facts: Facts, now_ms: int) -> Panel:
-    rows = [_message(each, facts.status.actor, now_ms) for each in facts.mail]
+    rows = [_message(each, facts.status.actor or PERSON, now_ms) for each in facts.mail]
     unread = facts.status.unread
     note = f"{unread} unread for you" if unread else ""
     return Panel("mail", "Mail", MAIL, rows, "Nobody has written anything.", note)
 
 
-def _message(message: Message, actor: str | None, now_ms: int) -> Row:
+def _message(message: Message, actor: str, now_ms: int) -> Row:
     urgent = message.importance in ("high", "urgent")
-    mine = actor is not None and message.to in (actor, EVERYONE) and message.from_ != actor
+    mine = message.to in (actor, EVERYONE) and message.from_ != actor
     unread = mine and not message.read
     cells = (
         marked("urgent", "") if urgent else marked("unread", "") if unread else Cell(""),

@@ -36,6 +36,7 @@ from queenbee.errors import (
     Untrusted,
 )
 from queenbee.services.messages import BY_HIVE, stage
+from queenbee.services.telling.open_ends import still_reserved
 from queenbee.services.writing.transaction import Transaction
 from queenbee.store.droids import roster
 from queenbee.workflows import running
@@ -56,13 +57,15 @@ class Completion:
     """The result of completing an issue: its assignment as it is now, and its checks.
 
     `verification` is the record of the checks that ran, or None if the issue has none. `unblocked`
-    are the issues that waited for this one and are ready now. `notes` say what else failed.
+    are the issues that waited for this one and are ready now. `still_reserved` are the patterns
+    that the actor holds for no issue. `notes` say what else failed.
     """
 
     assignment: Assignment
     verification: VerificationRecord | None = None
     unblocked: Sequence[Issue] = ()
     notes: Sequence[str] = ()
+    still_reserved: Sequence[str] = ()
 
     @property
     def completed(self) -> bool:
@@ -76,6 +79,8 @@ class Completion:
     def to_dict(self) -> dict[str, object]:
         """Returns the assignment's fields, `unblocked`, and any notes and record of checks."""
         more: dict[str, object] = {"unblocked": [each.id for each in self.unblocked]}
+        if self.still_reserved:
+            more["still_reserved"] = list(self.still_reserved)
         if self.notes:
             more["notes"] = list(self.notes)
         if self.verification is not None:
@@ -207,7 +212,8 @@ def end(
     notes = _closed_by_owner(hive, issue_id, reason)
     now = hive.issues.standings_of(each.issue.id for each in behind)
     unblocked = [each.issue for each in now.values() if each.state == "ready"]
-    return Completion(ended, record, unblocked, notes)
+    held = [each.pattern for each in still_reserved(hive)]
+    return Completion(ended, record, unblocked, notes, held)
 
 
 def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from hives import COMMAND, Queen, QuickQueen
         ("send", "msg send"),
         ("install", "guard install"),
         ("zzz", None),
+        ("stat", "status"),
+        ("leases", "reserve list"),
     ],
 )
 def test_a_mistyped_command_suggests_the_nearest(
@@ -29,7 +32,43 @@ def test_a_mistyped_command_suggests_the_nearest(
     assert (refused.code, refused.error["code"]) == (2, "usage")
     suggestion = f" Did you mean '{meant}'?" if meant else ""
     assert refused.error["message"] == f"No such command {typed!r}.{suggestion}"
-    assert refused.error["hint"] == f"queen {meant + ' ' if meant else ''}--help"
+    needs = meant in ("claim", "reserve", None)
+    assert refused.error["hint"] in (
+        f"queen {meant + ' ' if meant else ''}--help",
+        *([] if needs else [f"queen {meant}"]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "corrected"),
+    [
+        ("stat", "queen status"),
+        ("unclaim s-1", "queen release s-1"),
+        ("take s-1", "queen claim s-1"),
+        ("add 'a title'", "queen issue new 'a title'"),
+        ("issue 'fix it'", "queen issue new 'fix it'"),
+        ("issue take s-1", "queen claim s-1"),
+        ("msg bob 'hi there'", "queen msg send bob 'hi there'"),
+        ("bead check s-1", "queen bead verify s-1"),
+        ("next s-3", "queen claim s-3"),
+        ("issues new 'a title'", "queen issue new 'a title'"),
+        ("clam s-1", "queen claim s-1"),
+        ("reserve src/api 2h", "queen --as ui reserve src/api --ttl 2h"),
+        ("issue dep add a b", "queen --as ui issue dep a b"),
+    ],
+)
+def test_what_was_typed_wrong_is_answered_by_the_corrected_line(
+    quick: QuickQueen, beads: Path, typed: str, corrected: str
+) -> None:
+    refused = quick(*shlex.split(typed), "--json", as_="ui")
+    assert refused.error["hint"].replace(" --as ui", "") == corrected.replace(" --as ui", "")
+
+
+def test_a_priority_is_taken_as_lists_show_it(quick: QuickQueen, beads: Path) -> None:
+    assert quick("issue", "new", "Urgent", "--priority", "P0", "--id", "s-1", as_="ui").code == 0
+    assert quick("--json", "show", "s-1").json["issue"]["priority"] == 0
+    quick("claim", "s-1", as_="ui")
+    assert "did you mean s-1" in quick("complete", "S1", as_="ui").err
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,11 @@ MISTAKES = {
         "is not a droid name",
     ),
     "a setting without a verb": (SHOP, "queen config land.check", "Did you mean 'get'"),
-    "another word of the same noun": (SHOP, "queen worktree delete ui", "Did you mean 'remove'"),
+    "another word of the same noun": (
+        f"{SHOP} && queen worktree add ui",
+        "queen worktree delete ui",
+        "Did you mean 'remove'",
+    ),
     "a repository without a hive": ("git init -q .", "queen next", "there is no hive here"),
     "an issue that nobody described": (
         f"{BARE} && queen init && {NAME}",

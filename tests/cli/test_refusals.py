@@ -9,7 +9,10 @@ import pytest
 from bead_files import PLAN
 from hives import Queen, QuickQueen, snapshot
 
-NO_ACTOR = "pass --as NAME, set QUEEN_DROID=NAME, or run once: queen hive whoami --set NAME"
+NO_ACTOR = (
+    "pass --as NAME (a person: --as human), set QUEEN_DROID=NAME, or run "
+    "once: queen hive whoami --set NAME"
+)
 
 REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     # Who, command line, exit status, code, part of the message, part of the hint.
@@ -48,7 +51,7 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "release qb-3", 4, "not_found", "nobody is assigned to qb-3", "queen issue assignments"),
     ("u", "issue assignments --status done", 2, "usage", "'done' is not one of", "--help"),
     # Reservations
-    ("u", "reserve src/api/x*", 5, "held", "held by reviewer (login)", "--wait 5m"),
+    ("u", "reserve src/api/x*", 5, "held", "held by reviewer for qb-2 (login)", "--wait 5m"),
     ("u", "reserve ok.* src/**", 5, "held", "src/api/** at src/api", "queen reserve 'src/**'"),
     ("u", "reserve src/api/* --force", 2, "invalid_input", "needs a reason", "--reason TEXT"),
     ("u", "reserve ../x", 2, "bad_pattern", "out of the repository", ""),
@@ -169,8 +172,8 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "show qb-9", 4, "not_found", "there is no issue 'qb-9'", "did you mean"),
     ("u", "hive history qm-x", 4, "not_found", "no record has the id 'qm-x'", "ids begin with qm-"),
     ("u", "completion tcsh", 2, "usage", "'tcsh' is not one of", "queen completion --help"),
-    ("u", "clam qb-3", 2, "usage", "Did you mean 'claim'?", "queen claim --help"),
-    ("u", "msg snd a b", 2, "usage", "Did you mean 'send'?", "queen msg send --help"),
+    ("u", "clam qb-3", 2, "usage", "Did you mean 'claim'?", "queen claim qb-3"),
+    ("u", "msg snd a b", 2, "usage", "Did you mean 'send'?", "queen msg send a b"),
     ("u", "zzz", 2, "usage", "No such command 'zzz'.", "queen --help"),
     ("u", "claim qb-3 --resaon x", 2, "usage", "--reason", "queen claim --help"),
     ("u", "--jsno claim qb-3", 2, "usage", "--json", "queen --help"),

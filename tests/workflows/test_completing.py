@@ -79,7 +79,7 @@ class TestARalphBead:
     ) -> None:
         reviewer.assignments.assign("gt-1", "ui-engineer")
         hive.reservations.reserve(["src/**"], issue_id="gt-1")
-        hive.reservations.reserve(["docs/**"])
+        hive.reservations.reserve(["docs/**"], issue_id="")
         (repo / "made").touch()
         done = finish(hive)
         assert is_completed(done)

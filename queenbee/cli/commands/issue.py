@@ -12,11 +12,12 @@ import click
 from queenbee.cli.app import command, group, tell_origin
 from queenbee.cli.commands.issues import show_list
 from queenbee.cli.commands.plan import Imported, show_import
-from queenbee.cli.options import body_or_stdin, bytes_of_stdin, dry_run, force, id_prefix
+from queenbee.cli.options import body_or_stdin, bytes_of_stdin, dry_run, force, id_prefix, priority
 from queenbee.cli.rendering import entry, print_json
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
-from queenbee.core.text import printable
+from queenbee.core.text import printable, suggested
+from queenbee.errors import InvalidInput
 from queenbee.store.whole_files import read_document
 
 if TYPE_CHECKING:
@@ -58,7 +59,14 @@ _force = force("anyway", "Also if a droid works on it")
 @click.option("--description", default="", help="What is to be done; - reads standard input")
 @click.option("--acceptance", help="How one sees that it is done")
 @click.option("--type", "issue_type", default="task", show_default=True, help="task, bug, …")
-@click.option("--priority", type=int, default=2, show_default=True, help="0 (most urgent) to 4")
+@click.option(
+    "--priority",
+    type=priority,
+    metavar="N",
+    default=2,
+    show_default=True,
+    help="0 (most urgent) to 4",
+)
 @click.option("--estimate", type=int, metavar="MINUTES", help="How long it takes")
 @click.option("--depends-on", multiple=True, metavar="ISSUE", help="It waits for this one")
 @click.option("--parent", metavar="ISSUE", help="It is part of this one")
@@ -76,7 +84,7 @@ def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, st
 @click.option("--description", help="A new description; - reads standard input")
 @click.option("--acceptance", help="How one sees that it is done")
 @click.option("--type", "issue_type", help="task, bug, feature, …")
-@click.option("--priority", type=int, help="0 (most urgent) to 4")
+@click.option("--priority", type=priority, metavar="N", help="0 (most urgent) to 4")
 @click.option("--estimate", type=int, metavar="MINUTES", help="How long")
 @click.option("--status", help="open, in_progress, in_review, blocked or deferred")
 @click.option("--assignee", help="Whom the tracker gives it to")
@@ -129,6 +137,9 @@ def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
 @click.option("--remove", is_flag=True, help="It no longer depends on them")
 def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool) -> list[Issue]:
     """Make an issue wait for others"""
+    if issue_id in ("add", "remove") and on[1:] and hive.issues.get_or_none(issue_id) is None:
+        meant = suggested("queen issue dep", *on, remove=issue_id == "remove")
+        raise InvalidInput(f"there is no issue {issue_id!r}: only the issues are named", hint=meant)
     return [hive.issues.depend(issue_id, *on, kind=kind, remove=remove)]
 
 

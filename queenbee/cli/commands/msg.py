@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -240,6 +241,20 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
 def reply(hive: Hive, message_id: str, body: str, importance: Importance) -> Message:
     """Answer a message, in its thread"""
     return hive.messages.reply(message_id, body_or_stdin(body), importance=importance)
+
+
+@command(show=_show_sent, example="queen answer 5W6X 'Euros'", at_once=True)
+@click.argument("message_id", metavar="ID")
+@click.argument("body", metavar="TEXT")
+def answer(hive: Hive, message_id: str, body: str) -> Message:
+    """Answer a message, and take it off your list
+
+    A person also answers what agents ask human: under the name that is set, or as human.
+    """
+    from queenbee.core.names import is_of_agent  # noqa: PLC0415 - start-up
+
+    as_person = not is_of_agent(os.environ)
+    return hive.messages.answer(message_id, body_or_stdin(body), as_person=as_person)
 
 
 @command(show=show_whole, example="queen msg thread qb-42", at_once=True)

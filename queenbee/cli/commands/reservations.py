@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from queenbee.services.leases.occupancy import Board
 
 _ID = re.compile(r"qr-[0-9A-Z]{26}")
+_TIME = re.compile(r"[0-9]+[smhd]")
 _TOUCHES = 8
 
 
@@ -121,7 +122,8 @@ def _show_reserved(leases: Sequence[Reservation]) -> None:
 @click.option(
     "--ttl", "ttl_s", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h"
 )
-@click.option("--issue", "issue_id", metavar="ID", help="The issue it is for")
+@click.option("--issue", "issue_id", metavar="ID", help="The issue it is for; default: yours")
+@click.option("--keep", is_flag=True, help="Keep it when your issue ends")
 @click.option("--reason", help="Why")
 @click.option("--wait", callback=seconds, metavar="60s", help="Wait until it is free")
 @click.option(
@@ -142,10 +144,21 @@ def reserve(
     Reserves all of the patterns or none. A pattern is relative to the current folder and may use
     *, ?, [abc], {a,b}, and ** for any number of folders. Quote it so that the shell does not
     expand it. The name of a folder covers everything below it.
+
+    While you have one issue, a reservation is for that issue and is released with it.
     """
     hive.refuse_two_names()
-    if terms["issue_id"] is not None:
+    if terms.pop("keep"):
+        if terms["issue_id"] is not None:
+            raise InvalidInput("--keep is for no issue", hint="leave out --issue, or --keep")
+        terms["issue_id"] = ""
+    elif terms["issue_id"] is not None:
         terms["issue_id"] = hive.issue_id(terms["issue_id"])
+    if patterns[1:] and _TIME.fullmatch(patterns[-1]) and not os.path.exists(patterns[-1]):
+        raise InvalidInput(
+            f"{patterns[-1]} is a time, not a file",
+            hint=suggested("queen reserve", *patterns[:-1], ttl=patterns[-1]),
+        )
     for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, invocation, tell_origin
+from queenbee.cli.app import Answer, command, invocation, short_ids, tell_origin
 from queenbee.cli.commands import assignments
 from queenbee.cli.confirming import confirm_options
 from queenbee.cli.options import force, seconds, timeout_option
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
-    from queenbee.core.records import Assignment, Reservation
+    from queenbee.core.records import Assignment, Message, Reservation
     from queenbee.library.hive import Hive
     from queenbee.services.work import Begin, Member, Nothing, Status
     from queenbee.workflows.completing import Completion
@@ -317,6 +317,9 @@ def _show_completion(completion: Completion) -> None:
     else:
         held = completion.assignment
         paragraph(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
+    if completion.still_reserved:
+        kept = some(list(completion.still_reserved), _SHOWN)
+        paragraph(printable(f"still reserved for you: {kept}: queen reserve release --all"))
     for note in completion.notes:
         paragraph(f"note: {printable(note)}", bold=True)
     for issue in completion.unblocked:
@@ -414,6 +417,7 @@ def wait(
 def show_status(status: Status) -> None:
     """Shows the whole team on one screen."""
     now_ms = time.time_ns() // 1_000_000
+    _show_for_a_person(status)
     _show_me(status, now_ms)
     if status.others:
         paragraph("others", bold=True)
@@ -443,18 +447,30 @@ def show_status(status: Status) -> None:
         took = f"; the last check took {lander.check_s:.0f} s" if lander.check_s else ""
         said = f": {quotation(lander.doing)}" if lander.doing else ""
         paragraph(f"{who} (began {since}{took}){said}")
-    _show_for_a_person(status)
     _show_counted(status, now_ms)
 
 
+def _show_asked(messages: Sequence[Message]) -> None:
+    """Shows what agents wrote to `human`, and how to answer."""
+    from queenbee.services.telling.people import of_message  # noqa: PLC0415 - start-up
+
+    short = short_ids("messages", messages[:_SHOWN])
+    for want in map(of_message, messages[:_SHOWN]):
+        asks = want.kind == "answer"
+        answer = suggested("queen answer", short[want.about], "TEXT")
+        way = answer if asks else "queen msg read --as human"
+        paragraph(printable(f"for a person: {want.text}: {way}"), bold=True)
+    if len(messages) > _SHOWN:
+        paragraph(f"… {len(messages) - _SHOWN} more: queen msg inbox --as human")
+
+
 def _show_for_a_person(status: Status) -> None:
+    if status.for_a_person:
+        _show_asked(status.for_a_person)
     for issue_id, why in status.waits_to_land.items():
         paragraph(printable(f"{issue_id}: {why}"), bold=True)
     for issue_id, number in status.with_a_person.items():
         paragraph(printable(f"{issue_id} waits for a person: {number}"), bold=True)
-    for message in status.check_changes:
-        said = f"{printable(message.subject)} ({printable(message.from_)})"
-        paragraph(f"{said}: queen msg read --as human", bold=True)
     if count := len(status.unseen_commands):
         what = f"{count} command{'s' * (count != 1)} to look at"
         paragraph(f"waits for a person: {what}: queen config trust", bold=True)
@@ -477,7 +493,7 @@ def _show_me(status: Status, now_ms: int) -> None:
             paragraph(f"    {note.removeprefix(', ')}")
     for lease in status.me.leases if status.me is not None else ():
         entry("  holds ", printable(lease.pattern), _sign(lease))
-    if status.unread:
+    if status.unread and status.actor is not None:
         paragraph(f"  {status.unread} unread: queen msg read")
 
 

@@ -16,7 +16,7 @@ from queenbee.git.contents.signing import SigningWait, signs
 from queenbee.git.contents.unfit_blobs import MOST_BYTES, changes, unfit
 from queenbee.git.landing.commands import ACTION, differing, git, line
 from queenbee.git.landing.judged.nested import lost, unregistered
-from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring
+from queenbee.git.landing.refusals import CommitRefused, NotLanded, ignoring, why_refused
 from queenbee.git.run import as_the_user, names_in, user_git
 from queenbee.git.trees.elsewhere import refuse_elsewhere
 from queenbee.git.trees.hidden import is_sparse, looking
@@ -188,9 +188,9 @@ class _Commit:
         status, out, err = user_git(*how, cwd=tree, on_tick=on_tick)
         if status != 0:
             staged.put_back()
-            why = " ".join(without_escapes(os.fsdecode(out + err)).split())[-_MOST_SAID_CHARS:]
+            why = without_escapes(os.fsdecode(out + err))[-_MOST_SAID_CHARS:].strip()
             raise CommitRefused(
-                f"the commit was refused, so nothing was landed: {why or f'status {status}'}",
+                *why_refused("the commit was refused, so nothing was landed", why, status),
                 hint="do what the hook asks for, then the same queen land again",
                 files=[each.path for each in self._changed],
             )

@@ -22,7 +22,7 @@ from queenbee.git.landing import arrivals, settings_merge
 from queenbee.git.landing.commands import ACTION, AMONG_OTHERS, git, line
 from queenbee.git.landing.committing import secret_message, take_back
 from queenbee.git.landing.conflicts import Unmerged
-from queenbee.git.landing.refusals import NotLanded, Unresolved
+from queenbee.git.landing.refusals import NotLanded, Unresolved, why_refused
 from queenbee.git.landing.work import MERGE, PROPOSED, REBASE, SQUASH
 from queenbee.git.run import names_in, user_git
 from queenbee.services.writing.secrets import redacted
@@ -479,5 +479,4 @@ def _is_one_step(target: str, top: Top) -> bool:
 
 
 def _refused(what: str, done: Done, hint: str = "git status") -> NotLanded:
-    said = " ".join(done.said.split()) or f"status {done.status}"
-    return NotLanded(f"{what}: {said}", hint=hint)
+    return NotLanded(*why_refused(what, done.said, done.status), hint=hint)

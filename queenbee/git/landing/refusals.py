@@ -27,9 +27,25 @@ class NotLanded(Conflict):
 
     code = "not_landed"
     files: Sequence[str]
+    output_lines: Sequence[str] = ()
+    """What git or a hook said, if that is several lines."""
 
-    def __init__(self, message: str, *, files: Sequence[str] = (), **more: Any) -> None:
+    def __init__(
+        self, message: str, lines: Sequence[str] = (), *, files: Sequence[str] = (), **more: Any
+    ) -> None:
+        if lines:
+            more["output_lines"] = list(lines)
         super().__init__(message, files=list(files), **more)
+
+
+def why_refused(what: str, said: str, status: int | None) -> tuple[str, list[str]]:
+    """Returns the message of a refusal by git or a hook, and the lines of what that said if there
+    are several.
+    """
+    lines = [each.rstrip() for each in said.splitlines() if each.strip()]
+    if len(lines) > 1:
+        return f"{what}; this is what it said", lines
+    return f"{what}: {' '.join(' '.join(lines).split()) or f'status {status}'}", []
 
 
 class CommitRefused(NotLanded):
@@ -38,7 +54,7 @@ class CommitRefused(NotLanded):
     def after(self, changed: Sequence[str]) -> CommitRefused:
         """Returns it for a commit that was made again with files that a hook had changed."""
         what = f"a hook changed {named(changed, SHOWN)}, and with that too {self.message}"
-        return CommitRefused(what, hint=self.hint, files=self.files)
+        return CommitRefused(what, self.output_lines, hint=self.hint, files=self.files)
 
 
 class Unresolved(NotLanded):

@@ -45,6 +45,7 @@ class Request:
         """From the root, each with the text that was typed for it."""
         self.ttl_s = ttl_s
         self.issue_id = issue_id
+        """What it is for: "" for no issue, None if nothing is said."""
         self.reason = reason
         self.origin = origin
         """What the line of a new lease says about where it was asked for."""
@@ -244,8 +245,8 @@ class _Grant:
         for lease in self.met[pattern]:
             if lease.pattern == pattern and leases.serves(lease, request.asker):
                 changes: dict[str, object] = {}
-                if request.issue_id:
-                    changes["issue_id"] = request.issue_id
+                if request.issue_id is not None:
+                    changes["issue_id"] = request.issue_id or None
                 if request.reason:
                     changes["reason"] = request.reason
                 if lease.session and not request.asker.session:
@@ -258,7 +259,7 @@ class _Grant:
             "expires_at": format_ms(max(now_ms + request.ttl_s * 1000, *ends_ms, 0)),
             "pattern": pattern,
             "droid": request.droid,
-            "issue_id": request.issue_id or next((x.issue_id for x in shared if x.issue_id), None),
+            "issue_id": self._issue_id(shared),
             "status": "active",
             "exclusive": request.asker.exclusive,
             "reason": request.reason or next((x.reason for x in shared if x.reason), None),
@@ -267,6 +268,11 @@ class _Grant:
             "takes_over": self._takes_over(pattern, shared) or None,
         }
         return Reservation(self.tx.create(KIND, fields))
+
+    def _issue_id(self, replaced: Sequence[Reservation]) -> str | None:
+        if self.request.issue_id is not None:
+            return self.request.issue_id or None
+        return next((each.issue_id for each in replaced if each.issue_id), None)
 
     @property
     def _is_unconfirmed(self) -> bool:

@@ -74,10 +74,13 @@ class Reservations:
         droids: Callable[[], Droids],
         nudges: Callable[[], Nudges],
         check_issue: Callable[[str], object],
+        own_issue: Callable[[], str | None],
     ) -> None:
         self.store = store
         self._check_issue = check_issue
         """Raises `NotFound` for an issue that nobody knows."""
+        self._own_issue = own_issue
+        """Returns the only issue that the actor has, or None."""
         self._queue = queue
         self._droids = droids
         self._nudges = nudges
@@ -111,13 +114,16 @@ class Reservations:
         a wait that was given up, neither a lease nor a place in the line is left.
         `force` ends the leases of the holders, records who did it and why, and notifies them. It
         needs a reason, unless all of them may be relieved: `Nudges.may_take_over`. A new lease for
-        an agent's `session` is marked with it, and ends with it. One that is not `exclusive`
-        announces an edit in this working tree: others may edit the same files in theirs, and in
-        this one nobody, unless it is not `alone`.
+        an agent's `session` is marked with it, and ends with it; any other one is for the only
+        issue that the actor has, and ends with that, unless `issue_id` names another or is "". One
+        that is not `exclusive` announces an edit in this working tree: others may edit the same
+        files in theirs, and in this one nobody, unless it is not `alone`.
         """
         asker = self._asker(exclusive=exclusive, alone=alone, session=session)
-        if issue_id is not None:
+        if issue_id:
             self._check_issue(issue_id)
+        elif issue_id is None and session is None:
+            issue_id = self._own_issue()
         request = self._request(asker, patterns, ttl_s, issue_id, reason)
         request.force = force
         with giving_up.until(cancel):

@@ -34,7 +34,7 @@ Several agents share this repository. `queen` keeps them apart.
 
 1. `queen next` takes an issue that nobody else gets, and prints all you need, with your mail.
 2. Work; landing runs the tests. Reserve only what nobody else may touch, such as a migration: \
-`queen reserve 'PATTERN'`.
+`queen reserve 'PATTERN'`; it ends with your issue.
 3. `queen land -m 'WHAT YOU DID' --next` commits, merges, tests, lands and completes it, and takes \
 the next. With nothing to merge: `queen complete ISSUE --next`.
 4. Everything is done: stop.
@@ -58,8 +58,9 @@ conflict, somebody else has it; 6 busy or timed out, try again; 7 a file cannot 
 - A part of an id is enough, such as `42` for `qb-42`.
 - In a worktree of your own, others cannot overwrite your edits: you meet when you land. In a \
 working tree that you share, reserve files before you edit them.
-- A reservation lasts for two hours (`--ttl 30m`, `queen reserve renew --all`) and covers a \
-pattern: `src/api/**`. Quote it. `--shared` allows other readers.
+- A reservation lasts until your issue ends (unless `--keep`), two hours at most (`--ttl 30m`, \
+`queen reserve renew --all`), and covers a pattern: `src/api/**`. Quote it. `--shared` allows \
+other readers.
 - To wait: `queen reserve 'PATTERN' --wait 5m`, `queen issue wait ISSUE --wait 10m`; never a loop. \
 Whoever waits first is served first.
 - If a holder is quiet: `queen msg nudge NAME`. It has time to answer, then you may take over.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import is_plain, mentioned, quotation, suggested
+from queenbee.core.text import is_plain, mentioned, quotation, some, suggested
 from queenbee.services.telling.news import MOST_UNREAD, head, wants_answer
 
 if TYPE_CHECKING:
     from queenbee.core.beads import Issue
-    from queenbee.core.records import Assignment, Message
+    from queenbee.core.records import Assignment, Message, Reservation
     from queenbee.services.hive import Services
 
 _SHOWN = 3
@@ -38,7 +38,20 @@ def leaves(hive: Services, *, pass_as: bool = False) -> str:
     if mail:
         mail.append(f"To read your mail: {suggested('queen msg read', as_=as_)}")
     more = [f"- and {len(claims) - _SHOWN} more: queen status"] if len(claims) > _SHOWN else []
-    return "\n".join([_HEADER, *claims[:_SHOWN], *more, *mail]) if claims or mail else ""
+    held = [
+        mentioned(each.pattern, _TITLE_CHARS) for each in still_reserved(hive) if each.exclusive
+    ]
+    if held:
+        back = suggested("queen reserve release", all=True, as_=as_)
+        more.append(f"- Nobody else may edit {some(held, _SHOWN)} because of you: {back}")
+    return "\n".join([_HEADER, *claims[:_SHOWN], *more, *mail]) if claims or more or mail else ""
+
+
+def still_reserved(hive: Services) -> list[Reservation]:
+    """Returns what the actor has reserved by name and for no issue that it still has."""
+    mine = {each.issue_id for each in hive.assignments.find(droid=hive.actor)}
+    live = hive.reservations.find(droid=hive.actor)
+    return [each for each in live if not each.session and each.issue_id not in mine]
 
 
 def mail_of(hive: Services) -> list[Message]:

@@ -57,13 +57,14 @@ def wants(hive: Services) -> Iterator[Want]:
     people = [PERSON, *([hive.actor] if hive.actor_or_none not in (None, PERSON) else [])]
     for person in people:
         for message in hive.messages.inbox(unread=True, droid=person, limit=MOST_UNREAD):
-            yield _of_message(message)
+            yield of_message(message)
     yield from _waiters(hive, people)
     yield from _landings(hive)
     yield from _quiet(hive, people)
 
 
-def _of_message(message: Message) -> Want:
+def of_message(message: Message) -> Want:
+    """Returns what a message to a person wants."""
     about = f" about {_name(message.issue_id)}" if message.issue_id else ""
     asks = wants_answer(message)
     what = "wants your answer" if asks else "wrote to you"

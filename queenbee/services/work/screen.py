@@ -43,8 +43,9 @@ class Status:
         """None if the actor has neither an issue nor a lease."""
         self.others = [each for each in members if each.droid != self.actor]
         self.idle = _idle(hive, {self.actor, *(each.droid for each in members)})
-        known = self.actor is not None and is_name(self.actor)
-        self.unread = hive.messages.count(unread=True) if known else 0
+        reader = self.actor or PERSON
+        self.unread = hive.messages.count(unread=True, droid=reader) if is_name(reader) else 0
+        """Messages to the actor; without one, those to `human`."""
         self._hive = hive
         self.counts = hive.issues.counts()
         """How many issues are in each state."""
@@ -114,16 +115,22 @@ class Status:
         return list(self._in_order())
 
     @cached_property
+    def for_a_person(self) -> list[Message]:
+        """What agents have written to `human` that no person has read, questions first."""
+        unread = self._hive.messages.inbox(unread=True, droid=PERSON, limit=_MOST_UNREAD)
+        return sorted(unread, key=lambda each: each.ack_by is None)
+
+    @cached_property
     def check_changes(self) -> list[Message]:
         """What the person has not read yet of changes of the check."""
-        unread = self._hive.messages.inbox(unread=True, droid=PERSON, limit=_MOST_UNREAD)
-        return [each for each in unread if CHECK_FILES in each.fields]
+        return [each for each in self.for_a_person if CHECK_FILES in each.fields]
 
     def read_all(self) -> Status:
         """Reads what is otherwise read when first asked for, and returns itself."""
         assert self.ready is not None
         assert self.open is not None
         assert self.check_changes is not None
+        assert self.for_a_person is not None
         assert self.unseen_commands is not None
         assert self.waits_to_land is not None
         assert self.given_back is not None
@@ -152,6 +159,7 @@ class Status:
             "others": [each.to_dict() for each in self.others],
             "idle": self.idle,
             "queue": [each.to_dict() for each in self.queue],
+            "for_a_person": [each.to_dict() for each in self.for_a_person],
             "check_changes": [each.to_dict() for each in self.check_changes],
             "landing": [each.to_dict() for each in self.landing],
             "started": [each.to_dict() for each in self.started],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
@@ -77,7 +78,8 @@ def nobody() -> NoActor:
     """Returns the error of a command that needs to know who is acting."""
     return NoActor(
         "this command needs to know who you are",
-        hint="pass --as NAME, set QUEEN_DROID=NAME, or run once: queen hive whoami --set NAME",
+        hint="pass --as NAME (a person: --as human), set QUEEN_DROID=NAME, or run "
+        "once: queen hive whoami --set NAME",
     )
 
 
@@ -116,6 +118,12 @@ def checked_droid(layout: Layout, name: str) -> str:
         droid=name,
         known=sorted(listed | ALWAYS_KNOWN),
     )
+
+
+def forget(layout: Layout) -> None:
+    """Forgets the name that this worktree remembers, if it has one."""
+    with suppress(FileNotFoundError):
+        safe_open.unlink(layout.identity_path)
 
 
 def remember(layout: Layout, name: str) -> None:

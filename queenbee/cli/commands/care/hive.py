@@ -143,13 +143,17 @@ def _above(call: Invocation) -> list[str]:
 
 
 def _show_whoami(value: dict[str, object]) -> None:
-    say(f"{value['droid']}  ({printable(str(value['from']))})")
+    say(f"{value['droid'] or 'nobody'}  ({printable(str(value['from']))})")
 
 
 @command(show=_show_whoami, example="queen hive whoami --set ui-engineer", opens_hive=False)
 @click.option("--set", "name", metavar="NAME", help="Remember NAME for this worktree")
-def whoami(call: Invocation, name: str | None) -> dict[str, object]:
+@click.option("--unset", is_flag=True, help="Forget the name that this worktree remembers")
+def whoami(call: Invocation, name: str | None, unset: bool) -> dict[str, object]:
     """Show which droid acts in this worktree, or set it"""
+    if unset:
+        identity.forget(call.hive.layout)
+        return {"droid": None, "from": call.hive.layout.identity_path}
     if name is not None:
         # Acts as that name, so that it can replace an invalid one that was remembered.
         call.actor = name

@@ -1,0 +1,69 @@
+"""What somebody means who types a word that is no command: the command, and the corrected line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.core.text import shell_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_MEANT = {
+    word: command
+    for command, words in {
+        "status": "stat st who ps top agents",
+        "claim": "take grab pick issue-claim issue-take",
+        "release": "unclaim unassign give-back issue-release",
+        "complete": "done finish issue-complete issue-done",
+        "land": "merge push submit pr",
+        "next": "issue-next",
+        "issue new": "add new create todo task",
+        "issues": "ls list tasks backlog",
+        "show": "view cat issue-show issue-view",
+        "reserve": "lock lease",
+        "reserve list": "leases locks reservations reserved",
+        "reserve release": "unlock unreserve",
+        "msg send": "tell say write mail-send",
+        "msg inbox": "mail messages",
+        "bead verify": "bead-check bead-run",
+    }.items()
+    for word in words.split()
+}
+"""The command that a word means. `issue-take` is `take` after `issue`."""
+
+
+def meant(noun: str, typed: str) -> str | None:
+    """Returns the command that a word means, typed after `queen` or after a `noun`."""
+    return _MEANT.get(f"{noun}-{typed}" if noun else typed)
+
+
+def instead_of(noun: str, words: Sequence[str]) -> str | None:
+    """Returns the command for words that are none: a title after `issue`, a droid after `msg`."""
+    if noun == "issue" and " " in words[0]:
+        return "issue new"
+    return "msg send" if noun == "msg" and len(words) > 1 else None
+
+
+def beside(command: str, words: Sequence[str]) -> str | None:
+    """Returns the command that takes the words which this one does not."""
+    if command == "issues" and words[:1] in (["new"], ["edit"], ["close"]):
+        return "issue"
+    return {"next": "claim", "issues": "show"}.get(command)
+
+
+def line(context: click.Context, command: str, rest: Iterable[str]) -> str:
+    """Returns the corrected line; if that is not all it needs, the command's help."""
+    words = [each for each in rest if each != "--json"]
+    if not words and _needs_more(context.find_root(), command):
+        words = ["--help"]
+    return " ".join(["queen", command, *map(shell_word, words)])
+
+
+def _needs_more(root: click.Context, command: str) -> bool:
+    found: click.Command | None = root.command
+    for word in command.split(" "):
+        found = found.get_command(root, word) if isinstance(found, click.Group) else None
+    return found is None or isinstance(found, click.Group) or any(x.required for x in found.params)
