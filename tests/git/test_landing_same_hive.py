@@ -53,6 +53,7 @@ def test_a_branch_that_gives_the_tracker_to_another_program_is_refused(
     refused = landing(quick, tree)
     assert (refused.code, git(repo, "rev-parse", "main")) == (5, before)
     assert f"this branch has .beads/{name} of bd or br, which would give" in refused.err
+    commit_file(repo, "y", "y\n")  # Else the next could be the very commit of the branch.
     commit_file(repo, ".beads/config.yaml", "{}\n")  # A person has decided that.
     assert landing(quick, tree).code == 0
 
