@@ -16,7 +16,7 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.glob.pattern import matches
 from queenbee.core.records import Reservation
-from queenbee.core.text import mentioned, one_line, some
+from queenbee.core.text import mentioned, named, one_line, some, suggested
 from queenbee.errors import ExternalFailure, NoHive, QueenError, Unreadable
 from queenbee.git.lines import CHANGES, hunks, overlaps
 from queenbee.git.run import user_git
@@ -274,6 +274,13 @@ def leases(
         met += [(other, path) for path in inside[:_MOST_FILES]]
     seen = _seen(hive, found, met)
     seen.report(tell)
+    firm = [lease for lease in granted if lease.exclusive]
+    old = [each for each in found.outdated() if any(covers(lease, each) for lease in firm)]
+    if old := sorted(each for each in old if _can_conflict(hive, each)):
+        what = named(old, _SHOWN)
+        target = target_ref(hive.layout) or ""
+        merge = suggested("git merge", target.removeprefix("refs/heads/") or "BRANCH")
+        tell(f"the main branch has changed {what} since your branch left it: {merge} first")
     return [
         _with(lease, [each for each in seen.touches if covers(lease, each.path)])
         for lease in granted

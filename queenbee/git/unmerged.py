@@ -170,6 +170,16 @@ class Neighbours:
                 lacks = int(said or 0)
         return lacks
 
+    def outdated(self) -> set[str]:
+        """Returns the files that the main branch has changed since the present worktree left it."""
+        here = self.here
+        if here is None or not here.linked:
+            return set()
+        try:
+            return _committed(here.path, self._target, here.head, self.limit_s)
+        except ExternalFailure:
+            return set()
+
     def has(self, other: Worktree, path: str) -> bool:
         """Returns whether a worktree has a file in another form than the main branch."""
         work = self._current(other, lambda known: known.shows(other.path, path))

@@ -112,15 +112,17 @@ def is_watched(layout: Layout) -> bool:
     return is_held(watch_path(layout))
 
 
-def wants_fetch(store: Store) -> bool:
+def wants_fetch(store: Store, *, anew: bool = False) -> bool:
     """Returns whether to fetch before reading: the settings say so, and the last fetch was longer
-    ago than `sync.max_age`. A carrier of every write has everything already.
+    ago than `sync.max_age`, unless something was missed (`anew`). A carrier of every write has
+    everything already.
     """
     layout = store.layout
     settings = layout.settings
     if store.engine.carrier is not None:
         return False
-    if settings.sync_when != READ or fetched_s(layout) < settings.sync_max_age_s:
+    is_young = settings.sync_when != READ or fetched_s(layout) < settings.sync_max_age_s
+    if is_young and not anew:
         return False
     return is_allowed(layout) and not is_resting(layout)
 

@@ -116,6 +116,19 @@ def test_what_the_main_branch_changed_is_nobodys_unmerged_work(
     assert one(mine, "new.txt").how == "added"
 
 
+def test_who_reserves_what_the_main_branch_has_changed_since_is_told(
+    repo: Path, mine: Path, worktree: Worktree
+) -> None:
+    edit(repo, 2)
+    git(repo, "commit", "-qam", "newer")
+    hive, said = Hive.open(mine, droid="ada", env={}), list[str]()
+    for exclusive in (False, True):
+        leases = hive.reservations.reserve(["*.txt"], exclusive=exclusive)
+        touched.leases(hive, leases, tell=said.append)
+    [one] = said
+    assert "changed ten.txt since your branch left it: git merge" in one
+
+
 def test_an_edit_that_is_taken_back_counts_no_longer(mine: Path, worktree: Worktree) -> None:
     other = worktree("other", "api")
     edit(other, 4)

@@ -324,6 +324,22 @@ class TestRead:
         )
         assert result_of(said)[0]["status"] == "held"
 
+    @pytest.mark.parametrize("words", [("claim", "shop-9"), ("show", "shop-9"), ("next",)])
+    def test_an_issue_that_is_missed_is_looked_for_once(
+        self, world: World, reading: QuickQueen, words: tuple[str, ...]
+    ) -> None:
+        world.settings("ada", '[sync]\nwhen = "read"\nmax_age = "1h"\n')
+        world.settings("bob", '[sync]\nwhen = "write"\n')
+        assert reading("issue", "new", "Done", "--id", "shop-8").code == 0
+        assert reading("claim", "shop-8").code == 0
+        assert reading("complete", "shop-8").code == 0
+        assert reading("sync").code == 0
+        bob = QuickQueen(world.folder / "bob")
+        assert bob("issue", "new", "Late", "--id", "shop-9", as_="bob").code == 0
+        assert bob("sync", as_="bob").code == 0
+        found = reading(*words)
+        assert (found.code, "Late" in found.out or "shop-9" in found.out) == (0, True), found
+
     def test_what_is_young_enough_is_not_fetched_again(
         self, world: World, reading: QuickQueen, monkeypatch: pytest.MonkeyPatch
     ) -> None:

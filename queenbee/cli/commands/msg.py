@@ -13,7 +13,7 @@ from queenbee.cli.exits import BUSY
 from queenbee.cli.options import body_or_stdin, seconds, since_option, timeout_option
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
 from queenbee.cli.terminal import say
-from queenbee.core.names import ALWAYS_KNOWN
+from queenbee.core.names import ALWAYS_KNOWN, is_of_agent
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration
@@ -251,8 +251,6 @@ def answer(hive: Hive, message_id: str, body: str) -> Message:
 
     A person also answers what agents ask human: under the name that is set, or as human.
     """
-    from queenbee.core.names import is_of_agent  # noqa: PLC0415 - start-up
-
     as_person = not is_of_agent(os.environ)
     return hive.messages.answer(message_id, body_or_stdin(body), as_person=as_person)
 

@@ -212,7 +212,7 @@ def _hive(call: Invocation) -> Hive:
         for path in Hive.init().made:
             tell(f"made {printable(path)}")
         hive = call.hive
-    call.freshen("start")
+    call.freshen("start", anew=True)
     return hive
 
 

@@ -40,10 +40,11 @@ _GATHER_S = 0.1
 _TURN_S = 5.0
 
 
-def freshen(hive: Services) -> None:
-    """Takes in what others pushed, unless that was done just now."""
+def freshen(hive: Services, *, anew: bool = False) -> None:
+    """Takes in what others pushed, unless that was done just now and this is not `anew`."""
+    age_s = 0 if anew else hive.layout.settings.sync_max_age_s
     with _briefly(hive):
-        take_in(hive, older_than_s=hive.layout.settings.sync_max_age_s, most_s=_BRIEF_S)
+        take_in(hive, older_than_s=age_s, most_s=_BRIEF_S)
 
 
 def send(hive: Services) -> None:
