@@ -112,6 +112,8 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         """The fields that the token may not read."""
         self.unknown: set[str] = set()
         """Those that an older host does not know."""
+        self.before: Callable[[], object] | None = None
+        """What happens right before the next request is answered."""
         self.queue = False
         """Whether what is merged has to go through a merge queue."""
         self.deletes_branches = False
@@ -305,11 +307,11 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
                 raise Refused(f"Could not resolve to a PullRequest with the number of {number}.")
             return self._shown(number)
 
-        def pull_requests(states: list[str], first: int, **of: str) -> Any:
+        def pull_requests(states: list[str], first: int = 0, last: int = 0, **of: str) -> Any:
             shown = [self._shown(each) for each in self.pulls]
             named = ((each, {name: each[name] for name in of}) for each in shown)
             found = [each for each, has in named if each["state"] in states and has == of]
-            return {"nodes": found[:first]}
+            return {"nodes": found[:first] if first else found[-last:]}
 
         return {"id": "R_1", "pullRequest": pull_request, "pullRequests": pull_requests}
 
@@ -404,6 +406,9 @@ class _Handler(BaseHTTPRequestHandler):
         said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         with host.lock:
             host.requests.append(" ".join(said["query"].split()))
+            before, host.before = host.before, None
+            if before is not None:
+                before()
             becomes = host.changes if said["query"].lstrip().startswith("mutation") else ""
             if becomes == "lost":
                 host.answered(said["query"], said["variables"])

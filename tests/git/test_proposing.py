@@ -75,6 +75,18 @@ def test_the_host_is_asked_at_most_once_a_minute(
     assert len(host.requests) == 1
 
 
+def test_what_is_merged_before_the_answer_is_not_proposed_again(
+    quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    """Somebody waited for just that push."""
+    land(quick, tree)
+    host.before = lambda: host.merge(1)
+    assert land(quick, tree, "b").code == 10
+    assert len(host.pulls) == 1
+    follow(quick, tree)
+    assert state(quick, "q-1") == "done"
+
+
 def test_everybody_is_shown_what_is_in_review(
     quick: QuickQueen, host: ScriptedHost, tree: Path
 ) -> None:

@@ -499,6 +499,7 @@ class _IssueWork(Work):
         issues = [each for each in self.issues if each is not None]
         made = proposing.open(
             host_of(layout),
+            commit,
             title=self.subject() or subject_of(layout.tree, commit),
             body=body_of(issues, self.asked.reason),
             is_draft=layout.settings.land_draft,

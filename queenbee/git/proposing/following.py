@@ -162,7 +162,8 @@ class _Followed:
         """
         with suppress(QueenError):
             answer = self.host.look([], [review.branch])
-            if answer.by_branch.get(review.branch) or review.branch in answer.bases:
+            heads = answer.by_branch.get(review.branch, ())
+            if any(each.state == states.OPEN for each in heads) or review.branch in answer.bases:
                 return
             ref = f"refs/heads/{review.branch}"
             lease = f"--force-with-lease={ref}:{review.head}"

@@ -65,6 +65,7 @@ mutation($input: CreatePullRequestInput!) {
 """
 _BRIEF = "number id state url headRefName headRefOid baseRefName isCrossRepository"
 _FEW = "states: [OPEN], first: 10"
+_LAST = "states: [OPEN, MERGED], last: 10"
 _NEUTRAL = ("SUCCESS", "NEUTRAL", "SKIPPED")
 _TIMEOUT_S = 60.0
 _MOST_BYTES = 2**24
@@ -232,7 +233,7 @@ def _wait_s(headers: Mapping[str, str]) -> float:
 def _query(numbers: Sequence[int], branches: Sequence[str], newer: Mapping[str, str]) -> str:
     parts = [f"n{x:d}: pullRequest(number: {x:d}) {{ {_fields(x, newer)} }}" for x in numbers]
     for at in range(len(branches)):
-        asked, more = f"headRefName: $b{at}, {_FEW}", f"baseRefName: $b{at}, {_FEW}"
+        asked, more = f"headRefName: $b{at}, {_LAST}", f"baseRefName: $b{at}, {_FEW}"
         parts.append(f"b{at}: pullRequests({asked}) {{ nodes {{ {_BRIEF} }} }}")
         parts.append(f"o{at}: pullRequests({more}) {{ nodes {{ number }} }}")
     names = "".join(f", $b{at}: String!" for at in range(len(branches)))

@@ -91,7 +91,7 @@ class Answer:
     repository_id: str = ""
     by_number: Mapping[int, PullRequest] = field(default_factory=dict)
     by_branch: Mapping[str, Sequence[PullRequest]] = field(default_factory=dict)
-    """The open ones whose head is one of the branches asked for."""
+    """The last ones whose head is one of the branches asked for, open or merged."""
     bases: Sequence[str] = ()
     """Those of these branches on which an open one is to be merged."""
 

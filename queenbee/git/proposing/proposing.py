@@ -146,12 +146,16 @@ class Proposing:
         known = said if isinstance(said, dict) else {}
         keep(self._path, {**known, self.branch: [*commits][-_MOST_PUSHED:]})
 
-    def open(self, host: Host, *, title: str, body: str, is_draft: bool) -> PullRequest:
-        """Returns the open pull request for the branch, which it opens if there is none."""
+    def open(
+        self, host: Host, commit: str, *, title: str, body: str, is_draft: bool
+    ) -> PullRequest:
+        """Returns the pull request for the branch, which was pushed with a commit: the open one, or
+        one that was merged with it since; it opens one if there is neither.
+        """
         answer = host.look([], [self.branch])
         base = self.upstream.branch
         for each in answer.by_branch.get(self.branch, ()):
-            if each.state == OPEN and each.base == base:
+            if each.base == base and (each.state == OPEN or each.head == commit):
                 return each
         made = {"title": one_line(title, _MOST_TITLE), "body": body, "is_draft": is_draft}
         return host.open(answer, branch=self.branch, base=base, **made)  # type: ignore[arg-type]
