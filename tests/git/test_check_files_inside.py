@@ -167,7 +167,8 @@ class TestShown:
         assert f"changes the check: {path}" in done.err
         assert told(quick) == [[path]]
         shown = f"A change of the check has landed: {path}"
-        assert f"{shown} (ui): queen msg read --as human" in quick("status").out
+        asked = f"for a person: ui wrote to you: “{shown}”: queen msg read --as human"
+        assert asked in quick("status").out
         assert shown in quick("report", "--format", "md").out
         commit_file(tree, "more.txt", "x\n")
         done = landing(quick, tree, "--json")

@@ -91,7 +91,7 @@ def test_ending_it_releases_the_leases_made_for_it_and_no_others(
 ) -> None:
     hive.assignments.claim("qb-42")
     hive.reservations.reserve(["src/ui/**", "src/css/**"], issue_id="qb-42")
-    hive.reservations.reserve(["notes.md"])
+    hive.reservations.reserve(["notes.md"], issue_id="")
     reviewer.reservations.reserve(["docs/**"], issue_id="qb-42")
     getattr(hive.assignments, verb)("qb-42")
     assert {lease.pattern for lease in hive.reservations.find()} == {"notes.md", "docs/**"}

@@ -76,8 +76,8 @@ def test_nor_does_an_assignment_that_is_moved(merged: Hive, clock: Clock) -> Non
 
 def test_later_grants_count_too(merged: Hive, reviewer: Hive, clock: Clock) -> None:
     clock.advance(60)
-    merged.assignments.release("qb-1")
     merged.reservations.release(everything=True)
+    merged.assignments.release("qb-1")
     reviewer.assignments.claim("qb-1")
     reviewer.reservations.reserve(["src/api.py"])
     assert standing(reviewer) == ["reviewer", "reviewer"]

@@ -262,8 +262,8 @@ class TestAppendOnlySemantics:
     ) -> None:
         (message,) = hive.messages.send("reviewer", "x")
         assignment, (lease,) = hive.assignments.claim("qb-1"), hive.reservations.reserve(["a"])
-        hive.assignments.release("qb-1")
         hive.reservations.release(["a"])
+        hive.assignments.release("qb-1")
         ids = [message.id, assignment.id, lease.id]
         assert quick("hive", "delete", *ids, as_="ui-engineer").code == 0
         for kind, identifier in zip(("messages", "assignments", "reservations"), ids, strict=True):
