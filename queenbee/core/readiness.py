@@ -125,7 +125,7 @@ class Standing:
             "holder": self.holder,
             "waits_for": self.waits_for,
             "because": self.because,
-            "review": self.review.to_dict() if self.review is not None else None,
+            **({"review": self.review.to_dict()} if self.review is not None else {}),
         }
 
 

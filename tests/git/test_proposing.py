@@ -359,3 +359,16 @@ def test_no_record_is_in_what_is_proposed(
     for branch in ("ui-q-1", "ui-q-3"):
         changed = host.git("diff", "--name-only", f"main...{branch}").split()
         assert changed == ["a" if branch == "ui-q-1" else "b"]
+
+
+@pytest.mark.parametrize("said", [{"fork": True}, {"branch": "release"}])
+def test_a_pull_request_that_is_not_of_our_branch_says_nothing_of_an_issue(
+    quick: QuickQueen, host: ScriptedHost, tree: Path, said: dict[str, object]
+) -> None:
+    """A record that somebody else wrote may name any number."""
+    land(quick, tree)
+    host.merge(1)
+    host.pulls[1].update(said)
+    follow(quick, tree)
+    assert state(quick, "q-1") == "active"
+    assert host.tip("ui-q-1")

@@ -90,6 +90,8 @@ class PullRequest:
     """What the host calls it in requests to change it."""
     branch: str = ""
     base: str = ""
+    is_of_fork: bool = False
+    """Whether its branch is in somebody else's repository."""
     merge_commit: str = ""
     is_draft: bool = False
     merge_state: str = UNKNOWN

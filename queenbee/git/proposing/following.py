@@ -104,6 +104,9 @@ class _Followed:
         self.note.note()
 
     def _state(self, review: Review, seen: PullRequest | None) -> str:
+        # A record may name any number: only a pull request of our branch says anything of it.
+        is_ours = seen is not None and seen.branch == review.branch and not seen.is_of_fork
+        seen = seen if is_ours else None
         commit = seen.merge_commit if seen is not None else ""
         asked = ("merge-base", "--is-ancestor", no_dash(commit), no_dash(self.upstream.ref))
         is_in = bool(commit) and user_git(*asked, cwd=self.upstream.tree)[0] == 0

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _FIELDS = """
-number id state url isDraft headRefName headRefOid baseRefName mergeCommit { oid }
+number id state url isDraft isCrossRepository headRefName headRefOid baseRefName mergeCommit { oid }
 mergeStateStatus reviewDecision autoMergeRequest { mergeMethod } %(queue)s
 reviews(last: 30) { nodes { id state %(remark)s } }
 reviewThreads(last: 50) { nodes {
@@ -273,6 +273,7 @@ def _read(said: object, sees_checks: bool = True) -> PullRequest | None:
         id=text("id"),
         branch=text("headRefName"),
         base=text("baseRefName"),
+        is_of_fork=said.get("isCrossRepository") is True,
         merge_commit=text("oid", commit) if isinstance(commit, dict) else "",
         is_draft=said.get("isDraft") is True,
         merge_state=text("mergeStateStatus"),
