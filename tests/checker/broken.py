@@ -68,7 +68,7 @@ TABLE = (
     Broken("store/memory/intake.py", "Intake.record",
            "self.folding.take(lines)", "pass", "files", ("kept",)),
     Broken("git/remote/syncing.py", "_Exchange._import",
-           "self._append({kind: lines for kind, lines in lacking.items() if lines})", "pass",
+           "self._append(chain(first, lacking)) if first else set()", "set()",
            "remote", ("reservations", "agreement", "mail", "kept")),
     Broken("services/messages.py", "Messages.read_unread", "{READ: tx.now}", "{}",
            "database", ("mail",)),

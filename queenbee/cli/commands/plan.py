@@ -353,6 +353,6 @@ def convert(call: Invocation, path: str, unit: str | None, write: bool) -> dict[
 plan = group(
     "plan",
     [check, import_, annotate, graph, convert],
-    help="Markdown plans: check, graph, import, annotate and convert them",
+    help="Markdown plans: check, import and convert them",
     example="queen plan check PLAN.md\nqueen plan import PLAN.md",
 )

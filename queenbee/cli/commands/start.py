@@ -30,6 +30,7 @@ from queenbee.errors import InvalidInput, NoHive, NotFound, NothingLands, Untrus
 from queenbee.git import ownership
 from queenbee.git.upstream import pushing
 from queenbee.git.worktrees.preparing import seen_setup
+from queenbee.library.hive import Hive
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.settings import CLIENTS
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any, TextIO
 
-    from queenbee.library.hive import Hive
     from queenbee.starting.crew import Crew, Wanted
     from queenbee.starting.ending import Ended
     from queenbee.starting.team import Team
@@ -207,8 +207,6 @@ def _hive(call: Invocation) -> Hive:
     except NoHive:
         if not _asks() or not click.confirm("There is no hive here. Make one?", err=True):
             raise
-        from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
-
         for path in Hive.init().made:
             tell(f"made {printable(path)}")
         hive = call.hive
