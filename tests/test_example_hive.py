@@ -18,6 +18,7 @@ from queenbee import Hive
 SOURCE = Path(__file__).parents[1] / ".beads-example"
 README = (SOURCE / "README.md").read_text()
 COMMANDS = re.findall(r"^ +(queen .*)$", README, re.MULTILINE)
+assert len(COMMANDS) > 10, "the page of the example has lost its commands"
 
 
 @pytest.fixture
