@@ -32,7 +32,7 @@ _STYLE = (
 STORY = (
     ("ui", "next", 0),
     ("api", "next", 0),
-    ("ui", "reserve src/cart.py", 1),
+    ("ui", "reserve --keep src/cart.py", 1),
     ("api", "reserve src/cart.py", 0),
 )
 """Who runs what, one after the other, and which line of the answer is shown, from 0."""

@@ -85,6 +85,7 @@ READS = {
     "help": ["", "msg send"],
     "show": ["qb-5", "qb-21", "qb-25", "qb-gone"],
     "issue ready": [""],
+    "log": [],  # Its cursors are those of one memory.
     "report": ["", "--since 26h"],
     "hive history": ["{message}", "{old}", "{assignment}", "{lease}", "qa-go", "qr-go", "qr-gone"],
     "doctor": [""],
@@ -98,6 +99,7 @@ READS = {
     "bead validate": ["gt-1 bd-1"],
     "plan check": ["{plan}"],
     "plan graph": ["{plan}"],
+    "plan convert": ["{plan}"],
     "gate check": [GATE],
     "gate history": [GATE],
     "gate hook": [GATE],
@@ -118,6 +120,7 @@ WRITES = """
 tester: msg send ui-engineer,writer news --issue qb-5
 writer: msg send @all hello --ack
 ui-engineer: msg reply {message} answer
+ui-engineer: answer {message} fine
 ui-engineer: msg read {message} {other}
 reviewer: msg read {message}
 writer: msg ack {message}
@@ -140,6 +143,7 @@ tester: worktree add extra
 tester: worktree list
 tester: worktree setup --dry-run
 tester: worktree remove extra
+tester: worktree prune
 writer: next --reserve src/part61/**
 tester: issue new Search --id qb-new --depends-on qb-5
 tester: issue edit qb-new --priority 0

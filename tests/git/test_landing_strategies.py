@@ -205,8 +205,9 @@ class TestStrategies:
         hook.write_text("#!/bin/sh\necho not today\nexit 1\n")
         hook.chmod(0o755)
         before = head(repo, "main")
-        with pytest.raises(NotLanded, match="cannot be merged: not today"):
+        with pytest.raises(NotLanded, match="cannot be merged") as refusal:
             landed(two)
+        assert refusal.value.details["output_lines"][0] == "not today"
         assert head(repo, "main") == before
         assert git(two, "status", "--porcelain") == ""
 

@@ -22,8 +22,8 @@ from queenbee.core.row_edits import Edit
 from queenbee.errors import Busy, InvalidInput, Unreadable, Unwritable
 from queenbee.services.care.exporting import export_issues
 from queenbee.store import safe_open
-from queenbee.store.issues_write import edited, replace_rows
 from queenbee.store.tracker import tracker_memory
+from queenbee.store.tracker.issues_write import edited, replace_rows
 from queenbee.store.whole_files import unfinished
 
 Row = dict[str, object]

@@ -120,7 +120,7 @@ class Droid:
         granted = self._ask(
             "reserve",
             pattern,
-            lambda: self.hive.reservations.reserve([pattern], exclusive=exclusive),
+            lambda: self.hive.reservations.reserve([pattern], exclusive=exclusive, issue_id=""),
             exclusive=exclusive,
             tree=self.hive.layout.tree,
         )

@@ -168,7 +168,9 @@ class Droid:
         found = self._ask(
             "reserve",
             pattern,
-            lambda hive: hive.reservations.reserve([pattern], exclusive=exclusive, ttl_s=TTL_S),
+            lambda hive: hive.reservations.reserve(
+                [pattern], exclusive=exclusive, ttl_s=TTL_S, issue_id=""
+            ),
             exclusive=exclusive,
         )
         if found:

@@ -205,7 +205,7 @@ class TestARowOfTheTracker:
         ]
         assert view["file"] == ".beads/issues.jsonl"
 
-    @pytest.mark.parametrize("dod", ["the tests pass", {}, {"verifiers": [{"command": "false"}]}])
+    @pytest.mark.parametrize("dod", ["the tests pass", {}, {"verifiers": [{"name": "nothing"}]}])
     def test_that_cannot_be_read_blocks_completion_by_name(
         self, hive: Hive, tracker: Path, dod: object
     ) -> None:

@@ -103,8 +103,7 @@ class Terms:
             except Taken:
                 if attempt == _ATTEMPTS - 1:
                     raise
-        taken = answers[-1]
-        if isinstance(taken, Begin):
+        if isinstance(taken := answers[-1], Begin):
             taken.settle(given)
             if whole_share:
                 self._take_share(taken)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.kinds import ISSUES
 from queenbee.core.row_edits import Edit
 from queenbee.store.codec import fits
-from queenbee.store.issues_write import replace_rows
+from queenbee.store.tracker.issues_write import replace_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection
