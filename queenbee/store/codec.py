@@ -154,6 +154,7 @@ def pack(fields: Mapping[str, object]) -> bytes:
 
     Raises `InvalidInput` for a value that JSON cannot express.
     """
+    fields = fields if isinstance(fields, dict) else dict(fields)  # Those of a record.
     try:
         if "orjson" in sys.modules:
             import orjson  # noqa: PLC0415 - start-up

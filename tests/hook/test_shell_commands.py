@@ -115,14 +115,15 @@ def test_alone_in_a_tree_everything_passes(edited: Path, ask: Ask, quick: QuickQ
     [
         ("codex/pre-tool-use", "Bash"),
         ("gemini/before-tool", "run_shell_command"),
-        ("qwen/pre-tool-use", "run_shell_command"),
+        ("qwen/pre-edit", "run_shell_command"),
         ("cursor/pre-tool-use", "Shell"),
     ],
 )
 def test_other_agents_are_refused_in_their_own_shape(
     edited: Path, ask: Ask, shape: str, tool: str
 ) -> None:
-    answer = ask(shaped(shape, edited, tool_name=tool, tool_input={"command": "git stash"}))
+    given = recorded if shape == "qwen/pre-edit" else shaped
+    answer = ask(given(shape, edited, tool_name=tool, tool_input={"command": "git stash"}))
     assert "touches all of this working tree" in json.dumps(answer)
     assert "deny" in json.dumps(answer)
 

@@ -48,7 +48,7 @@ def test_what_is_left_out_and_what_is_none_where_it_may_be_is_right(hive: Hive) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/api.md", "docs/checks.md"])
+@pytest.mark.parametrize("page", ["docs/tutorial.md", "docs/api.md", "docs/checks.md"])
 def test_the_examples_of_a_page_pass_strict_typing(page: str, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
     assert blocks

@@ -358,10 +358,10 @@ class TestTheDoctor:
         build(repo / "TC-auth")
         quick("plan", "import", "accounts.md", as_="ui")
         quick("session", "import", "--session=TC-auth", as_="ui")
-        (repo / "accounts.md").write_text(PLAN.replace("Sprint 1.1:", "Sprint 1.1 -"))
+        (repo / "accounts.md").write_text(PLAN + "\n### Sprint 1.1: Again\n")
         (repo / "TC-auth" / "task-analysis.json").unlink()
         found = {each.code: each for each in examine(hive)}
-        assert (found["plan"].line, found["plan"].severity) == (5, "error")
+        assert found["plan"].severity == "error"
         assert found["session"].message.endswith("Invalid session: task-analysis.json missing")
         (repo / "accounts.md").unlink()
         for path in sorted((repo / "TC-auth").rglob("*"), reverse=True):
@@ -384,7 +384,7 @@ class TestTheDoctor:
         put_bead(repo, {"id": "gt-1", "intent": "x", "dod": {"verifiers": verifiers}})
         messages = [each.message for each in examine(hive)]
         assert len(messages) == 4
-        assert messages[-1] == "and 7 more errors"
+        assert messages[-1] == "and 2 more errors"
 
     def test_finishes_a_move_that_was_cut_off(self, hive: Hive, repo: Path, beads: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true", status="in_progress"))
