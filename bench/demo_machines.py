@@ -229,7 +229,7 @@ def the_history(stage: Stage) -> None:
                     last[fields["id"]] = fields
         sure = [x for x in last.values() if x.get("token") and x["status"] == "active"]
         confirmed |= {each["id"] for each in sure}
-        held = [each.get("issue_id") or each["pattern"] for each in sure]
+        held = [each.get("pattern") or each["issue_id"] for each in sure]
         promised(len(held) == len(set(held)), f"{commit} has two holders of one thing")
     print(f"    {len(confirmed)} confirmed grants; in no commit do two of them exclude each other")
 
