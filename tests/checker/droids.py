@@ -158,7 +158,7 @@ class Droid(threading.Thread):
         if pattern in self._leases:
             return
         more: dict[str, Any] = {"exclusive": self._chance.random() < 0.7, "ttl_s": 7200}
-        words = ["reserve", pattern]
+        words = ["reserve", "--keep", pattern]  # Else it ends with the one issue that it has.
         if not more["exclusive"]:
             words.append("--shared")
         if self.world.kind != "remote" and self._chance.random() < 0.15:
