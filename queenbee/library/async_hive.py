@@ -36,6 +36,7 @@ P = ParamSpec("P")
 Of = TypeVar("Of")
 Found = TypeVar("Found")
 Undo = Callable[[Any, Any], None]
+_GIVEN_UP = "given up before it was begun"
 
 
 class Awaited(Generic[Of]):
@@ -138,12 +139,15 @@ def _unreserve(reservations: Reservations, leases: list[Reservation]) -> None:
 
 def _unclaim(assignments: Assignments, assignment: Assignment) -> None:
     if assignment.rev == 1:
-        assignments.release(assignment.issue_id, reason="given up before it was begun")
+        assignments.release(assignment.issue_id, reason=_GIVEN_UP)
 
 
 def _untake(hive: Hive, found: object) -> None:
-    if isinstance(found, Begin) and not found.again:
-        _unclaim(hive.assignments, found.assignment)
+    if isinstance(found, Begin):
+        for each in found.with_it:
+            hive.assignments.release(each.id, reason=_GIVEN_UP)
+        if not found.again:
+            _unclaim(hive.assignments, found.assignment)
 
 
 class AsyncReservations(Awaited[Reservations]):
@@ -204,6 +208,7 @@ class AsyncWorktrees(Awaited[Worktrees]):
     list = awaited(Worktrees.list)
     setup = awaited(Worktrees.setup)
     remove = awaited(Worktrees.remove)
+    prune = awaited(Worktrees.prune)
 
 
 class AsyncHive(Awaited[Hive]):

@@ -118,7 +118,8 @@ def test_what_is_granted_when_the_task_is_cancelled_is_given_back(
             await hive.reservations.reserve(["mine"])
             monkeypatch.setattr(async_hive, "_begun", slow)
             leases = hive.reservations.reserve(["b", "mine"])
-            for wanted in (leases, hive.assignments.claim("qb-3"), hive.next()):
+            share = hive.next(take=True)  # The issue, and the one that waits for it alone.
+            for wanted in (leases, hive.assignments.claim("qb-3"), hive.next(), share):
                 recorded.clear()
                 go_on.clear()
                 task = asyncio.ensure_future(wanted)
@@ -131,7 +132,9 @@ def test_what_is_granted_when_the_task_is_cancelled_is_given_back(
                 assert held.assignments.find(droid="api") == []
             monkeypatch.setattr(async_hive, "_begun", begun)
 
-    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-3", "title": "x", "status": "open"})
+    first = {"id": "qb-3", "title": "x", "status": "open"}
+    then = {"id": "qb-4", "title": "y", "status": "open", "dependencies": ["qb-3"]}
+    write_lines(repo / ".beads" / "issues.jsonl", first, then)
     asyncio.run(main())
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from queenbee.errors import Busy, ExternalFailure, IssueClosed, NotReady, Taken
+from queenbee.store import giving_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -115,7 +116,8 @@ class Terms:
 
     def _take_share(self, taken: Begin) -> None:
         for each in [*taken.share]:
-            with suppress(Taken, NotReady, IssueClosed):
+            # The issue itself is granted: who gives up now gives all of it back.
+            with giving_up.not_now(), suppress(Taken, NotReady, IssueClosed):
                 self.granted(lambda _, key=each.id: [self.hive.assignments.claim(key)])  # type: ignore[misc]
                 taken.add(each)
 

@@ -97,15 +97,16 @@ class Status:
     @cached_property
     def host(self) -> HostNote | None:
         """What was heard last of the pull requests; None if there are none."""
-        members = [*([self.me] if self.me is not None else []), *self.others]
-        has_any = any(each.in_review for each in members)
+        has_any = any(each.in_review for each in self._members())
         return HostNote(self._hive.layout) if has_any else None
+
+    def _members(self) -> Iterator[Member]:
+        return filter(None, (self.me, *self.others))
 
     @property
     def with_a_person(self) -> dict[str, str]:
         """The issues in review that a person is to look at, each with its pull request."""
-        members = [*([self.me] if self.me is not None else []), *self.others]
-        held = [each for member in members for each in member.assignments]
+        held = [each for member in self._members() for each in member.assignments]
         found = ((each.issue_id, each.review) for each in held)
         return {key: f"{one} {one.url}" for key, one in found if one and one.asks == ASKS_PERSON}
 

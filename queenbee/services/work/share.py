@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from queenbee.services.work.shared_files import Subjects
 from queenbee.store.droids import offers, roster
 
 if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.services.hive import Services
+    from queenbee.services.work.shared_files import Subjects
 
 _MOST = 3
 """So many further issues are offered with one: they are done at once, or not by this droid."""
@@ -21,7 +21,7 @@ _HERE_MS = 5 * 60_000
 """A droid that acted within this time is there to take a part of the work."""
 
 
-def offered_share(hive: Services, issue: Issue, *, again: bool) -> list[Issue]:
+def offered_share(hive: Services, issue: Issue, subjects: Subjects, *, again: bool) -> list[Issue]:
     """Returns the issues that are held for the actor now, to be done with this one: those that wait
     for nothing else, and those about the same as it if nobody waits for these. With `again`, what
     was offered before.
@@ -36,9 +36,7 @@ def offered_share(hive: Services, issue: Issue, *, again: bool) -> list[Issue]:
         return [each.issue for each in mine.values() if each.state == "ready" or each.follows(may)]
     team = roster.looked_after(hive.layout, actor)
     open_ = list(hive.issues.open().values())
-    active = [each.issue for each in open_ if each.state == "active"]
     left = sum(each.state == "ready" for each in open_)
-    subjects = Subjects(hive, active)
     waited_for = Counter(key for each in open_ for key in each.waits_for)
     behind: dict[str, Issue] = {}
     near: dict[str, tuple[float, Issue]] = {}
@@ -58,14 +56,13 @@ def offered_share(hive: Services, issue: Issue, *, again: bool) -> list[Issue]:
         nearest = []  # More would make it land later.
     wanted = behind | {each.id: each for nearness, each in nearest if nearness}
     # What waits for this one alone is nobody else's work before: one of it costs nobody time.
-    most = max(bool(behind), left // _droids_here(hive, now_ms))
+    droids = _droids_here(hive, now_ms) | {each.holder for each in open_ if each.holder}
+    most = max(bool(behind), left // len(droids))
     given = offers.offer(hive.layout, actor, list(wanted), min(most, _MOST), now_ms)
     return [wanted[each] for each in given]
 
 
-def _droids_here(hive: Services, now_ms: int) -> int:
+def _droids_here(hive: Services, now_ms: int) -> set[str]:
     seen = hive.droids.seen_here().items()
     here = {name for name, at_ms in seen if at_ms > now_ms - _HERE_MS}
-    at_work = {each.holder for each in hive.issues.at_work(without=None)}
-    looked_after = {each.name for each in roster.everybody(hive.layout)}
-    return len({hive.own_actor} | at_work | here | looked_after)
+    return {hive.own_actor, *here, *(each.name for each in roster.everybody(hive.layout))}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -54,10 +55,21 @@ class Subjects:
 
     def __init__(self, hive: Services, at_work: Iterable[Issue]) -> None:
         self._hive = hive
-        ready = hive.issues.in_order(None, lambda _: ((), (), ()))
-        looked_at = [*at_work, *islice(ready, _LOOKED_AT)]
-        self._named = Counter(name for each in looked_at for name in subjects_of(each))
-        self._common = max(_FEW, len(looked_at) / 2)
+        self._at_work = at_work
+        self._of_issues: dict[str, set[str]] = {}
+
+    @cached_property
+    def _counts(self) -> tuple[Counter[str], float]:
+        """How many of the open issues name each thing, and from how many on it says nothing."""
+        ready = self._hive.issues.in_order(None, lambda _: ((), (), ()))
+        looked_at = [*self._at_work, *islice(ready, _LOOKED_AT)]
+        named = Counter(name for each in looked_at for name in self._of(each))
+        return named, max(_FEW, len(looked_at) / 2)
+
+    def _of(self, issue: Issue) -> set[str]:
+        if issue.id not in self._of_issues:
+            self._of_issues[issue.id] = subjects_of(issue)
+        return self._of_issues[issue.id]
 
     def files(self, issue: Issue) -> set[str]:
         """Returns those of its `files_of` that say something."""
@@ -67,14 +79,15 @@ class Subjects:
         """Returns how much of two issues is about the same: what few issues name counts more, and
         what most of them name next to nothing.
         """
-        both = subjects_of(issue) & subjects_of(other)
-        says = {each: self._says_something(each) for each in both}
+        named, _ = self._counts
         return sum(
-            1 / max(1, self._named[each]) if says[each] else _NEXT_TO_NOTHING for each in both
+            1 / max(1, named[each]) if self._says_something(each) else _NEXT_TO_NOTHING
+            for each in self._of(issue) & self._of(other)
         )
 
     def _says_something(self, name: str) -> bool:
-        return self._named[name] < self._common
+        named, common = self._counts
+        return named[name] < common
 
 
 def to_take(hive: Services, actor: str, *, free_only: bool = False) -> Iterator[Issue]:

@@ -101,7 +101,7 @@ class Begin(_Answer):
         self.others: list[Member] = team(hive, without=[assignment.droid])
         self.files = files_of(self.issue, hive) if self.issue is not None else set()
         """The files of the working tree that the issue names, from its root."""
-        self.shared_files = self._shared_files(hive)
+        self.shared_files: dict[str, list[str]] = {}
         """The files of this issue that others are in, by droid, if few issues name them."""
         in_review = assignment.review is not None
         self.mine = [assignment.issue_id] if in_review else to_land(hive, assignment.droid)
@@ -110,8 +110,8 @@ class Begin(_Answer):
         """The issues that are held for its droid for two minutes, to be done with it."""
         self.with_it: list[Issue] = []
         """Those of them that it has claimed at once."""
-        if self.issue is not None and len(self.mine) <= 1 and not in_review:
-            self.share = offered_share(hive, self.issue, again=again)
+        if self.issue is not None:
+            self._compare(hive, self.issue, again=again)
         self.given_back = _given_back(hive, assignment.issue_id)
         """The last one of it that ended without it being done, if somebody said why."""
         self.lands = bool(assignment.worktree or hive.layout.worktree)
@@ -134,18 +134,17 @@ class Begin(_Answer):
         leases = [now.get(each.id, each) for each in self.leases]
         self.leases = [each for each in leases if isinstance(each, Reservation)]
 
-    def _shared_files(self, hive: Services) -> dict[str, list[str]]:
-        issues = hive.issues.some(key for member in self.others for key in member.titles)
-        if self.issue is None or not (self.files and issues):
-            return {}
-        subjects = Subjects(hive, [self.issue, *issues.values()])
-        mine = subjects.files(self.issue)
-        shared: dict[str, list[str]] = {}
+    def _compare(self, hive: Services, issue: Issue, *, again: bool) -> None:
+        """Finds what this issue has in common with those of others, and what belongs with it."""
+        theirs = hive.issues.some(key for member in self.others for key in member.titles)
+        subjects = Subjects(hive, [issue, *theirs.values()])
+        mine = subjects.files(issue) if self.files and theirs else set()
         for member in self.others if mine else ():
-            theirs = [issues[each] for each in member.titles if each in issues]
-            if met := {one for each in theirs for one in files_of(each, hive) & mine}:
-                shared[member.droid] = sorted(met)
-        return shared
+            held = [theirs[each] for each in member.titles if each in theirs]
+            if met := {one for each in held for one in files_of(each, hive) & mine}:
+                self.shared_files[member.droid] = sorted(met)
+        if len(self.mine) <= 1 and self.assignment.review is None:
+            self.share = offered_share(hive, issue, subjects, again=again)
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values, with `state` `yours`."""
