@@ -25,8 +25,8 @@ from queenbee.store.git_files.worktrees import target_ref, worktrees
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment
-    from queenbee.workflows.complete_hive import Hive
     from queenbee.git.unfinished import Unfinished
+    from queenbee.workflows.complete_hive import Hive
 
 SETTING_UP = "setting up"
 """The state of an agent whose worktree is made usable."""
