@@ -141,6 +141,7 @@ class TestSettingsThatNeedNoQuestion:
 
     def test_are_texts_for_the_model_and_settings_of_other_clients(self, team: Team) -> None:
         settings(team, ".claude/skills/x/SKILL.md", "---\nname: x\ndescription: >\n  y\n---\ntext")
+        settings(team, ".claude/state/validation/x.json", "{}, no settings")
         settings(team, ".gemini/settings.json", hook(team))
         assert team.start(*START).code == 0
         assert [each["from"] for each in team.queen("config", "trust", "--json").error["commands"]]

@@ -26,6 +26,8 @@ CLIENT_FILES: Mapping[str, Sequence[str]] = {
     "qwen": (".qwen/", ".env"),
 }  # fmt: skip
 """By client: hooks, servers, plugins, helpers and variables; folders end with a slash."""
+_NOT_READ = (".claude/state/", ".claude/worktrees/")
+"""Gates, and Claude Code's own worktrees: no settings."""
 EVERY = tuple(dict.fromkeys(each for row in CLIENT_FILES.values() for each in row))
 
 
@@ -40,7 +42,7 @@ def client_files(tree: str, client: str) -> list[str]:
     patterns = [f":(top,literal,icase){each}" for each in places]
     asked = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns)
     listed = os.fsdecode(git(*asked, cwd=tree, repository={}))
-    return sorted({each for each in listed.split("\0") if each})
+    return sorted({each for each in listed.split("\0") if each and not each.startswith(_NOT_READ)})
 
 
 def _at(tree: str, name: str) -> Iterator[str]:
