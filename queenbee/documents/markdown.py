@@ -40,7 +40,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Block:
-    """One top-level block, or a nested heading.
+    """One top-level block, or a nested heading, code or HTML.
 
     `text` is the source of a heading or paragraph without its markup, else the lines as written;
     `first` and `last` are the indices of its lines, `last` not included. `level` is that of a
@@ -118,7 +118,8 @@ def _block(tokens: Sequence[Token], at: int, lines: list[str]) -> Block | None:
     if token.type == "heading_open":
         text = tokens[at + 1].content
         return Block("heading", text, first, last, int(token.tag[1]), nested=token.level > 0)
-    if token.level > 0:
+    nested = token.level > 0
+    if nested and token.type not in ("fence", "code_block", "html_block"):
         return None
     if token.type in ("bullet_list_open", "ordered_list_open"):
         text = "\n".join(lines[first:last])
@@ -129,7 +130,7 @@ def _block(tokens: Sequence[Token], at: int, lines: list[str]) -> Block | None:
     if kind == "paragraph":
         return Block(kind, tokens[at + 1].content, first, last)
     closed = kind != "fence" or _is_closed(token, lines)
-    return Block(kind, "\n".join(lines[first:last]), first, last, closed=closed)
+    return Block(kind, "\n".join(lines[first:last]), first, last, nested=nested, closed=closed)
 
 
 def _items(tokens: Sequence[Token], at: int, lines: list[str]) -> tuple[Item, ...]:
