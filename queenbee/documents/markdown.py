@@ -7,7 +7,7 @@ heading. Only blocks are parsed: the text inside a line stays as written.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import dedent
 from typing import Literal, NamedTuple
@@ -25,6 +25,8 @@ MAX_LINES = 50_000
 _MARKER = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_CHECK = re.compile(r"([ \t>]*)(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX~-])\]\*?(?:[ \t]+(.*))?")
+_FENCE = re.compile(r"\s*(```|~~~)")
 
 
 class Item(NamedTuple):
@@ -36,6 +38,14 @@ class Item(NamedTuple):
     first: int
     text: str
     ticked: bool = False
+
+
+class CheckItem(NamedTuple):
+    """An item of a check list: how far it is indented, the character in its box, its text."""
+
+    depth: int
+    mark: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,25 @@ def strip_box(text: str) -> tuple[str, bool]:
     """Returns a text without the box of a task list at its beginning, and if that is ticked."""
     box = _BOX.match(text)
     return (text[box.end() :], box[1] != " ") if box else (text, False)
+
+
+def unfenced_lines(text: str) -> Iterator[str]:
+    """Yields the lines of a text that are in no code fence, without their endings."""
+    fence = ""
+    for line, _ in split_lines(text):
+        mark = _FENCE.match(line)
+        if mark and fence in ("", mark[1]):
+            fence = "" if fence else mark[1]
+        elif not fence:
+            yield line
+
+
+def check_item(line: str) -> CheckItem | None:
+    """Returns the item of a check list that a line is, at any depth."""
+    found = _CHECK.fullmatch(line)
+    if found is None:
+        return None
+    return CheckItem(len(found[1].expandtabs(4)), found[2], (found[3] or "").strip())
 
 
 _KINDS: dict[str, Kind] = {

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from queenbee.documents.findings import Finding
+from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.markdown import Block, parse_blocks, split_lines
 from queenbee.documents.plans.headings import (
     PHASE,
@@ -35,7 +36,6 @@ from queenbee.documents.plans.sections import (
 from queenbee.documents.sprints.numbers import is_sprint
 
 _ITEM = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S", re.MULTILINE)
-_KEY = re.compile(r"[\w\"'-][\w .\"'-]{0,60}:(?:\s|\Z)")
 
 
 @dataclass(frozen=True)
@@ -298,14 +298,8 @@ def _ends(headings: Sequence[Heading], end: int) -> Iterator[tuple[int, int]]:
 
 def _without_front_matter(text: str) -> str:
     """Returns the text with empty lines in place of YAML front matter, which Markdown has not."""
-    lines = split_lines(text)
-    if not lines or lines[0][0].rstrip() != "---":
-        return text
-    end = next((n for n, (line, _) in enumerate(lines) if n and line.rstrip() in ("---", "...")), 0)
-    inside = [line for line, _ in lines[1:end] if line.strip()]
-    if not inside or not _KEY.match(inside[0]) or any(line.startswith("##") for line in inside):
-        return text
-    return "".join(("" if n <= end else line) + ending for n, (line, ending) in enumerate(lines))
+    front = read_front_matter(text)
+    return text if front.fields is None else "\n" * (front.body_line - 1) + front.body
 
 
 def _with_records(sections: list[Section]) -> list[Section]:
