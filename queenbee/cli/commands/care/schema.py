@@ -28,7 +28,7 @@ def _show(schema: dict[str, Any]) -> None:
 )
 @click.argument("name", nargs=-1, metavar="[NAME]")
 def schema(call: Invocation, name: tuple[str, ...]) -> dict[str, Any]:
-    """Print the JSON Schema of a ledger, or of what a command prints with --json
+    """Print the JSON Schema of what is written
 
     NAME is a ledger, a command, or "error" for what is refused. Without one, it prints the names,
     and with --json all schemas.
