@@ -89,6 +89,7 @@ ELSEWHERE = {
     ): "reads a document that a user names, behind links too",
     ("store/whole_files.py", "os.replace"): "by the handle of the folder",
     ("workflows/imports.py", "open"): "reads the branches in the git directory",
+    ("library/schemas.py", "open"): "reads a file of the package",
     ("store/memory/database.py", "os.rename"): "of a damaged file, to a name beside it",
     ("store/memory/old_journal.py", "os.rmdir"): "removes a folder that is empty",
     ("store/git_trees.py", "open"): "reads in the git directory, and pointers of git and Beads",
