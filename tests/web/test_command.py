@@ -11,7 +11,7 @@ from web_pages import served
 
 def test_no_agent_serves_it_as_a_person_would(quick: QuickQueen) -> None:
     quick("init")
-    done = quick("watch", "--web", env={"CLAUDECODE": "1"})
+    done = quick("watch", "--web", "--host", "0.0.0.0", env={"CLAUDECODE": "1"})
     assert (done.code, "acts for a person" in done.err) == (2, True)
 
 
