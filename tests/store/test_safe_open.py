@@ -76,7 +76,7 @@ ELSEWHERE = {
     ("git/worktrees/copying.py", "os.rmdir"): "removes folders that are empty",
     ("mcp/server.py", "os.open"): "/dev/null",
     ("report/page.py", "open"): "reads a file of this package",
-    ("tui/web.py", "open"): "reads files of this package",
+    ("web/server.py", "open"): "reads files of this package",
     ("services/waiting/landing_steps.py", "os.rename"): "sets aside what is no file there",
     ("services/waiting/landing_steps.py", "os.rmdir"): "removes folders that are empty",
     ("services/writing/credentials.py", "open"): "reads a file of this package",
