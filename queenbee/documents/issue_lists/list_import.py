@@ -22,6 +22,7 @@ from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_lists.listed import IssueList, Listed
+from queenbee.documents.issue_lists.sources import DROPPED
 from queenbee.documents.issue_rows import (
     Row,
     RowChange,
@@ -43,12 +44,15 @@ _GONE = "no longer in the list"
 
 @dataclass(frozen=True)
 class Importing:
-    """Who imports, when, and how: `complete` says that the list is all that its source has."""
+    """Who imports, when, and how: `complete` says that the list is all that its source has, `part`
+    that it has only what changed there, so that nothing is missing from it.
+    """
 
     prefix: str
     actor: str
     now_ms: int
     complete: bool = False
+    part: bool = False
 
 
 def import_issue_list(
@@ -63,7 +67,7 @@ def import_issue_list(
         return _without_circles(changes, existing, listed.findings())
     work = _Import(listed, existing, importing)
     changes = work.changes()
-    missing = work.missing()
+    missing = [] if importing.part else work.missing()
     to_close, orphans = (missing, []) if importing.complete else ([], missing)
     for row in to_close:
         closed = close_row(row, importing.now_ms, _GONE)
@@ -91,6 +95,12 @@ class _Import:
             for name in each.names
         }
         self._needs = self._all_needs()
+        self._ours = {row["id"] for row, _ in self._rows}
+        if importing.part:  # Of what is not in it, the source says nothing; but it may be named.
+            scopes = self._scopes()
+            self._ours |= {
+                row["id"] for ref, row in self._by_ref.items() if _scope(str(ref)) in scopes
+            }
 
     def _row_of(self, at: int, each: Listed) -> tuple[Row, bool]:
         """Returns the row of an issue, and whether it is new."""
@@ -181,16 +191,15 @@ class _Import:
     def _dependencies(
         self, row: Row, needs: Mapping[tuple[str, str], None], now_ms: int
     ) -> list[Any]:
-        """Returns the dependencies of a row as the list has them; those that are on no issue of the
-        list stay.
+        """Returns the dependencies of a row as the list has them; those that are on no issue of its
+        source stay.
         """
-        ours = {row["id"] for row, _ in self._rows}
         known = row.get("dependencies")
         kept = [
             entry
             for entry in (known if isinstance(known, list) else [])
             if not isinstance(entry, dict)
-            or entry.get("depends_on_id") not in ours
+            or entry.get("depends_on_id") not in self._ours
             or (entry.get("depends_on_id"), entry.get("type")) in needs
         ]
         there = {(each.get("depends_on_id"), each.get("type")) for each in kept
@@ -209,7 +218,7 @@ class _Import:
         it.
         """
         there = {row["id"] for row, _ in self._rows}
-        scopes = {_scope(each.refs[0]) for each in self._listed.issues}
+        scopes = self._scopes()
         return [
             row
             for key, row in self._known.items()
@@ -219,6 +228,9 @@ class _Import:
             and _scope(row["external_ref"]) in scopes
             and {SEEN, SAID} & metadata_of(row).keys()
         ]
+
+    def _scopes(self) -> set[str]:
+        return {_scope(each.refs[0]) for each in self._listed.issues}
 
     def findings(self) -> list[Finding]:
         """Returns warnings about dependencies: on what nobody knows, and on a parent."""
@@ -266,6 +278,16 @@ def _with_status(row: Row, each: Listed, now_ms: int) -> Row:
 def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True)
     return sha256(text.encode()).hexdigest()[:10]
+
+
+_CLOSED = frozenset(_digest(["closed", why]) for why in (None, *DROPPED))
+
+
+def is_open_there(row: Mapping[str, Any]) -> bool:
+    """Returns whether the source of an issue had it open when it was imported last."""
+    seen = metadata_of(row).get(SAID)
+    said = seen.get("status") if isinstance(seen, dict) else None
+    return said is not None and said not in _CLOSED
 
 
 def _scope(ref: str) -> str:
