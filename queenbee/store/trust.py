@@ -184,6 +184,17 @@ class Trust:
             with suppress(QueenError):
                 self.add(proposals)
 
+    def note_target(self, proposal: Proposal) -> None:
+        """Remembers the same of where work lands, in place of the remotes and ways that were agreed
+        to before: who has typed that it is proposed has taken back that it is pushed.
+        """
+        if not is_of_agent(os.environ):
+            with suppress(QueenError, OSError):
+                for each in self.seen():
+                    if each.get("kind") == PUSH and each.get("from") in (TARGET, BY):
+                        safe_open.unlink(os.path.join(self.folder, str(each["key"])))
+        self.note([proposal])
+
     def seen(self) -> list[dict[str, object]]:
         """Returns what is remembered, as `Proposal.to_dict` has it, and `at_ms`, when it was agreed
         to; the newest last.

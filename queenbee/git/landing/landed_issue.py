@@ -39,6 +39,7 @@ from queenbee.git.proposing.proposing import (
     body_of,
     branch_of,
     host_of,
+    own_review,
     subject_of,
     upstream_of,
 )
@@ -485,9 +486,8 @@ class _IssueWork(Work):
         self._proposing(place.branch).push(place.commands, tree, commit)
 
     def _proposing(self, branch: str) -> Proposing:
-        issues = [each for each in self.issues if each is not None]
-        reviews = self.hive.assignments.in_review()
-        review = next((reviews[each] for each in issues if each in reviews), None)
+        reviews, tree = self.hive.assignments.in_review(), self.hive.layout.tree
+        review = own_review(tree, {each: reviews[each] for each in self.issues if each in reviews})
         name = review.branch if review is not None else branch_of(branch, self.issue_id)
         return Proposing(upstream_of(self.hive.layout), name, review)
 

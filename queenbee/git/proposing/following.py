@@ -17,6 +17,7 @@ from queenbee.errors import NotFound, QueenError
 from queenbee.git.proposing.feedback import Feedback
 from queenbee.git.proposing.host import HostAway
 from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
+from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.proposing.standing import forget_proposed, note_merged
 from queenbee.git.run import network, user_git
 from queenbee.store.host_note import HostNote
@@ -132,8 +133,12 @@ class _Followed:
         forget_proposed(self.hive.layout, review)
 
     def _merge(self, seen: PullRequest) -> None:
-        """Merges what could be merged, if that is set; the next command asks what became of it."""
+        """Merges what was pushed from here and can be merged, if that is set; the next command asks
+        what became of it.
+        """
         settings = self.hive.layout.settings
+        if seen.head not in Pushed(self.upstream.tree, seen.branch).commits:
+            return  # A record may name any pull request.
         text = target_proposal(self.hive.layout, settings.land_target)
         if settings.land_merge != "auto" or Trust(self.hive.layout).unseen([text]):
             return
@@ -160,9 +165,11 @@ class _Followed:
             self.hive.assignments.put_in_review(each, now)
 
     def _remove_branch(self, review: Review) -> None:
-        """Removes the branch at the remote, if it is where we left it and no pull request needs it.
-        Never fails.
+        """Removes the branch at the remote, if it is where a push from here left it and no pull
+        request needs it. Never fails.
         """
+        if review.head not in Pushed(self.upstream.tree, review.branch).commits:
+            return
         with suppress(QueenError):
             answer = self.host.look([], [review.branch])
             heads = answer.by_branch.get(review.branch, ())
