@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.names import EVERYONE, PERSON
-from queenbee.core.reviews.review import Review
+from queenbee.core.reviews.review import Review, proposed_branch
 from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
 from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
@@ -37,7 +37,6 @@ from queenbee.git.proposing.following import follow
 from queenbee.git.proposing.proposing import (
     Proposing,
     body_of,
-    branch_of,
     host_of,
     own_review,
     subject_of,
@@ -488,7 +487,7 @@ class _IssueWork(Work):
     def _proposing(self, branch: str) -> Proposing:
         reviews, tree = self.hive.assignments.in_review(), self.hive.layout.tree
         review = own_review(tree, {each: reviews[each] for each in self.issues if each in reviews})
-        name = review.branch if review is not None else branch_of(branch, self.issue_id)
+        name = review.branch if review is not None else proposed_branch(branch, self.issue_id)
         return Proposing(upstream_of(self.hive.layout), name, review)
 
     def _propose(self, landing: Landing) -> None:

@@ -7,12 +7,12 @@ after an answer that never came.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews.pull_requests import OPEN
+from queenbee.core.reviews.review import proposed_branch
 from queenbee.core.text import mentioned, named, one_line, shell_word, suggested
 from queenbee.errors import Conflict, InvalidInput, Unreachable
 from queenbee.git.proposing.github import GitHub
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Ran)
 PROPOSES = "pr"
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_/-]+")
 _MOST_TITLE, _MOST_REASON = 200, 4_000
 
 
@@ -39,30 +38,6 @@ class ForeignCommits(Conflict):
     """The branch at the remote has commits that were not pushed from here."""
 
     code = "foreign_commits"
-
-
-def branch_of(branch: str, issue_id: str | None) -> str:
-    """Returns the branch at the remote on which the work of a worktree's branch is proposed: one
-    for each issue.
-    """
-    if issue_id is None or issue_id in branch:
-        return branch
-    return f"{branch}-{_in_a_name(issue_id)}"
-
-
-def own_review(tree: str, reviews: Mapping[str, Review]) -> Review | None:
-    """Returns the first of these reviews of issues whose branch is one that a push from here made,
-    or is called after its issue: a record may name any branch.
-    """
-    for issue_id, each in reviews.items():
-        names = (issue_id, _in_a_name(issue_id))
-        if Pushed(tree, each.branch).commits or any(name in each.branch for name in names):
-            return each
-    return None
-
-
-def _in_a_name(issue_id: str) -> str:
-    return _NOT_IN_A_NAME.sub("-", issue_id).strip("-")
 
 
 def upstream_of(layout: Layout) -> Upstream:

@@ -382,9 +382,10 @@ class Reservations:
         origin: dict[str, object] = dict(self.store.grant_marks)
         if asker.session:
             origin |= {"session": asker.session, "worktree": layout.worktree}
+        if branch := tree_id.branch_of(layout):
+            origin["branch"] = branch
         if not asker.exclusive:
             origin["worktree"] = layout.worktree
-            origin["branch"] = tree_id.branch_of(layout)
             origin["tree_id"] = asker.tree_id
         return origin
 
