@@ -40,6 +40,17 @@ class ForeignCommits(Conflict):
     code = "foreign_commits"
 
 
+def own_review(tree: str, reviews: Mapping[str, Review]) -> Review | None:
+    """Returns the first of these reviews of issues whose branch is one that a push from here made,
+    or is called after its issue: a record may name any branch.
+    """
+    for issue_id, each in reviews.items():
+        is_named = proposed_branch(each.branch, issue_id) == each.branch
+        if is_named or Pushed(tree, each.branch).commits:
+            return each
+    return None
+
+
 def upstream_of(layout: Layout) -> Upstream:
     """Returns the branch at the host that is to have the work. Raises `InvalidInput` if work lands
     on a branch of this repository.
