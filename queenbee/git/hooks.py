@@ -1,10 +1,10 @@
 """Git's hooks: adds the guard to them, keeps existing hooks, and removes the guard again.
 
-`<git common dir>/queenbee-guard.sh` knows where queen is on this machine and is never tracked. It is
-not in the state folder: agents in a sandbox write there, and git runs it as you.
-The hook itself contains no path of this machine, because the folder of hooks may be tracked. An
-existing hook is kept beside it under another name and runs after it; in a folder of the working
-tree, the guard is a block in that hook's own file, as husky's users have it.
+`<git common dir>/queenbee-guard.sh` knows where queen is on this machine and is never tracked. It
+is not in the state folder: agents in a sandbox write there, and git runs it as you. The hook itself
+contains no path of this machine, because the folder of hooks may be tracked. An existing hook is
+kept beside it under another name and runs after it; in a folder of the working tree, the guard is a
+block in that hook's own file, as husky's users have it.
 `docs/enforcement.md`, section "The git guard".
 """
 
