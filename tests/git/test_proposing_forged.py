@@ -4,11 +4,12 @@ removed or written to.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from hives import QuickQueen
-from proposed import follow, forge, land, state
+from proposed import ask_again, follow, forge, land, state
 from scripted_host import ScriptedHost
 
 
@@ -46,3 +47,19 @@ def test_nothing_is_pushed_to_the_branch_of_a_person(
     land(quick, tree, "b")
     assert host.tip("release") == tip
     assert host.git("show", "ui-q-1:b") == "x"
+
+
+def test_no_host_is_asked_where_nobody_here_has_agreed(
+    asking: Path, quick: QuickQueen, host: ScriptedHost, tree: Path
+) -> None:
+    """Its client would send it the token of whoever types a command."""
+    land(quick, tree)
+    shutil.rmtree(asking)
+    host.merge(1)
+    for words in (("next",), ("status", "--sync"), ("show", "q-1")):
+        ask_again(tree)
+        quick(*words, as_="ui", cwd=tree)
+    assert state(quick, "q-1") == "active"
+    assert quick("config", "trust", "--yes", as_="human").code == 0
+    follow(quick, tree)
+    assert state(quick, "q-1") == "done"

@@ -21,7 +21,7 @@ from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.proposing.standing import forget_proposed, note_merged
 from queenbee.git.run import network, user_git
 from queenbee.store.host_note import HostNote
-from queenbee.store.trust import Trust, target_proposal
+from queenbee.store.trust import Proposal, Trust, target_proposal
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.completing import end
 
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 _EVERY_MS = 60_000
 _SHORT = 10
+AUTO = "auto"
+MERGES = ("person", AUTO)
+"""The values of `land.merge`."""
 
 
 def follow(
@@ -49,6 +52,10 @@ def follow(
     reviews = hive.assignments.in_review()
     is_on = hive.layout.settings.land_by == PROPOSES
     if not reviews and not (is_on and sure):
+        return
+    ways = [_proposal(hive, merge) for merge in MERGES]
+    if len(Trust(hive.layout).unseen(ways)) == len(ways):  # Its client would send a token.
+        tell("pull requests are as they were seen last: nobody here has agreed to ask their host")
         return
     note, now_ms = HostNote(hive.layout), hive.now_ms()
     is_fresh = 0 <= now_ms - note.asked_ms < _EVERY_MS or now_ms < note.until_ms
@@ -69,6 +76,12 @@ def follow(
         tell(f"pull requests are as they were seen last: {error.message}")
         return
     _Followed(hive, host, upstream, note, tell).act(reviews, answer)
+
+
+def _proposal(hive: Services, merge: str) -> Proposal:
+    """Returns what somebody here has agreed to, if the host may be asked and does the rest."""
+    target = hive.layout.settings.land_target
+    return target_proposal(hive.layout, target, by=PROPOSES, merge=merge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +152,8 @@ class _Followed:
         settings = self.hive.layout.settings
         if seen.head not in Pushed(self.upstream.tree, seen.branch).commits:
             return  # A record may name any pull request.
-        text = target_proposal(self.hive.layout, settings.land_target)
-        if settings.land_merge != "auto" or Trust(self.hive.layout).unseen([text]):
+        is_auto = settings.land_merge == AUTO
+        if not is_auto or Trust(self.hive.layout).unseen([_proposal(self.hive, AUTO)]):
             return
         try:
             self.host.merge(seen, settings.land_method)
