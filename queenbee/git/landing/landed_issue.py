@@ -143,7 +143,7 @@ def land_issue(
     leave([*filter(None, work.issues)])
     how: Any = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
     with hive.patient(asked.wait_s):
-        landing = land(hive, check=None, wait_s=asked.wait_s, **how)
+        landing = land(hive, check=None, wait_s=asked.turn_s, **how)
     if landing.commit is not None:
         forget(hive.layout)
         _send(terms)
