@@ -63,6 +63,9 @@ def _show_one(value: Mapping[str, Any]) -> None:
     )
     by = f" from {value['unit']}" if value["unit"] not in ("Sprint", "") else ""
     say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}{by}")
+    if by and value["other_units"]:
+        others = (f"{form!r} ({count})" for form, count in value["other_units"].items())
+        say(printable(f"other numbered headings, for --unit: {', '.join(others)}"))
     _show_states(value["states"])
     if value["parts"]:
         say(printable(f"in no sprint: {some([*map(_part, value['parts'])], 10)}"))
@@ -169,6 +172,7 @@ def _answer(path: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> 
         "source": "standard input" if path == "-" else path,
         "valid": valid,
         "unit": str(plan.unit or ""),
+        "other_units": dict(plan.other_units),
         "phases": [phase.number for phase in plan.phases],
         "sprints": [sprint.number for sprint in plan.sprints],
         "skipped": [sprint.number for sprint in plan.skipped],

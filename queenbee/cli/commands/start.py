@@ -211,7 +211,8 @@ def _hive(call: Invocation) -> Hive:
         for path in Hive.init().made:
             tell(f"made {printable(path)}")
         hive = call.hive
-    call.freshen("start", anew=True)
+    if hive.look_again is not None:
+        hive.look_again()
     return hive
 
 
