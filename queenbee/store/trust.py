@@ -48,6 +48,7 @@ moved: a branch of this repository, or of a remote.
 """
 _HOST = re.compile(r"(?:[a-z+]+://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)")
 TARGET, BY, MERGE = "land.target", "land.by", "land.merge"
+CLOSING = "host.issues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,10 @@ def of_setting(name: str, value: object) -> list[Proposal]:
         return [Proposal(SETUP, value, origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
+    if name == CLOSING and value == "both":
+        return [
+            Proposal(PUSH, "close completed issues at the code host, with a comment", origin=name)
+        ]
     return []
 
 
