@@ -2,7 +2,7 @@
 
 `make test` tries a share of everything, `make test-all` all of it.
 A test with the mark `thorough` runs only in the latter. What it looks for has a quicker test too,
-which runs in both. Of one with the mark `some(N)`, the former runs N cases, spread over all of them.
+which runs in both. Of one with the mark `some(N)`, the former runs N cases, spread over all.
 """
 
 from __future__ import annotations
