@@ -168,7 +168,7 @@ def test_a_name_that_is_not_listed_is_not_remembered(quick: QuickQueen, repo: Pa
 
 def test_the_version_is_that_of_the_package(quick: QuickQueen) -> None:
     assert quick("version").out == f"queen {queenbee.__version__}\n"
-    assert quick("version", "--json").json == {"version": queenbee.__version__}
+    assert quick("version", "--json").json == {"version": queenbee.__version__, "format": 1}
 
 
 def test_the_version_is_an_option_too(quick: QuickQueen) -> None:
