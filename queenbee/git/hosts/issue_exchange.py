@@ -198,6 +198,7 @@ def exchange(hive: Hive, tell: Callable[[str], None]) -> None:
     if setting == "off":
         return
     try:
+        Consent.of(hive).require(of_setting(CLOSING, setting))
         issues = IssueExchange(hive)
         found = issues.pull()
         if found.rows:
