@@ -541,8 +541,8 @@ class _IssueWork(Work):
             self.tell(why)
 
     def _tell_others(self, landing: Landing, short: str, issue_id: str | None) -> list[str]:
-        """Sends one message to each droid that has a lease on a file that changed, or unmerged work
-        in it.
+        """Sends one message to each droid that has a lease on a file that changed, unmerged work in
+        it, or an issue about files everywhere.
         """
         said = self.hive.layout.settings
         changed = [
@@ -563,6 +563,9 @@ class _IssueWork(Work):
             for lease in leases
             if lease.droid != self.hive.actor
         }
+        theirs = self.hive.issues.at_work(without=self.hive.actor)
+        across = {str(each.holder) for each in theirs if each.issue.is_across}
+        working |= {(path, droid) for path in changed for droid in across}
         files: dict[str, list[str]] = {}
         for path, droid in sorted(working):
             files.setdefault(droid, []).append(path)
