@@ -237,10 +237,11 @@ class Trial:
         if before is None:
             return False
         took_s, ago_s = before
-        again = "" if self._rules.rechecks else "; it is not run again"
-        self._tell(f"the check passed on just these files {format_duration(ago_s)} ago{again}")
+        said = f"the check passed on just these files {format_duration(ago_s)} ago"
         if self._rules.rechecks:
+            self._tell(said)
             return False
+        self._tell(f"{said}; it is not run again")
         self.check_s = took_s
         return True
 
