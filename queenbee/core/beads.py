@@ -25,6 +25,8 @@ NOT_WORK = frozenset({"merge-request", "gate", "molecule", "message", "agent", "
 """Types of issues that Beads keeps for itself."""
 SPRINTS = ("beads-ralph-work", "beads-ralph-merge")
 """The types of sprint beads."""
+ACROSS = "across"
+"""The label of an issue that is about files everywhere."""
 WISP = "-wisp-"
 """In the id of an issue that Beads throws away."""
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.\w{1,8}(?![\w/-])", re.ASCII)
@@ -97,6 +99,12 @@ class Issue(Record):
             if isinstance(rows, list)
             else []
         )
+
+    @property
+    def is_across(self) -> bool:
+        """Whether its label says that it is about files everywhere."""
+        labels = self._fields.get("labels")
+        return isinstance(labels, list) and ACROSS in labels
 
     def waits_for_any_child_of(self, spawner: str) -> bool:
         """Returns whether a `waits-for` dependency on this issue ends with its first child."""

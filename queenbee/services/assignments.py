@@ -174,17 +174,28 @@ class Assignments:
             changes = {"note": note[-_NOTE_CHARS:], "noted_at": tx.now}
             return Assignment(tx.update(KIND, mine[-1].id, changes))
 
-    def put_in_review(self, issue_id: str, review: Review | None) -> Assignment | None:
+    def put_in_review(
+        self,
+        issue_id: str,
+        review: Review | None,
+        *,
+        also: Callable[[Transaction], object] = lambda _: None,
+    ) -> Assignment | None:
         """Says by which pull request the work on an issue is proposed; None: by none any more.
-        Returns the assignment, or None if nobody has the issue.
+        What was told stays told: another process may have noted that meanwhile. `also` is called
+        if something is noted as told that was not. Returns the assignment, or None if nobody has
+        the issue.
         """
         with self._store.transaction() as tx:
             current = self.active(issue_id)
             if current is None:
                 return None
-            said = review.to_dict() if review is not None else None
+            said = review.to_dict(before=current.review) if review is not None else None
             if said == current.fields.get(REVIEW):
                 return current
+            known = current.review.told if current.review is not None else ()
+            if review is not None and not {*review.told} <= {*known}:
+                also(tx)
             return Assignment(tx.update(KIND, current.id, {REVIEW: said}))
 
     def in_review(self, droid: str | None = None) -> dict[str, Review]:

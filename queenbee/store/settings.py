@@ -266,6 +266,8 @@ SETTINGS = (
             "how many branches may land with one check; 1: each alone"),
     Setting("land.jobs", _number(64), 1,
             "how many checks run side by side, to find who made one fail"),
+    Setting("land.recheck", _FLAG, True,
+            "whether the check runs again on files that it passed on last"),
     Setting("land.join", _choice("on", "all", "off"), "on",
             "which conflicts are joined without you; all: also of old branches; off: none"),
     Setting("land.union", _PATTERNS, [],
@@ -372,6 +374,7 @@ class Settings:
     land_strategy: str
     land_batch: int
     land_jobs: int
+    land_recheck: bool
     land_join: str
     land_union: tuple[str, ...]
     land_records: bool

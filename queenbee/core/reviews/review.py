@@ -90,10 +90,12 @@ class Review:
         assert found is not None
         return found
 
-    def to_dict(self) -> dict[str, object]:
-        """Returns the field of the record."""
-        told = list(self.told)[-_MOST_TOLD:]
-        return {**{name: getattr(self, name) for name in self.__slots__}, "told": told}
+    def to_dict(self, before: Review | None = None) -> dict[str, object]:
+        """Returns the field of the record; with what one `before` it says was told, too."""
+        told = [*dict.fromkeys((*(before.told if before is not None else ()), *self.told))]
+        rounds = max(self.rounds, before.rounds if before is not None else 0)
+        said = {name: getattr(self, name) for name in self.__slots__}
+        return {**said, "rounds": rounds, "told": told[-_MOST_TOLD:]}
 
     def __str__(self) -> str:
         return f"#{self.number}"

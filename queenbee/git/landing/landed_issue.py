@@ -555,8 +555,8 @@ class _IssueWork(Work):
             self.tell(why)
 
     def _tell_others(self, landing: Landing, short: str, issue_id: str | None) -> list[str]:
-        """Sends one message to each droid that has a lease on a file that changed, or unmerged work
-        in it.
+        """Sends one message to each droid that has a lease on a file that changed, unmerged work in
+        it, or an issue about files everywhere.
         """
         said = self.hive.layout.settings
         changed = [
@@ -564,21 +564,8 @@ class _IssueWork(Work):
             for each in landing.changed
             if not everybody_appends_to(each, said.land_join, said.land_union)
         ]
-        # Git would not have moved the main worktree over changes of these files.
-        seen = touched.by_others(self.hive, changed, budget_s=_LOOK_S, but_main=True)
-        working = {
-            (each.path, each.droid)
-            for each in seen.touches
-            if each.droid is not None and each.droid != self.hive.actor
-        }
-        working |= {
-            (path, lease.droid)
-            for path, leases in self.hive.reservations.covering(changed).items()
-            for lease in leases
-            if lease.droid != self.hive.actor
-        }
         files: dict[str, list[str]] = {}
-        for path, droid in sorted(working):
+        for path, droid in sorted(self._concerned(changed)):
             files.setdefault(droid, []).append(path)
         if not files:
             return []
@@ -595,6 +582,19 @@ class _IssueWork(Work):
                 }
                 stage(tx, self.hive.actor, [droid], fields)
         return sorted(files)
+
+    def _concerned(self, changed: Sequence[str]) -> set[tuple[str, str]]:
+        """Returns the files whose change concerns another droid, each with that."""
+        actor = self.hive.actor
+        # Git would not have moved the main worktree over changes of these files.
+        seen = touched.by_others(self.hive, changed, budget_s=_LOOK_S, but_main=True)
+        concerned = {(each.path, each.droid) for each in seen.touches if each.droid is not None}
+        for path, leases in self.hive.reservations.covering(changed).items():
+            concerned |= {(path, lease.droid) for lease in leases}
+        for each in self.hive.issues.at_work(without=actor):
+            if each.issue.is_across:
+                concerned |= {(path, str(each.holder)) for path in changed}
+        return {(path, droid) for path, droid in concerned if droid != actor}
 
 
 def _commit_in(reason: str) -> str:

@@ -5,6 +5,7 @@ others, with their content from the first time, each once. ADR 0050.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import PERSON
@@ -63,7 +64,9 @@ class Feedback:
         return cls(review, state, "\n\n".join(text for _, text in parts)[:_MOST_CHARS])
 
     def tell(self, hive: Hive, issues: Sequence[str]) -> None:
-        """Sends it to the droids that have these issues, or to the person."""
+        """Sends it to the droids that have these issues, or to the person, and notes that in the
+        same step: of several processes that ask the host, one tells.
+        """
         what = f"{self.review} {states.STATES[self.state]}"
         for issue_id in issues:
             held = hive.assignments.active(issue_id)
@@ -79,8 +82,9 @@ class Feedback:
                 "importance": "urgent",
                 BY_HIVE: True,
             }
-            with hive.transaction() as tx:
-                stage(tx, PERSON, [PERSON if is_for_person else held.droid], fields)
+            to = [PERSON if is_for_person else held.droid]
+            send = partial(stage, sender=PERSON, recipients=to, fields=fields)
+            hive.assignments.put_in_review(issue_id, self.review, also=send)
 
 
 def _parts(host: Host, seen: PullRequest, state: str) -> Iterator[tuple[str, str]]:

@@ -104,7 +104,8 @@ class _Followed:
         known, numbers = self.note.states, [*map(str, by_number)]
         self.note.states = {each: known[each] for each in numbers if each in known}
         for number, issues in sorted(by_number.items()):
-            review, seen = reviews[issues[0]], answer.by_number.get(number)
+            seen = answer.by_number.get(number)
+            review = self._as_pushed(reviews[issues[0]], seen)
             state = self._state(review, seen)
             if state != states.UNKNOWN:
                 self.note.states[str(number)] = {"state": state, "at_ms": self.hive.now_ms()}
@@ -115,6 +116,18 @@ class _Followed:
             if seen is not None and state == states.READY:
                 self._merge(seen)
         self.note.note()
+
+    def _as_pushed(self, review: Review, seen: PullRequest | None) -> Review:
+        """Returns what the record is about to say, if the host has a later push from here: the
+        landing that made it has still to note it.
+        """
+        pushed = Pushed(self.upstream.tree, review.branch).commits
+        later = pushed[pushed.index(review.head) + 1 :] if review.head in pushed else []
+        if seen is None or seen.head not in later:
+            return review
+        now = review.copy()
+        now.head = seen.head
+        return now
 
     def _state(self, review: Review, seen: PullRequest | None) -> str:
         seen = seen if seen is not None and review.is_of(seen) else None
@@ -164,10 +177,11 @@ class _Followed:
             now.asks = ""  # What it was told of is mended, or was taken back.
         else:
             feedback = Feedback.of(self.hive, self.host, now, seen, state)
-            if feedback is None:
+            if feedback is not None:
+                feedback.tell(self.hive, issues)
                 return
-            feedback.tell(self.hive, issues)
-            now = feedback.review
+            if state != states.CHANGES:  # That stays until its reviewer looks again.
+                now.asks = now.asks or state
         for each in issues:
             self.hive.assignments.put_in_review(each, now)
 
