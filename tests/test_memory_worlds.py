@@ -151,6 +151,7 @@ tester: issue dep qb-new qb-21 --remove
 tester: issue close qb-new
 tester: issue reopen qb-new
 tester: issue delete qb-new
+tester: undo
 tester: issue import {issues}
 tester: issue export
 tester: config set land.check true

@@ -165,6 +165,12 @@ class Invocation:
         """Returns a context in which the actor is at work, however long the command takes."""
         return Beat(self.arrive) if _ASIDE.isdisjoint(command) else nullcontext()
 
+    def step(self, command: Sequence[str]) -> AbstractContextManager[object]:
+        """Returns a context whose writes `queen undo` takes back as one."""
+        if self._hive is None or not _ASIDE.isdisjoint(command):
+            return nullcontext()
+        return self._hive.one_step(" ".join(command))
+
     def speak(
         self, command: Sequence[str], options: Mapping[str, object]
     ) -> AbstractContextManager[object]:
@@ -303,7 +309,7 @@ class QueenCommand(click.Command):
             call.freshen(self.name)
         words = ctx.command_path.split()
         try:
-            with call.beat(words), call.speak(words, ctx.params):
+            with call.beat(words), call.speak(words, ctx.params), call.step(words):
                 result = self._called(ctx, call, given)
             call.arrive(words)
         finally:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from queenbee.services.messages import Messages
     from queenbee.services.nudges import Nudges
     from queenbee.services.waiting.queue import Queue
+    from queenbee.services.writing.transaction import Transaction
     from queenbee.store.memory.rotation import Rotation
 
 
@@ -207,7 +208,7 @@ class Services(Store):
 
             rotate_what_is_due(self, large)
 
-    def wrote(self) -> None:
+    def wrote(self, tx: Transaction) -> None:
         """Asks for the new lines to be sent to the remote, if the settings say so. Whoever confirms
         grants sends them itself.
         """

@@ -338,8 +338,11 @@ class Store:
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""
 
-    def wrote(self) -> None:
+    def wrote(self, tx: Transaction) -> None:
         """Called when a transaction has recorded new lines, and not only brought files in step."""
+
+    def wrote_elsewhere(self, program: str) -> None:
+        """Called when a program has written issues to its own database."""
 
     def mint(self, kind: str) -> str:
         """Returns a new id; ids minted by one store sort in the order they were minted."""
