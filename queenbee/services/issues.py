@@ -189,6 +189,15 @@ class Issues:
         issue = self.row(issue_id)
         return issue if issue is not None and issue.status == "tombstone" else None
 
+    def for_a_person(self) -> list[Issue]:
+        """Returns the open issues that a person is to decide, most urgent first: see
+        `beads.asks_person`.
+        """
+        found = self._few(self._store.tracker().like(*beads.ASKING))
+        return by_urgency(
+            each for each in found.values() if not each.done and beads.asks_person(each)
+        )
+
     def deleted(self) -> list[Issue]:
         """Returns the issues that the tracker has deleted, the last one first."""
         gone = [each for each in self.tracked().values() if each.status == "tombstone"]

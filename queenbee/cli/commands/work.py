@@ -473,6 +473,13 @@ def _show_asked(messages: Sequence[Message]) -> None:
 def _show_for_a_person(status: Status) -> None:
     if status.for_a_person:
         _show_asked(status.for_a_person)
+    from queenbee.services.telling.people import of_decision, of_failed  # noqa: PLC0415 - start-up
+
+    for issue in status.decisions[:_SHOWN]:
+        way = suggested("queen show", issue.id)
+        paragraph(printable(f"for a person: {of_decision(issue).text}: {way}"), bold=True)
+    for landing in status.failed_landings:
+        paragraph(printable(f"for a person: {of_failed(landing).text}"), bold=True)
     for issue_id, why in status.waits_to_land.items():
         paragraph(printable(f"{issue_id}: {why}"), bold=True)
     for issue_id, number in status.with_a_person.items():

@@ -34,7 +34,7 @@ class Step:
 
     __slots__ = ("at_ms", "command", "key", "lines", "program", "settings")
 
-    def __init__(  # noqa: PLR0913 - the parts of a note
+    def __init__(
         self,
         key: str,
         command: str,

@@ -90,4 +90,3 @@ def _reversals(hive: Services, step: Step) -> list[Reversal]:
             hint="what happened: queen log",
         )
     return found
-
