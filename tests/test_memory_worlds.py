@@ -28,6 +28,7 @@ READS = {
     "hive engine status": [""],
     "hive where": [""],
     "hive whoami": [""],
+    "hive forget": ["nowhere"],
     "version": [""],
     "mcp": [],  # It ends its process: it has tests of its own.
     "watch": [""],

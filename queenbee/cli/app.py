@@ -18,7 +18,7 @@ import click
 from queenbee.cli.exits import DONE, NO
 from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
-from queenbee.core.names import nearest
+from queenbee.core.names import is_of_agent, nearest
 from queenbee.core.text import printable
 from queenbee.errors import ExternalFailure, NoHive, NotFound, Unwritable
 from queenbee.store.droids.presence import Beat
@@ -52,6 +52,8 @@ class Answer:
 _LONG = frozenset(("collisions", "doctor", "import", "land", "report", "rotate", "sync"))
 _ASIDE = frozenset(("guard", "log", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
+_SCREENS = frozenset(("start", "status", "watch"))
+"""Commands by which a person says that a hive is theirs: queen status --all."""
 _ALIKE = (("new", "create", "add"), ("remove", "delete", "rm"), ("list", "ls", "inbox", "status"))
 """Words for the same, of which each noun has its own."""
 _MISSING = frozenset(("claim", "show"))
@@ -160,6 +162,10 @@ class Invocation:
             if not is_sign_of_life(self._hive):
                 return
         self._hive.note_presence()
+        if not _SCREENS.isdisjoint(command) and not is_of_agent(os.environ):
+            from queenbee.library.hives import remember  # noqa: PLC0415 - start-up
+
+            remember(self._hive.layout)
 
     def beat(self, command: Sequence[str]) -> AbstractContextManager[object]:
         """Returns a context in which the actor is at work, however long the command takes."""

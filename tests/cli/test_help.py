@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -130,3 +131,16 @@ def test_completion_offers_commands_options_and_choices(queen: Queen) -> None:
     assert completed(queen, "queen msg re") == {"read", "reply"}
     assert "--shared" in completed(queen, "queen reserve --sh")
     assert completed(queen, "queen msg send --importance u") == {"urgent"}
+
+
+@pytest.mark.skipif(not shutil.which("groff"), reason="groff is not installed")
+def test_the_manual_page_has_every_command_and_nothing_that_roff_warns_of(
+    quick: QuickQueen,
+) -> None:
+    page = quick("help", "--man").out
+    asked = ["groff", "-man", "-ww", "-z"]
+    checked = subprocess.run(asked, input=page, capture_output=True, text=True, check=True)
+    assert checked.stderr == ""
+    sections = {line.split(" [")[0] for line in page.splitlines() if line.startswith(".SS ")}
+    assert {".SS queen land", ".SS queen msg send", ".SS queen hive forget"} <= sections
+    assert ".B \\-\\-dry\\-run" in page

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +17,9 @@ from queenbee.cli.exits import BUG
 from queenbee.cli.terminal import say
 from queenbee.core.command_lines import typed_line
 from queenbee.errors import InvalidInput, MissingPackage
+
+if TYPE_CHECKING:
+    from queenbee.library.hive import Hive
 
 _IN_TERMINAL = {"textual": "textual 8.0 or later"}
 _IN_BROWSER = {**_IN_TERMINAL, "textual_serve": "textual-serve 1.1.3 or later"}
@@ -24,6 +30,7 @@ _DRIVER = "TEXTUAL_DRIVER"
 @command(
     show=lambda _: None, example="queen watch\nqueen watch --web --port 8765", opens_hive=False
 )
+@click.argument("places", nargs=-1, metavar="[DIR]...")
 @click.option("--web", is_flag=True, help="Show it in a browser on this machine instead")
 @click.option(
     "--port",
@@ -31,11 +38,14 @@ _DRIVER = "TEXTUAL_DRIVER"
     default=0,
     help="With --web: the port; by default, any that is free",
 )
-def watch(call: Invocation, web: bool, port: int) -> None:
+def watch(call: Invocation, places: tuple[str, ...], web: bool, port: int) -> None:
     """Watch the whole team on a screen
 
     Shows droids, issues, leases, mail, who waits, landings, conflicts and checks, and follows the
     hive. The keys are at the bottom; ? shows them all. Needs: pip install 'queenbee-hive[watch]'
+
+    With folders of several hives, it shows what waits for you and who is at work in each, and Enter
+    opens one of them.
 
     With --web it prints an address for a browser on this machine. Whoever has that address acts in
     the hive under your name.
@@ -47,6 +57,9 @@ def watch(call: Invocation, web: bool, port: int) -> None:
     for module, package in (_IN_BROWSER if web else _IN_TERMINAL).items():
         if find_spec(module) is None:
             raise MissingPackage.of("queen watch", package, "watch")
+    if places:
+        _watch_all(call, places)
+        return
     hive = call.hive
     # It stays for hours, so that what it no longer needs has to be freed.
     gc.enable()
@@ -54,19 +67,33 @@ def watch(call: Invocation, web: bool, port: int) -> None:
         _serve(call, hive.layout.root, port)
         return
     _check_terminal()
-    if _DRIVER not in os.environ:
-        # They say how large the terminal once was: the screen would never follow its window.
-        os.environ.pop("COLUMNS", None)
-        os.environ.pop("LINES", None)
+    call.arrive(("watch",))
+    _board(hive)
+
+
+def _board(hive: Hive) -> None:
+    """Shows one hive until that is ended."""
     # Nothing else may write to the terminal.
     hive.progress = None
-    call.arrive()
     from queenbee.tui.application import Board  # noqa: PLC0415 - start-up
 
     board = Board(hive, parent=os.getppid() if _DRIVER in os.environ else None)
     board.run()
     if board.return_code:
         raise click.exceptions.Exit(BUG)
+
+
+def _watch_all(call: Invocation, places: Sequence[str]) -> None:
+    """Shows several hives, and one after the other that is chosen there."""
+    from queenbee.library.hive import Hive  # noqa: PLC0415 - start-up
+    from queenbee.library.hives import glimpses  # noqa: PLC0415 - start-up
+    from queenbee.tui.hives import Hives  # noqa: PLC0415 - start-up
+
+    _check_terminal()
+    gc.enable()
+    while (root := Hives(partial(glimpses, places, droid=call.actor)).run()) is not None:
+        with Hive.open(root, droid=call.actor) as hive:
+            _board(hive)
 
 
 def _serve(call: Invocation, root: str, port: int) -> None:
@@ -92,7 +119,12 @@ def _serve(call: Invocation, root: str, port: int) -> None:
 
 def _check_terminal() -> None:
     """Raises `InvalidInput` if nothing can be drawn or typed."""
+    if _DRIVER in os.environ:
+        return
     streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
-    if _DRIVER not in os.environ and not all(each and each.isatty() for each in streams):
+    if not all(each and each.isatty() for each in streams):
         hint = "queen status, or in a browser: queen watch --web"
         raise InvalidInput("queen watch needs a terminal", hint=hint)
+    # They say how large the terminal once was: the screen would never follow its window.
+    os.environ.pop("COLUMNS", None)
+    os.environ.pop("LINES", None)

@@ -171,6 +171,19 @@ def whoami(call: Invocation, name: str | None, unset: bool) -> dict[str, object]
 
 
 @command(
+    show=lambda value: say(f"forgot {printable(value['root'])}"),
+    example="queen hive forget ~/shop",
+    opens_hive=False,
+)
+@click.argument("place", metavar="DIR")
+def forget(call: Invocation, place: str) -> dict[str, str]:
+    """Leave a hive out of queen status --all, until you open it again"""
+    from queenbee.library import hives  # noqa: PLC0415 - start-up
+
+    return {"root": hives.forget(place)}
+
+
+@command(
     show=lambda value: say(f"queen {value['version']}"), example="queen version", opens_hive=False
 )
 def version(call: Invocation) -> dict[str, object]:
@@ -184,10 +197,16 @@ def version(call: Invocation) -> dict[str, object]:
     opens_hive=False,
 )
 @click.argument("command_path", nargs=-1, metavar="[COMMAND]...")
-def help_(call: Invocation, command_path: tuple[str, ...]) -> dict[str, object]:
+@click.option("--man", is_flag=True, help="The help of all commands, as a manual page")
+def help_(call: Invocation, command_path: tuple[str, ...], man: bool) -> dict[str, object]:
     """Show the help of queen or of a command"""
     context = click.get_current_context().find_root()
     found: click.Command = context.command
+    if man:
+        from queenbee.cli.man_page import man_page  # noqa: PLC0415 - start-up
+
+        assert isinstance(found, click.Group)
+        return {"help": man_page(found, queenbee.__version__)}
     for name in command_path:
         if not isinstance(found, click.Group):
             break
@@ -197,26 +216,39 @@ def help_(call: Invocation, command_path: tuple[str, ...]) -> dict[str, object]:
     return {"help": found.get_help(context)}
 
 
+def _show_completion(value: dict[str, str]) -> None:
+    if not value["path"]:
+        say(value["script"])
+        return
+    say(f"wrote {printable(value['path'])}")
+    say(f"next: {value['next']}")
+
+
 @command(
-    show=lambda value: say(value["script"]),
-    example='eval "$(queen completion bash)"',
+    show=_show_completion,
+    example='queen completion bash --install\neval "$(queen completion bash)"',
     opens_hive=False,
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
-def completion(call: Invocation, shell: str) -> dict[str, object]:
+@click.option("--install", is_flag=True, help="Write it to where the shell looks for it")
+def completion(call: Invocation, shell: str, install: bool) -> dict[str, str]:
     """Print the completion script for a shell: bash, zsh or fish"""
     from click.shell_completion import get_completion_class  # noqa: PLC0415 - start-up
+
+    from queenbee.cli import shell_completion  # noqa: PLC0415 - start-up
 
     kind = get_completion_class(shell)
     if kind is None:  # pragma: no cover - the choice above allows only what click has
         raise InvalidInput(f"no completion for {shell}")
     queen = click.get_current_context().find_root().command
-    return {"script": kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()}
+    script = kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()
+    path, then = shell_completion.install(shell, script, os.environ) if install else ("", "")
+    return {"script": script, "path": path, "next": then}
 
 
 hive = group(
     "hive",
-    [where, whoami],
+    [where, whoami, forget],
     help="The hive: where it is, its history, size and engine",
     example="queen hive where\nqueen hive history qb-42",
     more="history:care.records stats:care.records rotate:care.records "
