@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -153,6 +154,47 @@ def test_a_fresh_clone_has_what_is_committed(runner, quick, tmp_path):
     assert "Records: **passed**" in runner.summary
     assert "src/a.py: held by api" in runner.summary
     assert git(runner.tree, "status", "--porcelain") == ""
+
+
+class TestTheHoldersPullRequest:
+    """A droid reserves a file in its worktree, commits, and proposes its branch."""
+
+    @pytest.fixture(autouse=True)
+    def proposed(self, runner, tmp_path):
+        main = QuickQueen(runner.tree)
+        main("worktree", "add", "api")
+        tree = runner.tree.parent / f"{runner.tree.name}-api"
+        QuickQueen(tree)("reserve", "src/**", as_="api")
+        commit_file(tree, "src/b.py", "b = 1\n")
+        git(runner.tree, "add", ".")
+        git(runner.tree, "commit", "-qm", "the records")
+        git(tree, "merge", "-q", "main")
+        git(tmp_path, "clone", "-q", "--branch", "api", str(runner.tree), "clone")
+        runner.tree = tmp_path / "clone"
+        runner.known["github.event.pull_request.head.sha"] = "HEAD"
+        runner.known["github.event.pull_request.head.repo.full_name"] = "you/shop"
+        runner.known["github.head_ref"] = "api"
+
+    def test_passes(self, runner):
+        assert runner.check(), runner.log
+
+    def test_of_a_branch_of_that_name_in_a_fork_does_not(self, runner):
+        runner.known["github.event.pull_request.head.repo.full_name"] = "they/shop"
+        assert not runner.check()
+        assert "src/b.py: held by api" in runner.summary
+
+    def test_of_another_branch_does_not(self, runner):
+        runner.known["github.head_ref"] = "ui"
+        assert not runner.check()
+
+    def test_of_the_branch_that_queen_land_proposes_passes(self, runner):
+        lease = {"pattern": "docs/**", "droid": "api", "issue_id": "qb-1", "branch": "api"}
+        with (runner.tree / ".beads" / "queen_reservations.jsonl").open("a") as file:
+            later = {"id": "resv-01KB8G0000000000000000000A", "created_at": "2026-11-01T00:00:00Z",
+                     "expires_at": "2099-01-01T00:00:00Z", "status": "active"}  # fmt: skip
+            file.write(json.dumps(later | lease) + "\n")
+        runner.known["github.head_ref"] = "api-qb-1"
+        assert runner.check(), runner.log
 
 
 class TestHeldFiles:

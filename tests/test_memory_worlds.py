@@ -30,6 +30,7 @@ READS = {
     "hive whoami": [""],
     "hive forget": ["nowhere"],
     "version": [""],
+    "schema": ["", "msg send"],
     "mcp": [],  # It ends its process: it has tests of its own.
     "watch": [""],
     "start": ["--logs nobody"],

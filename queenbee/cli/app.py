@@ -20,7 +20,7 @@ from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import is_of_agent, nearest
 from queenbee.core.text import printable
-from queenbee.errors import ExternalFailure, NoHive, NotFound, Unwritable
+from queenbee.errors import ExternalFailure, NoHive, Unwritable
 from queenbee.store.droids.presence import Beat
 from queenbee.store.whole_files import keep, recall
 from queenbee.version import __version__
@@ -56,8 +56,6 @@ _SCREENS = frozenset(("start", "status", "watch"))
 """Commands by which a person says that a hive is theirs: queen status --all."""
 _ALIKE = (("new", "create", "add"), ("remove", "delete", "rm"), ("list", "ls", "inbox", "status"))
 """Words for the same, of which each noun has its own."""
-_MISSING = frozenset(("claim", "show"))
-"""Commands that look at the remote for an issue that is not here, and can be repeated."""
 _SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
 
 
@@ -72,7 +70,7 @@ class Invocation:
         """Notices under `--json`, kept for the one document that is printed at the end."""
         self.in_order = False
         """Whether notices go where the answer goes, before it, so that the order is kept."""
-        self.bar = Bar(self.tell)
+        self.bar: Bar = Bar(self.tell)
         self._hive: Hive | None = None
 
     @property
@@ -121,20 +119,16 @@ class Invocation:
 
             self.tell(problem_sentence(found) or "")
 
-    def freshen(self, command: str | None, *, anew: bool = False) -> bool:
-        """Takes in what others pushed, before a command reads, if the settings say so; `anew` even
-        if that was done just now. Returns whether it looked.
-        """
+    def freshen(self, command: str | None) -> None:
+        """Takes in what others pushed, before a command reads, if the settings say so."""
         if self.hive.layout.settings.sync_when == "manual" or command == "sync":
-            return False
+            return
         from queenbee.services.unasked import wants_fetch  # noqa: PLC0415 - start-up
 
-        if not wants_fetch(self.hive, anew=anew):
-            return False
-        from queenbee.git.remote.alongside import freshen  # noqa: PLC0415 - start-up
+        if wants_fetch(self.hive):
+            from queenbee.git.remote.alongside import freshen  # noqa: PLC0415 - start-up
 
-        freshen(self.hive, anew=anew)
-        return True
+            freshen(self.hive)
 
     def send(self) -> None:
         """Sends what was written to the remote, after the answer, if the settings say so."""
@@ -316,7 +310,7 @@ class QueenCommand(click.Command):
         words = ctx.command_path.split()
         try:
             with call.beat(words), call.speak(words, ctx.params), call.step(words):
-                result = self._called(ctx, call, given)
+                result = ctx.invoke(self.callback, given, **ctx.params)
             call.arrive(words)
         finally:
             call.tell_notes(words)
@@ -331,16 +325,6 @@ class QueenCommand(click.Command):
         except OSError as error:
             raise Unwritable(f"standard output cannot be written: {error.strerror}") from error
         return code
-
-    def _called(self, ctx: click.Context, call: Invocation, given: object) -> object:
-        """Returns what the function does; what it misses may have been pushed just now."""
-        assert self.callback is not None
-        try:
-            return ctx.invoke(self.callback, given, **ctx.params)
-        except NotFound:
-            if self.name not in _MISSING or not call.freshen(self.name, anew=True):
-                raise
-            return ctx.invoke(self.callback, given, **ctx.params)
 
 
 class QueenGroup(click.Group):
@@ -363,9 +347,11 @@ class QueenGroup(click.Group):
         if example is not None:
             kwargs["epilog"] = _example(example)
         super().__init__(*args, **kwargs)
-        self.sections = sections or {}
+        self.sections: Mapping[str, Mapping[str, str]] | dict[str, Mapping[str, str]] = (
+            sections or {}
+        )
         shown = {name: module for each in self.sections.values() for name, module in each.items()}
-        self.modules = {**shown, **(hidden or {})}
+        self.modules: dict[str, str] = {**shown, **(hidden or {})}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.commands, *self.modules]

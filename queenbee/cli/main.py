@@ -38,7 +38,7 @@ _SECTIONS = {
         "More": """
             log:care.log undo:care.undo worktree:worktree hive:care.hive guard:care.guard
             mcp:care.for_agents prime:care.for_agents prompt:care.for_people completion:care.hive
-            version:care.hive help:care.hive
+            version:care.hive help:care.hive schema:care.schema
         """,
     }.items()
 }
@@ -85,7 +85,7 @@ def _status_or_help(context: click.Context) -> int | None:
     return code if isinstance(code, int) else exits.DONE
 
 
-queen = QueenGroup(
+queen: QueenGroup = QueenGroup(
     "queen",
     sections=_SECTIONS,
     hidden=_HIDDEN,

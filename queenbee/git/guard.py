@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.leases import Asker, stand_against
 from queenbee.core.names import PERSON
+from queenbee.core.reviews.review import proposed_branch
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreachable, Unreadable
 from queenbee.git.changes import staged
@@ -84,7 +85,7 @@ class Verdict:
         self.what = what
         self.mode = mode
         self.paths = paths
-        self.held = list(held)
+        self.held: list[Refusal] = list(held)
         self.is_history = False
         """Whether the commits are there already, so that git asks nothing."""
         self.own_worktree: Worktree | None = None
@@ -119,12 +120,15 @@ class Change:
         *,
         is_next_commit: bool = False,
         is_history: bool = False,
+        branch: str = "",
     ) -> None:
         self.what = what
         self.find = find
         """Takes the top of the tree, and returns the changed paths from there."""
         self.is_next_commit = is_next_commit
         self.is_history = is_history
+        self.branch = branch
+        """The branch that it is on, whose droids do not hold it against themselves."""
 
 
 def next_commit(cwd: str) -> Change:
@@ -185,7 +189,7 @@ def _look(
     own, named = None, droid
     if hive is not None:
         own, named = hive.layout.beads_dir, hive.actor_or_none or droid
-        verdict.held = refusals(hive, changed, env)
+        verdict.held = refusals(hive, changed, env, change.branch)
     seen = {each.path for each in verdict.held}
     for layout, paths in governed(tree, changed, env, besides=own):
         other = opened(layout, env, named, layout.tree)
@@ -193,7 +197,7 @@ def _look(
         if _is_off(verdict):
             return
         left = [there for there, path in paths.items() if path not in seen]
-        verdict.held += refusals(other, left, env)
+        verdict.held += refusals(other, left, env, change.branch)
     if verdict.hive is not None:
         verdict.paths, verdict.nameless = len(changed), verdict.hive.actor_or_none is None
     if change.is_next_commit and hive is not None:
@@ -236,7 +240,9 @@ def _unchecked(verdict: Verdict, error: QueenError) -> Verdict:
     return verdict
 
 
-def refusals(hive: Services, paths: Iterable[str], env: Mapping[str, str]) -> list[Refusal]:
+def refusals(
+    hive: Services, paths: Iterable[str], env: Mapping[str, str], branch: str = ""
+) -> list[Refusal]:
     """Returns the paths from the root that another droid holds, each with its lease.
 
     What lands through `queen land` is committed already: under its turn, announcements in this
@@ -244,8 +250,9 @@ def refusals(hive: Services, paths: Iterable[str], env: Mapping[str, str]) -> li
 
     Without a name, the actor counts as `human` and may commit what an agent's session edited in
     this worktree: a session reserves each file that it edits, and the person who works with it
-    commits the result.
+    commits the result. So may anybody what those hold whose work the `branch` has.
     """
+    ours = _droids_on(hive, branch) if branch else ()
     nameless = hive.actor_or_none is None
     tree_id = None if _lands(hive, env) else read_tree_id(hive.layout)
     asker = Asker(_name(hive), exclusive=False, tree_id=tree_id)
@@ -255,11 +262,24 @@ def refusals(hive: Services, paths: Iterable[str], env: Mapping[str, str]) -> li
             lease
             for lease in leases
             if stand_against(lease, asker)
+            and lease.droid not in ours
             and not (nameless and lease.session and lease.worktree == hive.layout.worktree)
         ]
         if against and not is_exempt(hive.layout, path):
             found.append(Refusal(path, against[0], hive.now_ms()))
     return found
+
+
+def _droids_on(hive: Services, branch: str) -> set[str]:
+    """Returns the droids whose leases or pull requests say that they work on a branch."""
+    leases = hive.reservations.find()
+    on = {
+        each.droid
+        for each in leases
+        if each.branch and branch in (each.branch, proposed_branch(each.branch, each.issue_id))
+    }
+    found = hive.assignments.find()
+    return on.union(each.droid for each in found if each.review and each.review.branch == branch)
 
 
 def _own_worktree(

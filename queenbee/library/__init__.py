@@ -14,9 +14,16 @@ from queenbee._lazy import exports
 if TYPE_CHECKING:
     from queenbee.library.issues import TrackedIssues as TrackedIssues
     from queenbee.library.landings import LandingResult as LandingResult
+    from queenbee.library.schemas import schema as schema
+    from queenbee.library.schemas import schema_names as schema_names
     from queenbee.library.worktrees import Worktrees as Worktrees
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
-    {"issues": "TrackedIssues", "landings": "LandingResult", "worktrees": "Worktrees"},
+    {
+        "issues": "TrackedIssues",
+        "landings": "LandingResult",
+        "schemas": "schema schema_names",
+        "worktrees": "Worktrees",
+    },
 )

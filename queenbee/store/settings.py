@@ -16,6 +16,7 @@ from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, NotFound, QueenError, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import keep, read_own, recall, take_name
+from queenbee.version import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,13 +43,13 @@ class Type:
         unit: str = "",
         fault: Callable[[object], str] = lambda _: "",
     ) -> None:
-        self.allowed = allowed
+        self.allowed: str = allowed
         """In words, for a hint and for the documentation."""
-        self.read = read
+        self.read: Callable[[Any], object] = read
         """Returns the meaning of a value in the file, or None if it is not allowed."""
-        self.unit = unit
+        self.unit: str = unit
         """What the meaning is in: the end of the attribute's name."""
-        self.fault = fault
+        self.fault: Callable[[object], str] = fault
         """Returns what is wrong with a value that is not allowed, if more can be said of it."""
 
 
@@ -181,12 +182,12 @@ class Setting:
     __slots__ = ("attribute", "default", "name", "sentence", "type")
 
     def __init__(self, name: str, type_: Type, default: object, sentence: str) -> None:
-        self.name = name
-        self.type = type_
-        self.default = default
+        self.name: str = name
+        self.type: Type = type_
+        self.default: object = default
         """As in the file."""
-        self.sentence = sentence
-        self.attribute = name.replace(".", "_") + type_.unit
+        self.sentence: str = sentence
+        self.attribute: str = name.replace(".", "_") + type_.unit
         """Its name in `Settings`."""
 
     def faulty(self, value: object) -> str:
@@ -198,6 +199,8 @@ class Setting:
 
 
 SETTINGS = (
+    Setting("format", _number(FORMAT), FORMAT,
+            "the version of the format; a QueenBee that knows only smaller ones refuses the file"),
     Setting("state", _choice("git", "beads"), "git",
             "where locks and memory are; beads also needs: git config queenbee.state beads"),
     Setting("droids", _choice("auto", "strict", "off"), "auto",
@@ -328,6 +331,7 @@ would keep them from landing.
 class Settings:
     """The settings from the file, with defaults for the others."""
 
+    format: int
     state: str
     droids: str
     issues: str

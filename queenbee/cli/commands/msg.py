@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, first, group, invocation, is_mine, short_ids, tell
+from queenbee.cli.app import (
+    Answer,
+    QueenGroup,
+    command,
+    first,
+    group,
+    invocation,
+    is_mine,
+    short_ids,
+    tell,
+)
 from queenbee.cli.exits import BUSY
 from queenbee.cli.options import body_or_stdin, seconds, since_option, timeout_option
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
@@ -231,7 +241,7 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
         return found
     if limit is not None:
         raise InvalidInput("--limit is for reading without an ID", hint="queen msg read --limit 20")
-    return hive.messages.mark_read(ids)
+    return hive.messages.mark_read(ids, as_person=not is_of_agent(os.environ))
 
 
 @command(show=_show_sent, example="queen msg reply 5W6X 'On it'", at_once=True)
@@ -337,7 +347,7 @@ def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> A
     return Answer(found, yes=bool(found), no=BUSY)
 
 
-msg = group(
+msg: QueenGroup = group(
     "msg",
     [send, inbox, wait, read, reply, ack, thread, search, sent, delete],
     help="Messages between droids",

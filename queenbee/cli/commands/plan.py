@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group, invocation
+from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group, invocation
 from queenbee.cli.exits import NO, exit_code
 from queenbee.cli.options import agents_dir, dry_run, id_prefix
 from queenbee.cli.rendering import show_findings, verdict
@@ -63,6 +63,9 @@ def _show_one(value: Mapping[str, Any]) -> None:
     )
     by = f" from {value['unit']}" if value["unit"] not in ("Sprint", "") else ""
     say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}{by}")
+    if by and value["other_units"]:
+        others = (f"{form!r} ({count})" for form, count in value["other_units"].items())
+        say(printable(f"other numbered headings, for --unit: {', '.join(others)}"))
     _show_states(value["states"])
     if value["parts"]:
         say(printable(f"in no sprint: {some([*map(_part, value['parts'])], 10)}"))
@@ -169,6 +172,7 @@ def _answer(path: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> 
         "source": "standard input" if path == "-" else path,
         "valid": valid,
         "unit": str(plan.unit or ""),
+        "other_units": dict(plan.other_units),
         "phases": [phase.number for phase in plan.phases],
         "sprints": [sprint.number for sprint in plan.sprints],
         "skipped": [sprint.number for sprint in plan.skipped],
@@ -350,7 +354,7 @@ def convert(call: Invocation, path: str, unit: str | None, write: bool) -> dict[
     return {"path": path, "written": write, "diff": convert_file(path, unit, write=write)}
 
 
-plan = group(
+plan: QueenGroup = group(
     "plan",
     [check, import_, annotate, graph, convert],
     help="Markdown plans: check, import and convert them",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from queenbee.agents.client_settings import unseen_settings
 from queenbee.agents.ignored import CONNECTION, WORK, ignored
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.checks.consent import Consent
@@ -149,15 +150,15 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
     from queenbee.starting.crew import Crew  # noqa: PLC0415 - start-up
     from queenbee.starting.team import Team  # noqa: PLC0415 - start-up
 
-    _settle_check(hive)
+    ask = partial(_lets_run, hive) if _asks() else None
+    crew = Crew(hive, wanted, env=os.environ, tell=_said, ask=ask)
+    _settle_check(hive, [each.name for each in crew.clients().values()])
     _refuse_hindered(hive)
-    crew = Crew(hive, wanted, env=os.environ, tell=_said)
     if opens:
         crew.open()
         return Answer(None, yes=True)
     if _lets_do_all(hive, crew, wanted):
         wanted = replace(wanted, yolo=True)
-    ask = partial(_lets_run, hive) if _asks() else None
     ended = Team(hive, wanted, env=os.environ, tell=_said, ask=ask).run(_Screen())
     no = NOTHING_LANDS if ended.why.code == "target_fails" else NO
     return Answer(ended, yes=ended.is_done, no=no)
@@ -210,7 +211,8 @@ def _hive(call: Invocation) -> Hive:
         for path in Hive.init().made:
             tell(f"made {printable(path)}")
         hive = call.hive
-    call.freshen("start", anew=True)
+    if hive.look_again is not None:
+        hive.look_again()
     return hive
 
 
@@ -249,14 +251,14 @@ def _args(hive: Hive, given: str | None) -> list[str]:
     return said
 
 
-def _settle_check(hive: Hive) -> None:
+def _settle_check(hive: Hive, clients: Sequence[str]) -> None:
     way = settle_check(invocation(), hive.layout)
     if way:
         raise InvalidInput("no check is set, so nothing that the agents make would land", hint=way)
-    _ask_for_all(hive)
+    _ask_for_all(hive, clients)
 
 
-def _ask_for_all(hive: Hive) -> None:
+def _ask_for_all(hive: Hive, clients: Sequence[str]) -> None:
     """Asks a person once for everything that the team may run; without one, only the check and the
     set-up have to be seen, and issues whose commands are not wait. Raises `Untrusted`.
     """
@@ -265,8 +267,9 @@ def _ask_for_all(hive: Hive) -> None:
     from queenbee.git.landing.work import Rules  # noqa: PLC0415 - start-up
 
     if _asks():
+        settings = unseen_settings(hive.layout, hive.layout.tree, os.environ, clients)
         with suppress(Untrusted):  # What the person does not want to run waits.
-            Consent.of(hive).require(unseen(hive))
+            Consent.of(hive).require([*unseen(hive), *settings])
         hive.asks_person = None
     seen_check(hive, Rules.of(hive))
     seen_setup(hive.layout)

@@ -5,6 +5,7 @@ A command that finds none does without what this module loads: plain Python.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,9 +15,19 @@ REVIEW = "review"
 """The field of an assignment that has it."""
 PERSON = "person"
 """What `asks` says once a person is to look at it."""
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_/-]+")
 _MOST_NUMBER = 2**31
 _MOST_TOLD = 200
 _TEXTS = ("url", "branch", "head", "target")
+
+
+def proposed_branch(branch: str, issue_id: str | None) -> str:
+    """Returns the branch at the remote on which the work of a worktree's branch is proposed: one
+    for each issue.
+    """
+    if issue_id is None or issue_id in branch:
+        return branch
+    return f"{branch}-{_NOT_IN_A_NAME.sub('-', issue_id).strip('-')}"
 
 
 class Review:
@@ -25,16 +36,16 @@ class Review:
     __slots__ = ("asks", "branch", "head", "number", "rounds", "target", "told", "url")
 
     def __init__(self, number: int, *, url: str, branch: str, head: str, target: str) -> None:
-        self.number = number
-        self.url = url
-        self.branch = branch
+        self.number: int = number
+        self.url: str = url
+        self.branch: str = branch
         """The branch at the remote."""
-        self.head = head
+        self.head: str = head
         """The commit that was pushed last."""
-        self.target = target
-        self.rounds = 0
+        self.target: str = target
+        self.rounds: int = 0
         """How often its droid was told to mend it."""
-        self.asks = ""
+        self.asks: str = ""
         """The state that its droid has to do something about; empty if none."""
         self.told: tuple[str, ...] = ()
         """What of the host its droid was told, by key."""

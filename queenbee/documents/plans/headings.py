@@ -17,8 +17,11 @@ from queenbee.errors import InvalidInput
 SPRINT, PHASE = "sprint", "phase"
 PHASE_LEVEL, SPRINT_LEVEL = 2, 3
 
-_ORNAMENT = re.compile(r"(?>:[a-z0-9_+-]+:|<[^<>]{0,200}>|[^\w<:`(\[]|[<:])++", re.IGNORECASE)
-"""What stands before the first word: an emoji, its short code, an anchor, stars."""
+_ORNAMENT = re.compile(
+    r"(?>:[a-z0-9_+-]+:|<[^<>]{0,200}>|[^\w<:`(\[]|[<:]|\[(?=[^\W\d_]+[\s#]*[0-9]))++",
+    re.IGNORECASE,
+)
+"""What stands before the first word: an emoji, its short code, an anchor, stars, a bracket."""
 _LINK = re.compile(r"\[([^\[\]]{1,300})\]\([^()]{0,500}\)")
 _END = r"(?:[\s*_~`\])]|\([^()]{0,200}\))*"
 _NUMBERED = re.compile(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from queenbee.checks.consent import Consent
 from queenbee.core.conflicts.appended import everybody_appends_to
 from queenbee.core.names import EVERYONE, PERSON
-from queenbee.core.reviews.review import Review
+from queenbee.core.reviews.review import Review, proposed_branch
 from queenbee.core.text import mentioned, named, quotation, shell_word, some, suggested
 from queenbee.documents.ralph.verify import seen_checks
 from queenbee.errors import Conflict, InvalidInput, NotYours, QueenError
@@ -34,14 +34,7 @@ from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_
 from queenbee.git.landing.work import PROPOSED, Rules, Work
 from queenbee.git.ownership import refuse_stranger
 from queenbee.git.proposing.following import follow
-from queenbee.git.proposing.proposing import (
-    Proposing,
-    body_of,
-    branch_of,
-    host_of,
-    subject_of,
-    upstream_of,
-)
+from queenbee.git.proposing.proposing import Proposing, body_of, host_of, subject_of, upstream_of
 from queenbee.git.proposing.standing import keep_proposed, refuse_standing, stands_on
 from queenbee.git.remote.terms import Terms
 from queenbee.git.upstream import look_for_news, pushing
@@ -488,7 +481,7 @@ class _IssueWork(Work):
         issues = [each for each in self.issues if each is not None]
         reviews = self.hive.assignments.in_review()
         review = next((reviews[each] for each in issues if each in reviews), None)
-        name = review.branch if review is not None else branch_of(branch, self.issue_id)
+        name = review.branch if review is not None else proposed_branch(branch, self.issue_id)
         return Proposing(upstream_of(self.hive.layout), name, review)
 
     def _propose(self, landing: Landing) -> None:

@@ -8,7 +8,6 @@ after an answer that never came.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,7 +37,6 @@ _PUSHED = "queenbee-pushed"
 was killed nobody else knows.
 """
 _MOST_PUSHED = 50
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_/-]+")
 _MOST_TITLE, _MOST_REASON = 200, 4_000
 
 
@@ -46,15 +44,6 @@ class ForeignCommits(Conflict):
     """The branch at the remote has commits that were not pushed from here."""
 
     code = "foreign_commits"
-
-
-def branch_of(branch: str, issue_id: str | None) -> str:
-    """Returns the branch at the remote on which the work of a worktree's branch is proposed: one
-    for each issue.
-    """
-    if issue_id is None or issue_id in branch:
-        return branch
-    return f"{branch}-{_NOT_IN_A_NAME.sub('-', issue_id).strip('-')}"
 
 
 def upstream_of(layout: Layout) -> Upstream:

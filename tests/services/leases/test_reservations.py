@@ -44,6 +44,7 @@ def test_a_lease_is_one_line_with_the_fields_of_the_records_document(
             "status": "active",
             "exclusive": True,
             "reason": "Button",
+            "branch": "main",
             "rev": 1,
         }
     ]

@@ -9,7 +9,7 @@ from io import BytesIO
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group
 from queenbee.cli.commands.care.hive import tell_without_hive
 from queenbee.cli.rendering import paragraph, purpose
 from queenbee.cli.terminal import aside
@@ -75,6 +75,7 @@ def _show_own_worktree(verdict: rules.Verdict) -> None:
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
 @click.option("--staged", is_flag=True, help="Check what the next commit changes (the default)")
 @click.option("--range", "range_", metavar="A..B", help="Check what these commits change")
+@click.option("--branch", metavar="NAME", help="With --range: whose droids' files count as theirs")
 @click.option(
     "--pre-push",
     "remote",
@@ -88,16 +89,23 @@ def check(
     paths: tuple[str, ...],
     staged: bool,
     range_: str | None,
+    branch: str | None,
     remote: str | None,
 ) -> Answer:
     """Check whether changes may be committed or pushed
 
     Exit 0 if they may, 1 if another droid holds some of the files. Only exclusive reservations
-    count. Without a hive, everything may.
+    count. Without a hive, everything may. A droid whose reservation was made on the branch of
+    --branch does not hold the files against it.
     """
     if sum((bool(paths), staged, range_ is not None, remote is not None)) > 1:
         raise InvalidInput("give one of: --staged, --range, --pre-push, or paths")
+    if branch and range_ is None:
+        raise InvalidInput(
+            "--branch is for --range", hint="queen guard check --range A..B --branch NAME"
+        )
     change = _change(paths, range_, remote)
+    change.branch = branch or ""
     verdict = rules.check(change, lambda: call.hive, os.environ, droid=call.actor)
     for note in verdict.notes:
         aside(f"queenbee guard: {printable(note)}")
@@ -202,7 +210,7 @@ def status(call: Invocation) -> Answer:
     return _hooks_answer(folder, hooks.states(folder), wanted=True)
 
 
-guard = group(
+guard: QueenGroup = group(
     "guard",
     [install, uninstall, status, check],
     help="Refuse commits and pushes of files that another droid holds",

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import click
 
 import queenbee
-from queenbee.cli.app import Invocation, command, group
+from queenbee.cli.app import Invocation, QueenGroup, command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, QueenError
 from queenbee.store import creating, layout
 from queenbee.store.droids import identity, session_names
 from queenbee.store.layout import Layout
+from queenbee.version import FORMAT
 
 
 def _layout(call: Invocation, *, must_exist: bool) -> Layout:
@@ -187,8 +188,8 @@ def forget(call: Invocation, place: str) -> dict[str, str]:
     show=lambda value: say(f"queen {value['version']}"), example="queen version", opens_hive=False
 )
 def version(call: Invocation) -> dict[str, object]:
-    """Show the version"""
-    return {"version": queenbee.__version__}
+    """Show the version, and with --json also that of the format"""
+    return {"version": queenbee.__version__, "format": FORMAT}
 
 
 @command(
@@ -246,7 +247,7 @@ def completion(call: Invocation, shell: str, install: bool) -> dict[str, str]:
     return {"script": script, "path": path, "next": then}
 
 
-hive = group(
+hive: QueenGroup = group(
     "hive",
     [where, whoami, forget],
     help="The hive: where it is, its history, size and engine",
