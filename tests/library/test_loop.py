@@ -58,6 +58,7 @@ OF_QUEEN = {
     "complete": {"take_next"},
     "log": {"follow"},  # `changes`.
     "undo": {"yes"},  # A question to a person.
+    "status": {"everywhere"},  # `hives.glimpses`.
 }
 """Options that are calls of their own, or of a process: `following`, `last_landing`."""
 
