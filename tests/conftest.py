@@ -71,9 +71,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees who runs it, in which repository, or with which git settings."""
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees who runs it, in which repository, with which git settings, or what it opened."""
     clean_environment(monkeypatch)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user-state"))
 
 
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,6 +155,8 @@ tester: issue reopen qb-new
 tester: issue delete qb-new
 tester: undo
 tester: issue import {issues}
+tester: issue pull
+tester: issue push
 tester: issue export
 tester: config set land.check true
 tester: config unset land.check

@@ -18,7 +18,7 @@ import click
 from queenbee.cli.exits import DONE, NO
 from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
-from queenbee.core.names import is_of_agent, nearest
+from queenbee.core.names import nearest
 from queenbee.core.text import printable
 from queenbee.errors import ExternalFailure, NoHive, Unwritable
 from queenbee.store.droids.presence import Beat
@@ -156,10 +156,13 @@ class Invocation:
             if not is_sign_of_life(self._hive):
                 return
         self._hive.note_presence()
-        if not _SCREENS.isdisjoint(command) and not is_of_agent(os.environ):
-            from queenbee.library.hives import remember  # noqa: PLC0415 - start-up
+        if not _SCREENS.isdisjoint(command) and sys.stdin is not None and sys.stdin.isatty():
+            from queenbee.cli.person import sits_here  # noqa: PLC0415 - start-up
 
-            remember(self._hive.layout)
+            if sits_here(is_json=self.json):
+                from queenbee.library.hives import remember  # noqa: PLC0415 - start-up
+
+                remember(self._hive.layout)
 
     def beat(self, command: Sequence[str]) -> AbstractContextManager[object]:
         """Returns a context in which the actor is at work, however long the command takes."""

@@ -196,6 +196,8 @@ class AsyncIssues(Awaited[TrackedIssues]):
     reopen = awaited(TrackedIssues.reopen)
     depend = awaited(TrackedIssues.depend)
     import_ = awaited(TrackedIssues.import_)
+    pull = awaited(TrackedIssues.pull)
+    push = awaited(TrackedIssues.push)
     get = awaited(TrackedIssues.get)
     find = awaited(TrackedIssues.find)
     ready = awaited(TrackedIssues.ready)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
-from queenbee.core.text import suggested
+from queenbee.core.text import one_line, suggested
+from queenbee.documents.findings import Finding
 from queenbee.documents.issue_lists.folders import read_issue_folder
 from queenbee.documents.issue_lists.list_import import Importing, import_issue_list, list_summary
 from queenbee.documents.issue_lists.listed import read_issue_list
@@ -30,7 +33,7 @@ from queenbee.documents.sessions.folder import read_session_folder
 from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sessions.session_import import import_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
-from queenbee.errors import InvalidInput, NotFound
+from queenbee.errors import InvalidInput, NotFound, QueenError
 from queenbee.services.writing.secrets import LooksLikeSecret
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
@@ -41,6 +44,7 @@ from queenbee.workflows.validation import agents_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from queenbee.documents.issue_lists.listed import IssueList
     from queenbee.documents.issue_rows import Row, RowImport
     from queenbee.documents.plans.plan import Plan
     from queenbee.documents.sessions.session import Session
@@ -73,13 +77,15 @@ class ListImport:
     """How to import a list of issues.
 
     `name` is its file's; `source` insists on where it is from; `mapped` are `COLUMN=field` and
-    `STATE=status`; `complete` closes what was imported before and is not in the list any more.
+    `STATE=status`; `complete` closes what was imported before and is not in the list any more;
+    `assign` gives open issues to their assignees, those that are droids here.
     """
 
     name: str = "-"
     source: str | None = None
     mapped: Sequence[str] = ()
     complete: bool = False
+    assign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +192,48 @@ def import_issues(
         if isinstance(data, str)
         else read_issue_list(data, name=how.name, insisted=source, mapped=mapped)
     )
+    importing = partial(Importing, complete=how.complete)
+    found = import_listed(hive, listed, importing, prefix=prefix, dry_run=dry_run)
+    return _assigned(hive, found) if how.assign and not dry_run else found
+
+
+def _assigned(hive: Hive, found: RowImport) -> RowImport:
+    """Gives the issues of a list that are open to their assignees; says which it could not give."""
+    known, left = {*hive.droids.known()}, Counter[str]()
+    for row in (each.row for each in found.changes):
+        name = row.get("assignee")
+        if not name or row.get("status") in DONE or hive.assignments.active(row["id"]) is not None:
+            continue
+        try:
+            if name not in known:
+                raise NotFound("it is no droid here")
+            hive.assignments.assign(row["id"], name)
+        except QueenError as error:
+            left[f"{name}: {one_line(error.message, 100)}"] += 1
+    said = ", ".join(f"{why} ({count})" for why, count in left.most_common(20))
+    more = (Finding("", f"not assigned: {said}", "warning"),) if said else ()
+    return replace(found, findings=(*found.findings, *more))
+
+
+def import_listed(
+    hive: Hive,
+    listed: IssueList,
+    importing: Callable[[str, str, int], Importing] = Importing,
+    *,
+    prefix: str | None = None,
+    dry_run: bool = False,
+) -> RowImport:
+    """Returns what importing issues from elsewhere does to the tracker, and does it; `importing`
+    says how, given the prefix, the actor and the time. Raises as `import_issues` does.
+    """
     actor = hive.author
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         first = prefix or usual_prefix(row["id"] for row in rows)
-        importing = Importing(first, actor, now_ms, complete=how.complete)
-        found = import_issue_list(listed, rows, importing)
+        found = import_issue_list(listed, rows, importing(first, actor, now_ms))
+        ended = {row["id"] for row in rows if row.get("status") in DONE}
         for row in found.rows:
-            if row.get("status") in DONE and has_checks(hive, row["id"]):
+            if row.get("status") in DONE and row["id"] not in ended and has_checks(hive, row["id"]):
                 refuse_agent(hive, row["id"], "ends")
         return replace(found, source=list_summary(listed))
 

@@ -138,7 +138,7 @@ def test_the_manual_page_has_every_command_and_nothing_that_roff_warns_of(
     quick: QuickQueen,
 ) -> None:
     page = quick("help", "--man").out
-    asked = ["groff", "-man", "-ww", "-z"]
+    asked = ["groff", "-man", "-ww", "-z", "-k"]
     checked = subprocess.run(asked, input=page, capture_output=True, text=True, check=True)
     assert checked.stderr == ""
     sections = {line.split(" [")[0] for line in page.splitlines() if line.startswith(".SS ")}

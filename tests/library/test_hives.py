@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, environment, git, write_lines
+from hives import Queen, QuickQueen, at_a_terminal, environment, git, write_lines
 
 from queenbee import Hive
 
@@ -35,8 +35,9 @@ def test_hives_that_a_person_looked_at_are_shown_together(
     quick: QuickQueen, repo: Path, shop: Path
 ) -> None:
     assert everywhere(quick) == []
+    assert QuickQueen(repo)("status").code == 0  # Of a script: nobody sees it.
     for tree in (repo, shop, shop):
-        assert QuickQueen(tree)("status", env=environment()).code == 0
+        assert at_a_terminal(Queen(tree), "", "status", **environment())[0] == 0
     first, second = sorted(everywhere(quick), key=lambda each: str(each["root"]))
     assert [first["root"], second["root"]] == [str(repo), str(shop)]
     assert second["at_work"] == [{"droid": "ada", "issue_id": "s-1"}]
@@ -48,14 +49,14 @@ def test_hives_that_a_person_looked_at_are_shown_together(
 
 def test_what_agents_look_at_is_not_noted(quick: QuickQueen, shop: Path) -> None:
     marked = {**environment(), "CLAUDECODE": "1"}
-    assert QuickQueen(shop)("status", as_="ada", env=marked).code == 0
+    assert at_a_terminal(Queen(shop), "", "status", **marked)[0] == 0
     assert everywhere(quick) == []
 
 
 def test_one_that_is_gone_says_so_and_is_forgotten_when_asked(
     quick: QuickQueen, shop: Path
 ) -> None:
-    QuickQueen(shop)("status", env=environment())
+    at_a_terminal(Queen(shop), "", "status", **environment())
     shutil.rmtree(shop / ".beads")
     [gone] = everywhere(quick)
     assert f"queen hive forget {shop}" in str(gone["problem"])

@@ -74,7 +74,9 @@ class Unit(NamedTuple):
 
     def takes(self, heading: Heading) -> bool:
         """Returns whether a heading has the form; boxes below it are not looked for."""
-        named = self.word in ("", "[ ]") or (heading.number and heading.word == _plain(self.word))
+        named = self.word in ("", "[ ]") or (
+            heading.number and heading.word == self.word.removeprefix("1")
+        )
         return bool(named) and self.level in (0, heading.level)
 
 
@@ -128,10 +130,6 @@ def headings_of(blocks: list[Block]) -> list[Heading]:
         for block in blocks
         if block.kind == "heading" and not block.nested
     ]
-
-
-def _plain(word: str) -> str:
-    return "" if word == "1" else word
 
 
 def _is_number(found: re.Match[str], text: str) -> bool:
