@@ -29,6 +29,7 @@ READS = {
     "hive where": [""],
     "hive whoami": [""],
     "hive forget": ["nowhere"],
+    "hive list": [""],
     "version": [""],
     "schema": ["", "msg send"],
     "mcp": [],  # It ends its process: it has tests of its own.

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from queenbee.services.messages import Messages
     from queenbee.services.nudges import Nudges
     from queenbee.services.waiting.queue import Queue
-    from queenbee.services.writing.transaction import Transaction
     from queenbee.store.memory.rotation import Rotation
 
 
@@ -213,7 +212,7 @@ class Services(Store):
 
             rotate_what_is_due(self, large)
 
-    def wrote(self, tx: Transaction) -> None:
+    def wrote(self) -> None:
         """Asks for the new lines to be sent to the remote, if the settings say so. Whoever confirms
         grants sends them itself.
         """

@@ -351,7 +351,10 @@ class Store:
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""
 
-    def wrote(self, tx: Transaction) -> None:
+    def note_step(self, tx: Transaction) -> None:
+        """Called with a transaction that has recorded new lines."""
+
+    def wrote(self) -> None:
         """Called when a transaction has recorded new lines, and not only brought files in step."""
 
     def wrote_elsewhere(self, program: str) -> None:

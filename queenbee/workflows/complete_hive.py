@@ -80,9 +80,8 @@ class Hive(Services):
         finally:
             self._step = before
 
-    def wrote(self, tx: Transaction) -> None:
+    def note_step(self, tx: Transaction) -> None:
         """Notes what can be taken back."""
-        super().wrote(tx)
         from queenbee.services.undo.step import note  # noqa: PLC0415 - start-up
 
         note(self.layout, self.actor_or_none, tx, *self._step or (os.urandom(8).hex(), ""))

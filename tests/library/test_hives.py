@@ -25,7 +25,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def everywhere(quick: QuickQueen) -> list[dict[str, object]]:
-    ran = quick("--json", "status", "--all", env=environment())
+    ran = quick("--json", "hive", "list", env=environment())
     assert ran.code == 0, ran
     found: list[dict[str, object]] = ran.json
     return found

@@ -24,6 +24,7 @@ from queenbee.cli.rendering import (
 )
 from queenbee.core.text import printable, quotation, shell_word, shortened, some, suggested
 from queenbee.core.timestamps import instant_ms
+from queenbee.errors import InvalidInput
 from queenbee.services import work
 
 if TYPE_CHECKING:
@@ -529,7 +530,7 @@ def _short_title(title: str) -> str:
     return printable(shortened(title, _TITLE))
 
 
-def _show_hives(found: Sequence[Glimpse]) -> None:
+def show_hives(found: Sequence[Glimpse]) -> None:
     """Shows each hive: what waits for a person there, and who works on what."""
     for each in found:
         paragraph(f"{printable(each.name)}  {printable(each.root)}", bold=True)
@@ -548,7 +549,7 @@ def _show_hives(found: Sequence[Glimpse]) -> None:
 
 
 @command(
-    show=lambda found: show_status(found) if isinstance(found, work.Status) else _show_hives(found),
+    show=lambda found: show_status(found) if isinstance(found, work.Status) else show_hives(found),
     example="queen status\nqueen status --sync\nqueen status --all",
     opens_hive=False,
 )
@@ -561,6 +562,8 @@ def status(call: Invocation, sync: bool, everywhere: bool) -> Status | Sequence[
     queen status, watch or start on this machine. queen hive forget leaves one out.
     """
     if everywhere:
+        if call.json:
+            raise InvalidInput("--all is for people", hint="queen hive list --json")
         from queenbee.library.hives import glimpses  # noqa: PLC0415 - start-up
 
         return glimpses(droid=call.actor)

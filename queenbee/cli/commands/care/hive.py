@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from queenbee.store import creating, layout
 from queenbee.store.droids import identity, session_names
 from queenbee.store.layout import Layout
 from queenbee.version import FORMAT
+
+if TYPE_CHECKING:
+    from queenbee.library.hives import Glimpse
 
 
 def _layout(call: Invocation, *, must_exist: bool) -> Layout:
@@ -171,6 +175,23 @@ def whoami(call: Invocation, name: str | None, unset: bool) -> dict[str, object]
     return {"droid": call.hive.droids.check(found[0]), "from": found[1]}
 
 
+def _show_hives(found: Sequence[Glimpse]) -> None:
+    from queenbee.cli.commands.work import show_hives  # noqa: PLC0415 - start-up
+
+    show_hives(found)
+
+
+@command(show=_show_hives, example="queen hive list --json", opens_hive=False)
+def list_(call: Invocation) -> Sequence[Glimpse]:
+    """List the hives that you have opened: what waits for you there, who is at work
+
+    It is what queen status --all shows.
+    """
+    from queenbee.library import hives  # noqa: PLC0415 - start-up
+
+    return hives.glimpses(droid=call.actor)
+
+
 @command(
     show=lambda value: say(f"forgot {printable(value['root'])}"),
     example="queen hive forget ~/shop",
@@ -249,7 +270,7 @@ def completion(call: Invocation, shell: str, install: bool) -> dict[str, str]:
 
 hive: QueenGroup = group(
     "hive",
-    [where, whoami, forget],
+    [where, whoami, list_, forget],
     help="The hive: where it is, its history, size and engine",
     example="queen hive where\nqueen hive history qb-42",
     more="history:care.records stats:care.records rotate:care.records "
