@@ -59,7 +59,7 @@ class Hives(App[str]):
         self._shown = found
         table.clear()
         for each in found:
-            table.add_row(*cells(each), key=each.root)
+            table.add_row(*cells(each))
         table.move_cursor(row=min(at, len(found) - 1))
         waits = [f"{each.name}: {want.text}" for each in found for want in each.wants]
         broken = [f"{each.name}: {each.problem}" for each in found if each.problem]

@@ -57,7 +57,7 @@ def test_one_that_is_gone_says_so_and_is_forgotten_when_asked(
     quick: QuickQueen, shop: Path
 ) -> None:
     at_a_terminal(Queen(shop), "", "status", **environment())
-    shutil.rmtree(shop / ".beads")
+    shutil.rmtree(shop)
     [gone] = everywhere(quick)
     assert f"queen hive forget {shop}" in str(gone["problem"])
     assert quick("hive", "forget", str(shop)).code == 0
@@ -75,14 +75,15 @@ def test_the_screen_opens_the_hive_that_is_chosen(repo: Path, shop: Path) -> Non
     from queenbee.library.hives import glimpses
     from queenbee.tui.hives import Hives
 
-    places = [str(repo), str(shop), str(shop / "nowhere")]
+    places = [str(repo), str(shop), str(shop.parent / "nowhere")]
     app = Hives(lambda: glimpses(places))
 
     async def drive() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             table = app.query_one(DataTable)
-            while table.row_count < len(places):
-                await pilot.pause(0.05)
+            async with asyncio.timeout(60):
+                while table.row_count < len(places):
+                    await pilot.pause(0.05)
             assert table.get_row_at(1)[:3] == ["shop", "1", "ada s-1"]
             assert "shop: ada wants your answer" in str(app.query_one(Static).render())
             table.focus()
