@@ -183,9 +183,9 @@ def _show_hives(found: Sequence[Glimpse]) -> None:
 
 @command(show=_show_hives, example="queen hive list --json", opens_hive=False)
 def list_(call: Invocation) -> Sequence[Glimpse]:
-    """List the hives that you have opened: what waits for you there, who is at work
+    """List the hives that you have opened
 
-    It is what queen status --all shows.
+    For each of them: what waits for you there, and who is at work. queen status --all shows it.
     """
     from queenbee.library import hives  # noqa: PLC0415 - start-up
 
