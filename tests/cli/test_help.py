@@ -45,6 +45,9 @@ def test_a_mistyped_command_suggests_the_nearest(
     [
         ("stat", "queen status"),
         ("unclaim s-1", "queen release s-1"),
+        ("restore s-1", "queen issue reopen s-1"),
+        ("leases", "queen reserve list"),
+        ("revert", "queen undo"),
         ("take s-1", "queen claim s-1"),
         ("add 'a title'", "queen issue new 'a title'"),
         ("issue 'fix it'", "queen issue new 'fix it'"),
