@@ -146,9 +146,9 @@ class TestClaims:
         self, hive: Hive, reviewer: Hive
     ) -> None:
         reviewer.reservations.reserve(["src/**"])
-        hive.reservations.reserve(["src/**"], force=True, reason="urgent")
+        hive.reservations.reserve(["src/a.py"], force=True, reason="urgent")
         assert sentences(hive) == [
-            "ui-engineer gives back src/**",
+            "ui-engineer gives back src/a.py",
             "src/** stays: released; reviewer can reserve it again",
         ]
         assert leased(hive) == []
@@ -164,6 +164,7 @@ class TestIssues:
     def test_fields_that_others_changed_since_are_not_touched(
         self, hive: Hive, reviewer: Hive
     ) -> None:
+        hive.issues.edit("qb-1", priority=3)
         hive.issues.edit("qb-1", title="Other")
         reviewer.issues.edit("qb-1", priority=0)
         hive.undo()

@@ -83,7 +83,9 @@ class TestFailedLandings:
         self, queen: Queen, repo: Path, beads: Path
     ) -> None:
         write_settings(beads, '[land]\ntarget = "main"\ncheck = "test ! -e broken"\n')
-        write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "One", "status": "open"})
+        rows = [{"id": each, "title": each, "status": "open"} for each in ("qb-1", "qb-2")]
+        write_lines(beads / "issues.jsonl", *rows)
+        assert queen("claim", "qb-2", as_="api").code == 0
         git(repo, "add", "-A")
         git(repo, "commit", "-qm", "hive")
         tree = Path(queen("--json", "worktree", "add", "ui", "qb-1").json["path"])
