@@ -158,6 +158,8 @@ tester: undo
 tester: issue import {issues}
 tester: issue pull
 tester: issue push
+tester: review reply T1 yes
+tester: review withdraw qb-21
 tester: issue export
 tester: config set land.check true
 tester: config unset land.check

@@ -32,7 +32,7 @@ _SECTIONS = {
         """,
         "For agents": """
             next:work land:land complete:work claim:assignments release:assignments issues:issues
-            show:issues note:assignments msg:msg reserve:reservations
+            show:issues note:assignments msg:msg reserve:reservations review:land
         """,
         "Plans and checks": "bead:bead gate:gate session:session",
         "More": """

@@ -225,6 +225,8 @@ class AsyncHive(Awaited[Hive]):
     following = awaited(Hive.following, _untake)
     complete = awaited(Hive.complete)
     land = awaited(Hive.land)
+    answer_review = awaited(Hive.answer_review)
+    withdraw = awaited(Hive.withdraw)
     wait = awaited(Hive.wait)
     status = awaited(Hive.status)
     show = awaited(Hive.show)

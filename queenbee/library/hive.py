@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from queenbee.checks.executing import Progress
+    from queenbee.core.reviews.review import Review
     from queenbee.git.landing.landed_issue import Landed
     from queenbee.git.landing.requests import Request
     from queenbee.git.remote.terms import Terms
@@ -239,6 +240,25 @@ class Hive(complete_hive.Hive):
         from queenbee.library.landings import last_landing  # noqa: PLC0415 - start-up
 
         return last_landing(self)
+
+    @typed
+    def answer_review(self, thread: str, text: str) -> Review:
+        """Answers in a review thread of a pull request that proposes an issue of the actor; returns
+        that. Raises `NotFound`, and `HostAway`, `NotLoggedIn`, `NoClient` or `HostRefuses`.
+        """
+        from queenbee.git.proposing.answering import reply  # noqa: PLC0415 - start-up
+
+        return reply(self, thread, text)
+
+    @typed
+    def withdraw(self, issue_id: str | None = None) -> list[str]:
+        """Closes the pull request that proposes an issue, by default the only one that the actor
+        has; returns all issues that it proposed, which stay theirs. Raises `NotYours`,
+        `InvalidInput` if there is none, `Conflict` if it is merged, and as `answer_review` does.
+        """
+        from queenbee.git.proposing.answering import withdraw  # noqa: PLC0415 - start-up
+
+        return withdraw(self, self.issue_id(issue_id or self.assignments.own()))
 
     @typed
     def wait(

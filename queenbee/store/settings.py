@@ -244,6 +244,9 @@ SETTINGS = (
     Setting("land.method", _choice("merge", "squash", "rebase"), "merge",
             "how it does so"),
     Setting("land.draft", _FLAG, False, "whether pull requests are opened as drafts"),
+    Setting("land.reviewers", _LINES, [],
+            "whose review a pull request asks for: logins, or teams such as org/web"),
+    Setting("land.labels", _LINES, [], "labels that a pull request gets"),
     Setting("land.rounds", _number(100), 3,
             "how often an agent is told to mend a pull request before a person is"),
     Setting("land.check", _text(4096), "",
@@ -359,6 +362,8 @@ class Settings:
     land_merge: str
     land_method: str
     land_draft: bool
+    land_reviewers: tuple[str, ...]
+    land_labels: tuple[str, ...]
     land_rounds: int
     land_check: str
     land_check_timeout_s: float

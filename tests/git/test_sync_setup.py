@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, Ran, git, records
+from hives import Queen, QuickQueen, Ran, git, records
 from sync_worlds import BRANCH, World
 
 from queenbee.errors import Unreachable
@@ -107,6 +107,32 @@ def test_what_it_prints_lets_two_clones_pull_from_then_on(world: World) -> None:
     for name in ("ada", "bob"):
         found = QuickQueen(world.folder / name)("doctor", "--json").json
         assert [each for each in found if each["code"] == "tracked"] == []
+
+
+@pytest.mark.parametrize("by_force", [False, True])
+def test_the_guard_refuses_a_commit_that_would_undo_it(world: World, by_force: bool) -> None:
+    ada = world.folder / "ada"
+    queen = Queen(ada)
+    assert queen("guard", "install").code == 0
+    setup = queen("sync", "setup")
+    if by_force:
+        follow(setup, ada)
+        git(ada, "add", "--force", ".beads")
+        assert QuickQueen(ada)("guard", "check").code == 2
+    how = () if by_force else ("--", ".beads")
+    said = subprocess.run(
+        ["git", "commit", "-m", "all", *how], cwd=ada, capture_output=True, text=True, check=False
+    )
+    assert said.returncode != 0
+    assert "only the branch of the remote is to have" in said.stderr
+    again = queen("sync", "setup")
+    if not by_force:
+        follow(again, ada)
+    assert git(ada, "status", "--porcelain") == ""
+    assert ".beads/queen_assignments.jsonl" not in tracked(world, "ada")
+    (ada / "f").write_text("1")
+    git(ada, "add", "-A")
+    git(ada, "commit", "-qm", "code passes")
 
 
 def git_exit(at: Path, *words: str) -> int:

@@ -29,6 +29,8 @@ CALLS = {
     "next": "next",
     "complete": "complete",
     "land": "land",
+    "review reply": "answer_review",
+    "review withdraw": "withdraw",
     "status": "status",
     "show": "show",
     "log": "log",

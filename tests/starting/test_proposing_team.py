@@ -75,3 +75,34 @@ def test_a_team_proposes_mends_and_ends_when_all_is_landed(team: Team, host: Scr
     assert len(host.pulls) == 3
     landed = host.git("ls-tree", "-r", "--name-only", "main").split()
     assert {f"{each}.txt" for each in issues} <= {*landed}
+
+
+def test_until_proposed_a_team_ends_before_anything_is_merged(
+    team: Team, host: ScriptedHost
+) -> None:
+    team.issues(2)
+    ran = team.start("--agent", team.agent(WORKS), "--size", "1", "--until-proposed")
+    assert ran.code == 10, ran
+    assert team.done() == {}
+    assert "x-1 is proposed by #1, which is not merged yet" in ran.out
+    assert {each["state"] for each in host.pulls.values()} == {"OPEN"}
+
+
+def test_a_team_waits_for_its_pull_requests(team: Team, host: ScriptedHost) -> None:
+    issues = team.issues(1)
+    running = team.begun("--agent", team.agent(WORKS), "--size", "1")
+    note = Path(team.hive().layout.state_dir, "code-host.json")
+    team.wait(lambda: host.pulls)
+    asked = len(host.requests)
+
+    def has_looked(often: int) -> bool:
+        note.unlink(missing_ok=True)  # As if a minute had passed.
+        return running.poll() is not None or len(host.requests) > asked + often
+
+    team.wait(lambda: has_looked(4))  # Oftener than a team that is stuck.
+    assert running.poll() is None
+    host.merge(1)
+    team.wait(lambda: has_looked(1000))
+    out, _ = running.communicate()
+    assert running.returncode == 0, out
+    assert sorted(team.done()) == issues

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Self
 
+    from queenbee.core.reviews.pull_requests import PullRequest
+
 REVIEW = "review"
 """The field of an assignment that has it."""
 PERSON = "person"
@@ -75,6 +77,12 @@ class Review:
     def asks_droid(self) -> bool:
         """Whether its droid has something to do about it."""
         return self.asks not in ("", PERSON)
+
+    def is_of(self, seen: PullRequest) -> bool:
+        """Returns whether a pull request is of the branch that the record names: that may name any
+        number.
+        """
+        return seen.branch == self.branch and not seen.is_of_fork
 
     def copy(self) -> Review:
         """Returns another one that says the same."""

@@ -43,6 +43,7 @@ from queenbee.git.proposing.proposing import (
     upstream_of,
 )
 from queenbee.git.proposing.standing import keep_proposed, refuse_standing, stands_on
+from queenbee.git.proposing.template import template_at
 from queenbee.git.remote.terms import Terms
 from queenbee.git.upstream import look_for_news, pushing
 from queenbee.git.worktrees.preparing import seen_setup
@@ -500,15 +501,28 @@ class _IssueWork(Work):
             host_of(layout),
             commit,
             title=self.subject() or subject_of(layout.tree, commit),
-            body=body_of(issues, self.asked.reason),
+            body=body_of(issues, self.asked.reason, template_at(layout.tree, commit)),
             is_draft=layout.settings.land_draft,
         )
+        if proposing.review is None or proposing.review.number != made.number:
+            asked = layout.settings.land_reviewers, layout.settings.land_labels
+            for wrong in host_of(layout).ask_review(made.number, *asked):
+                self.tell(wrong)
         texts = {"url": made.url, "branch": proposing.branch, "target": landing.target}
         self.review = Review(made.number, head=commit, **texts)
         if proposing.review is not None:  # Also of one that was closed.
             self.review.rounds, self.review.told = proposing.review.rounds, proposing.review.told
         for each in issues:
             self.hive.assignments.put_in_review(each, self.review)
+            self._name_in_row(each, self.review)
+
+    def _name_in_row(self, issue_id: str, review: Review) -> None:
+        from queenbee.workflows.beads import name_pull_request  # noqa: PLC0415 - start-up
+
+        try:
+            name_pull_request(self.hive, issue_id, review.url, review.number)
+        except QueenError as error:  # It is proposed all the same.
+            self.tell(f"the row of {issue_id} does not name {review}: {error.message}")
 
     def _complete(self, landing: Landing, issue_id: str | None) -> None:
         assert landing.commit is not None
