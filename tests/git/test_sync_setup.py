@@ -316,3 +316,36 @@ def test_the_tracker_of_another_program_stays_on_the_branch_of_the_code(world: W
     set_up(world.hive("ada"))
     assert ".beads/issues.jsonl" in tracked(world, "ada")
     assert "issues" not in (beads / ".gitignore").read_text()
+
+
+@pytest.mark.parametrize("command", ["init", "setup"])
+def test_where_work_lands_by_pull_request_the_records_move_in_one_step_and_back_in_one(
+    world: World, command: str
+) -> None:
+    ada, queen = world.folder / "ada", QuickQueen(world.folder / "ada")
+    git(ada, "commit", "-qm", "begin", "--allow-empty")
+    for name, value in (("target", "origin/main"), ("by", "pr")):
+        queen("config", "set", f"land.{name}", value)
+    before = {each: (ada / ".beads" / each).read_bytes() for each in ("queen.toml",)}
+    done = queen(command)
+    assert done.code in (0, 1), done
+    assert "a branch of their own now; next: git commit -m" in done.err + done.out
+    assert tracked(world, "ada") == [
+        ".beads/.gitattributes",
+        ".beads/.gitignore",
+        ".beads/queen.toml",
+    ]
+    assert world.git("rev-parse", f"refs/heads/{BRANCH}")
+    assert "a branch of their own" not in queen(command).err
+    assert queen("sync", "setup", "--undo").code == 0
+    assert {each: (ada / ".beads" / each).read_bytes() for each in before} == before
+    assert ".beads/queen_assignments.jsonl" in tracked(world, "ada")
+
+
+def test_nothing_is_pushed_by_init_where_nobody_here_has_agreed(asking: Path, world: World) -> None:
+    ada, queen = world.folder / "ada", QuickQueen(world.folder / "ada")
+    settings = '[land]\ntarget = "origin/main"\nby = "pr"\n'
+    (ada / ".beads" / "queen.toml").write_text(settings)  # As it comes with a clone.
+    done = queen("init")
+    assert "nobody here has agreed to push): queen sync setup" in done.err + done.out
+    assert not world.git("for-each-ref", f"refs/heads/{BRANCH}")

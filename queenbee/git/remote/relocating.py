@@ -13,14 +13,22 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named, shell_quoted, suggested
-from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound
+from queenbee.errors import (
+    Conflict,
+    ExternalFailure,
+    InvalidInput,
+    NotFound,
+    QueenError,
+)
 from queenbee.git.remote.syncing import Synced, sync
 from queenbee.git.run import git, line, names_in, without_programs
 from queenbee.git.unfinished import open_operations
+from queenbee.git.upstream import pushing
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store import safe_open
 from queenbee.store.settings import FILE_NAME
 from queenbee.store.settings_file.changing_text import with_values
+from queenbee.store.trust import Trust
 from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
@@ -78,6 +86,26 @@ def set_up(hive: Services) -> Moved:
         _stage(hive, [os.path.join(hive.layout.beads_dir, name) for name in _CHANGED])
         moved.commit = _commit(hive, "Move the ledgers")
     return moved
+
+
+def settle(hive: Services, tell: Callable[[str], None]) -> None:
+    """Moves the ledgers where work lands by pull request and they are still with the code: a host
+    has no union merge, so two pull requests that append to one would conflict. Tells the command
+    for what is left to do. Pushes only where somebody here has agreed to that.
+    """
+    said = hive.layout.settings
+    if said.land_by != "pr" or said.sync_ledgers == "branch":
+        return
+    why = "nobody here has agreed to push"
+    if not Trust(hive.layout).unseen(pushing(hive.layout)):
+        try:
+            moved = set_up(hive)
+        except QueenError as error:
+            why = error.message
+        else:
+            tell(f"the records have a branch of their own now; next: {moved.commit}")
+            return
+    tell(f"pull requests want the records on a branch of their own ({why}): queen sync setup")
 
 
 def undo(hive: Services) -> Moved:

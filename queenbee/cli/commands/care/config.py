@@ -154,6 +154,8 @@ def _change(call: Invocation, name: str, value: object, *, add: bool = False) ->
     if name == "land.push":  # The text of the setting does not say where to.
         asked = pushing(layout, pushes=bool(value))
         Trust(layout).note([each for each in asked if each.origin == name])
+    if name == "land.by" and value == "pr" and layout.settings.sync_ledgers != "branch":
+        tell("next, so that records do not conflict at the host: queen sync setup")
     by = ""
     if not changed and value is not None:
         from queenbee.git.settings_origin import line_of, who  # noqa: PLC0415 - start-up

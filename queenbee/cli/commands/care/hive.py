@@ -86,6 +86,7 @@ def init(call: Invocation) -> dict[str, object]:
         call.tell("this is not a git repository: no clone or worktree will share the hive")
     elif places.settings.sync_ledgers == "branch":
         _take_in(call)
+    settle_records(call)
     return {
         "beads_dir": places.beads_dir,
         "made": made.made,
@@ -93,6 +94,14 @@ def init(call: Invocation) -> dict[str, object]:
         "to_set_check": settle_check(call, places) if places.common_dir is not None else "",
         "to_set_setup": settle_setup(call, places) if places.common_dir is not None else "",
     }
+
+
+def settle_records(call: Invocation) -> None:
+    """Moves the records to a branch of their own, if pull requests want that."""
+    if call.hive.layout.settings.land_by == "pr":
+        from queenbee.git.remote.relocating import settle  # noqa: PLC0415 - start-up
+
+        settle(call.hive, call.tell)
 
 
 def _take_in(call: Invocation) -> None:
