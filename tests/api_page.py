@@ -77,6 +77,7 @@ ended
 | `land` `abort_landing` `last_landing` | `queen land` |
 | `wait` `status` `show` | `queen issue wait`, `status`, `show` |
 | `changes` `cursor` `log` | `queen log` |
+| `undo` | `queen undo` |
 | `issues.new` `.edit` `.close` `.reopen` `.delete` `.depend` `.import_` | `queen issue …` |
 | `worktrees.add` `.list` `.setup` `.remove` | `queen worktree …` |
 | `assignments` `reservations` `messages` | `queen claim`, `reserve`, `msg …` |

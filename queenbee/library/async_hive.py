@@ -231,6 +231,7 @@ class AsyncHive(Awaited[Hive]):
     status = awaited(Hive.status)
     show = awaited(Hive.show)
     log = awaited(Hive.log)
+    undo = awaited(Hive.undo)
     cursor = awaited(Hive.cursor)
 
     def __init__(self, hive: Hive) -> None:

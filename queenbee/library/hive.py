@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from queenbee.library.worktrees import Worktrees
     from queenbee.services.changes import Change
     from queenbee.services.hive import Services
+    from queenbee.services.undo.undoing import Undone
     from queenbee.services.work import Begin, Nothing, Status
     from queenbee.services.work.overview import Overview
     from queenbee.services.work.relief import Keeper
@@ -308,6 +309,20 @@ class Hive(complete_hive.Hive):
 
         wanted = changes.Wanted(droid, issue_id, kinds, self._from_root(path))
         return changes.changes(self, since, wanted, timeout_s=timeout_s, cancel=cancel)
+
+    @typed
+    def undo(self, *, dry_run: bool = False) -> Undone:
+        """Takes back what the last command or call of the actor wrote here, by new lines, and
+        returns what follows from that; with `dry_run`, what would. Another `undo` takes that back.
+
+        Claims and leases are given back or taken again, and issues, unread messages and settings
+        are as they were: all of it, or nothing. Raises `NotFound` if there is nothing, `Conflict`
+        if others have built on it or it has landed, and `Held` and `Taken` for what others have.
+        """
+        from queenbee.services.undo.undoing import undo  # noqa: PLC0415 - start-up
+
+        with self.one_step("queen undo"):
+            return undo(self, dry_run=dry_run)
 
     def cursor(self) -> str:
         """Returns the cursor behind everything that is here now."""

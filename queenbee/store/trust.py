@@ -262,7 +262,7 @@ class Trust:
         a worktree of this very repository, where a pull could write.
         """
         if self._base is None:
-            base = _state_home()
+            base = state_home()
             layout = self.layout
             tops = (layout.root, layout.tree, *(each.path for each in worktrees(layout)))
             trees = {safe_open.real_path(each) for each in tops}
@@ -308,7 +308,7 @@ def _is_own(folder: str) -> bool:
     return True
 
 
-def _state_home() -> str:
+def state_home() -> str:
     """Returns the user's folder for state, without links. A path that is not absolute counts for
     nothing: it would lead into a repository.
     """

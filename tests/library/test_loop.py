@@ -34,6 +34,7 @@ CALLS = {
     "status": "status",
     "show": "show",
     "log": "log",
+    "undo": "undo",
     "issue wait": "wait",
     "issue new": "issues.new",
     "issue edit": "issues.edit",
@@ -62,6 +63,8 @@ OF_QUEEN = {
     "land": {"no_wait", "result", "abort"},  # Of a landing that outlives its command.
     "complete": {"take_next"},
     "log": {"follow"},  # `changes`.
+    "undo": {"yes"},  # A question to a person.
+    "status": {"everywhere"},  # `hives.glimpses`.
 }
 """Options that are calls of their own, or of a process: `following`, `last_landing`."""
 
