@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from queenbee.services.work.waiting import OnProgress
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
+    from queenbee.store.pauses import Steps
 
 BUDGET_S = 0.06
 """What a command may spend on asking git about worktrees that have changed."""
@@ -310,12 +311,12 @@ def take_next(
     patterns: Sequence[str] = (),
     wait_s: float = 0,
     on_progress: OnProgress | None = None,
-) -> Begin | Nothing:
+) -> Steps[Begin | Nothing]:
     """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others;
     or, if everything is done, the records that are not committed.
     """
     _note_empty(hive)
-    taken = loop.take_next(
+    taken = yield from loop.take_next(
         hive,
         patterns=patterns,
         wait_s=wait_s,

@@ -12,6 +12,7 @@ from queenbee.errors import Cancelled
 from queenbee.git import let_ask
 from queenbee.store import giving_up
 from queenbee.store.layout import discover, working_directory
+from queenbee.store.pauses import waits
 from queenbee.workflows import complete_hive
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from queenbee.services.work.relief import Keeper
     from queenbee.services.work.waiting import OnProgress
     from queenbee.store.giving_up import Event
+    from queenbee.store.pauses import Steps
     from queenbee.workflows.completing import Completion
 
 WAIT_S = 600.0
@@ -93,6 +95,7 @@ class Hive(complete_hive.Hive):
 
         return Worktrees(self, env=self.env, tell=self._say)
 
+    @waits
     @typed
     def next(  # noqa: PLR0913 - the options of a command
         self,
@@ -104,7 +107,7 @@ class Hive(complete_hive.Hive):
         confirm: bool = False,
         local_if_offline: bool = False,
         on_progress: OnProgress | None = None,
-    ) -> Begin | Nothing:
+    ) -> Steps[Begin | Nothing]:
         """Takes the next issue for the actor, and returns all that is needed to begin; or why there
         is none. An issue that the actor has already comes first.
 
@@ -116,11 +119,13 @@ class Hive(complete_hive.Hive):
         reached. Raises `Held` if somebody else holds a pattern, and `Unreachable`.
         """
         terms = self._terms(confirm=confirm, local_if_offline=local_if_offline)
-        with giving_up.until(cancel):
-            return terms.take_next(
+        return (
+            yield from terms.take_next(
                 patterns=reserve, wait_s=timeout_s, on_progress=on_progress, whole_share=take
             )
+        )
 
+    @waits
     @typed
     def following(
         self,
@@ -128,11 +133,11 @@ class Hive(complete_hive.Hive):
         timeout_s: float = 0,
         confirm: bool = False,
         on_progress: OnProgress | None = None,
-    ) -> Begin | Nothing | None:
+    ) -> Steps[Begin | Nothing | None]:
         """Takes the next issue after another one was completed, as `next` does. That one is done:
         what keeps the remote from confirming this one is told to `tell`, and the answer is None.
         """
-        return self._terms(confirm=confirm).take_following(timeout_s, on_progress)
+        return (yield from self._terms(confirm=confirm).take_following(timeout_s, on_progress))
 
     @typed
     def complete(
@@ -233,6 +238,7 @@ class Hive(complete_hive.Hive):
 
         return last_landing(self)
 
+    @waits
     @typed
     def wait(
         self,
@@ -243,7 +249,7 @@ class Hive(complete_hive.Hive):
         timeout_s: float = WAIT_S,
         cancel: Event | None = None,
         on_progress: OnProgress | None = None,
-    ) -> dict[str, object]:
+    ) -> Steps[dict[str, object]]:
         """Waits for the first of these: all the issues are done, one is `ready` for the actor or
         all are done, nobody else holds any of the patterns in `free`, there is unread `mail`.
 
@@ -254,8 +260,7 @@ class Hive(complete_hive.Hive):
 
         issues = tuple(self.issue_id(each, recorded=True) for each in issue_ids)
         wanted = work.Wanted(issues=issues, ready=ready, free=free, mail=mail)
-        with giving_up.until(cancel):
-            return work.wait(self, wanted, timeout_s=timeout_s, on_progress=on_progress)
+        return (yield from work.wait(self, wanted, timeout_s=timeout_s, on_progress=on_progress))
 
     @typed
     def changes(  # noqa: PLR0913 - by name
@@ -280,8 +285,8 @@ class Hive(complete_hive.Hive):
         """
         from queenbee.services import changes  # noqa: PLC0415 - start-up
 
-        wanted = changes.Wanted(droid, issue_id, kinds, self._from_root(path))
-        return changes.changes(self, since, wanted, timeout_s=timeout_s, cancel=cancel)
+        wanted = changes.Wanted.of(self, droid, issue_id, kinds, path)
+        return changes.Follower(self, since, wanted, timeout_s).follow(cancel)
 
     def cursor(self) -> str:
         """Returns the cursor behind everything that is here now."""
@@ -305,11 +310,8 @@ class Hive(complete_hive.Hive):
         """
         from queenbee.services import changes  # noqa: PLC0415 - start-up
 
-        wanted = changes.Wanted(droid, issue_id, kinds, self._from_root(path), since_ms)
+        wanted = changes.Wanted.of(self, droid, issue_id, kinds, path, since_ms)
         return changes.latest(self, wanted, limit)
-
-    def _from_root(self, path: str | None) -> str | None:
-        return None if path is None else self.reservations.check([path])[0].path
 
     @typed
     def status(self, *, sync: bool = False) -> Status:

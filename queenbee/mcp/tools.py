@@ -26,6 +26,7 @@ from queenbee.services.leases.edits import notes_on_checked
 from queenbee.services.telling import sending
 from queenbee.services.waiting.attempts import Progress as Waiting
 from queenbee.store.droids import agent_processes
+from queenbee.store.pauses import finish
 
 WAIT_S = 50
 """How long `wait` waits by default. Several clients give a tool a minute."""
@@ -248,7 +249,7 @@ def _wait(call: Call) -> object:
     )
     timeout_s = WAIT_S if given["timeout"] is None else given["timeout"]
     ticking = _ticking(call, timeout_s, wanted.shown())
-    return work.wait(call.hive, wanted, timeout_s=timeout_s, on_progress=ticking)
+    return finish(work.wait(call.hive, wanted, timeout_s=timeout_s, on_progress=ticking))
 
 
 def _ticking(call: Call, whole_s: float, what: str) -> Callable[[float], None]:

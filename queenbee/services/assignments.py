@@ -14,8 +14,9 @@ from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken, Untrusted
-from queenbee.store import giving_up, waiting_line
+from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
+from queenbee.store.pauses import waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.giving_up import Event
+    from queenbee.store.pauses import Steps
 
 KIND = "assignments"
 _NAMED = 3
@@ -62,6 +64,7 @@ class Assignments:
         """Returns the tracker's issue, or None."""
         self._reservations = reservations
 
+    @waits
     @typed
     def claim(  # noqa: PLR0913 - by name
         self,
@@ -73,7 +76,7 @@ class Assignments:
         timeout_s: float = 0,
         cancel: Event | None = None,
         on_progress: OnProgress | None = None,
-    ) -> Assignment:
+    ) -> Steps[Assignment]:
         """Takes an issue for the actor; repeating it returns the same assignment.
 
         Never steals: raises `Taken` if another droid has it or has waited for it, `NotFound` if
@@ -88,14 +91,15 @@ class Assignments:
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
         from queenbee.services.waiting.attempts import served  # noqa: PLC0415 - start-up
 
-        with giving_up.until(cancel):
-            return served(
+        return (
+            yield from served(
                 self._queue().place(Want(issue_id=issue_id), timeout_s),
                 lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
                 kinds=[KIND, ISSUES],
                 files=[self._store.layout.issues_path],
                 on_progress=on_progress,
             )
+        )
 
     def stage_claim(self, tx: Transaction, issue_id: str) -> Assignment:
         """Takes an issue for the actor in a transaction that has checked that it is ready."""

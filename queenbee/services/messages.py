@@ -12,8 +12,8 @@ from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
-from queenbee.store import giving_up
 from queenbee.store.codec import decode
+from queenbee.store.pauses import waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from queenbee.services.open_store import Store
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.giving_up import Event
+    from queenbee.store.pauses import Steps
 
     Draft = Mapping[str, Any]
     """A message to send: the arguments of `Messages.send`, by name."""
@@ -325,6 +326,7 @@ class Messages:
             )
         ]
 
+    @waits
     @typed
     def wait(
         self,
@@ -333,7 +335,7 @@ class Messages:
         cancel: Event | None = None,
         from_: str | None = None,
         issue_id: str | None = None,
-    ) -> list[Message]:
+    ) -> Steps[list[Message]]:
         """Returns the actor's unread messages, newest first, as soon as there are any; an empty
         list at the timeout. Raises `Cancelled` once the event `cancel` is set.
         """
@@ -341,8 +343,7 @@ class Messages:
 
         watch = Watch(self._store, [KIND])
         asked = partial(self.inbox, unread=True, from_=from_, issue_id=issue_id)
-        with giving_up.until(cancel):
-            return until(watch, asked, timeout_s)
+        return (yield from until(watch, asked, timeout_s))
 
     @typed
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:

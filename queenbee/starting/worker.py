@@ -39,6 +39,7 @@ from queenbee.starting.tally import Tally
 from queenbee.starting.workplace import SETTING_UP, PlacedAgent
 from queenbee.store.droids import presence, roster
 from queenbee.store.git_files.host_tokens import without_tokens
+from queenbee.store.pauses import finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,7 +172,7 @@ class Worker(PlacedAgent):
         self._make_fit()
         if held is None and self._lands_what_waited():
             return
-        taken = take_next(self.hive)
+        taken = finish(take_next(self.hive))
         if isinstance(taken, Nothing):
             is_end = taken.is_end or not taken.counts["total"]
             if is_end and (self.entry.is_ending or not self.obstacles):

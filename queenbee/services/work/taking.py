@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from queenbee.services.work.relief import Keeper, Relief
     from queenbee.services.work.waiting import OnProgress
     from queenbee.services.writing.transaction import Transaction
+    from queenbee.store.pauses import Steps
 
 _ENDS = ("done", "ending")
 """The states in which an agent has no more to do."""
@@ -255,7 +256,7 @@ def take_next(
     wait_s: float = 0,
     on_progress: OnProgress | None = None,
     keeper: Callable[[Services], Keeper] | None = None,
-) -> Begin | Nothing:
+) -> Steps[Begin | Nothing]:
     """Takes the next issue for the actor, with leases on the patterns, all or nothing.
 
     An issue that the actor has already comes first. Whoever waits longest is served first. With
@@ -265,7 +266,7 @@ def take_next(
     Mail is left to `take_mail`. With a `keeper`, takes over from droids that show no sign of life.
     """
     with hive.queue.place(Want(any_issue=True), wait_s) as place:
-        return _wait_and_take(hive, patterns, place, wait_s, on_progress, keeper)
+        return (yield from _wait_and_take(hive, patterns, place, wait_s, on_progress, keeper))
 
 
 def _wait_and_take(
@@ -275,7 +276,7 @@ def _wait_and_take(
     wait_s: float,
     on_progress: OnProgress | None,
     keeper: Callable[[Services], Keeper] | None,
-) -> Begin | Nothing:
+) -> Steps[Begin | Nothing]:
     answers = []
 
     def look() -> bool:
@@ -295,7 +296,8 @@ def _wait_and_take(
 
     kinds = ("assignments", "messages", ISSUES)
     watch = Watch(hive, kinds, [hive.layout.issues_path], on_progress)
-    if not until(watch, look, wait_s, LOOK_AGAIN_S) and wait_s > 0:
+    found = yield from until(watch, look, wait_s, LOOK_AGAIN_S)
+    if not found and wait_s > 0:
         raise _timed_out(answers[-1], wait_s)
     if isinstance(answers[0], Nothing) and wait_s > 0:
         answers[-1].waited_for = _blocking(answers[-1], answers[0].holders)
