@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from queenbee.git.unmerged import Snapshot
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.work import Begin, Nothing
     from queenbee.services.work.relief import Keeper
     from queenbee.services.work.waiting import OnProgress
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
-    from queenbee.store.pauses import Steps
 
 BUDGET_S = 0.06
 """What a command may spend on asking git about worktrees that have changed."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Assignment, Reservation
     from queenbee.services.changes import Change
-    from queenbee.store.pauses import Steps
+    from queenbee.services.waiting.pauses import Steps
 
 P = ParamSpec("P")
 Of = TypeVar("Of")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from queenbee.library.event_loops import Signal
+    from queenbee.services.waiting.pauses import Pause, Steps
     from queenbee.store.giving_up import Event
-    from queenbee.store.pauses import Pause, Steps
 
 Found = TypeVar("Found")
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from queenbee._typed import typed
 from queenbee.errors import Cancelled
 from queenbee.git import let_ask
+from queenbee.services.waiting.pauses import waits
 from queenbee.store import giving_up
 from queenbee.store.layout import discover, working_directory
-from queenbee.store.pauses import waits
 from queenbee.workflows import complete_hive
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from queenbee.library.worktrees import Worktrees
     from queenbee.services.changes import Change
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.work import Begin, Nothing, Status
     from queenbee.services.work.overview import Overview
     from queenbee.services.work.relief import Keeper
     from queenbee.services.work.waiting import OnProgress
     from queenbee.store.giving_up import Event
-    from queenbee.store.pauses import Steps
     from queenbee.workflows.completing import Completion
 
 WAIT_S = 600.0

@@ -17,8 +17,8 @@ from queenbee.errors import Cancelled
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from queenbee.services.waiting.pauses import Pause
     from queenbee.store.giving_up import Event
-    from queenbee.store.pauses import Pause
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.1
 

@@ -25,8 +25,8 @@ from queenbee.services import governing, unasked, work
 from queenbee.services.leases.edits import notes_on_checked
 from queenbee.services.telling import sending
 from queenbee.services.waiting.attempts import Progress as Waiting
+from queenbee.services.waiting.pauses import finish
 from queenbee.store.droids import agent_processes
-from queenbee.store.pauses import finish
 
 WAIT_S = 50
 """How long `wait` waits by default. Several clients give a tool a minute."""

@@ -14,9 +14,9 @@ from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import mentioned, some, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken, Untrusted
+from queenbee.services.waiting.pauses import waits
 from queenbee.store import waiting_line
 from queenbee.store.droids.identity import checked_droid
-from queenbee.store.pauses import waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from queenbee.services.nudges import Nudges
     from queenbee.services.open_store import Store
     from queenbee.services.waiting.attempts import OnProgress
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.giving_up import Event
-    from queenbee.store.pauses import Steps
 
 KIND = "assignments"
 _NAMED = 3

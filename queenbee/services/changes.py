@@ -20,10 +20,10 @@ from queenbee.errors import Cancelled, InvalidInput, NotFound
 from queenbee.services.history import written_at
 from queenbee.services.leases.live import covers
 from queenbee.services.waiting.attempts import Watch
+from queenbee.services.waiting.pauses import finish
 from queenbee.store import giving_up
 from queenbee.store.codec import decode
 from queenbee.store.memory.arrivals import Arrivals, last_number, loose_kinds
-from queenbee.store.pauses import finish
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.core.records import Record
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.store.giving_up import Event
-    from queenbee.store.pauses import Steps
 
 _AT_ONCE = 500
 """So many lines are read at a time."""

@@ -12,8 +12,8 @@ from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
+from queenbee.services.waiting.pauses import waits
 from queenbee.store.codec import decode
-from queenbee.store.pauses import waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from queenbee.core.records import Importance
     from queenbee.services.droids import Droids
     from queenbee.services.open_store import Store
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.giving_up import Event
-    from queenbee.store.pauses import Steps
 
     Draft = Mapping[str, Any]
     """A message to send: the arguments of `Messages.send`, by name."""

@@ -17,6 +17,7 @@ from queenbee.git.run import line
 from queenbee.git.touched import following, take_next
 from queenbee.git.unfinished import FOLDER
 from queenbee.git.worktrees.preparing import SetupFailed
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import Nothing
 from queenbee.starting.clients import ALONE, LOOP, reported_cost, was_denied
 from queenbee.starting.ending import Reason
@@ -39,7 +40,6 @@ from queenbee.starting.tally import Tally
 from queenbee.starting.workplace import SETTING_UP, PlacedAgent
 from queenbee.store.droids import presence, roster
 from queenbee.store.git_files.host_tokens import without_tokens
-from queenbee.store.pauses import finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,7 +22,7 @@ from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services.assignments import taken
 from queenbee.services.leases.lease_refusals import Holder, Refusal
 from queenbee.services.waiting.attempts import Watch
-from queenbee.store.pauses import finish
+from queenbee.services.waiting.pauses import finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

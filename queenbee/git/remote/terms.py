@@ -11,17 +11,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from queenbee.errors import Busy, ExternalFailure, IssueClosed, NotReady, Taken
+from queenbee.services.waiting.pauses import finish, long_step
 from queenbee.store import giving_up
-from queenbee.store.pauses import finish, long_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.core.records import Assignment, Reservation
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.work import Begin, Nothing
     from queenbee.services.work.waiting import OnProgress
-    from queenbee.store.pauses import Steps
 
     Grant = Assignment | Reservation
 

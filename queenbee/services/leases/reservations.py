@@ -20,9 +20,9 @@ from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput
 from queenbee.services.leases.live import ACTIVE, KIND, LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
+from queenbee.services.waiting.pauses import waits
 from queenbee.store.git_files import tree_id
 from queenbee.store.git_trees import folds_case
-from queenbee.store.pauses import waits
 from queenbee.store.settings import AUTO, EXCLUSIVE
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from queenbee.services.nudges import Nudges
     from queenbee.services.open_store import Store
     from queenbee.services.waiting.attempts import Progress
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.waiting.queue import PlaceInLine, Queue
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.giving_up import Event
-    from queenbee.store.pauses import Steps
 
 
 class PathStatus:

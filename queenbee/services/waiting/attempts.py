@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, IssueClosed
+from queenbee.services.waiting.pauses import Pause
 from queenbee.store.files import stamp_of
-from queenbee.store.pauses import Pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from queenbee.core.queue import Waiter, Want
     from queenbee.services.open_store import Store
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.waiting.queue import PlaceInLine
-    from queenbee.store.pauses import Steps
 
     Granted = TypeVar("Granted")
     Found = TypeVar("Found")

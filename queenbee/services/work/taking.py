@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
+    from queenbee.services.waiting.pauses import Steps
     from queenbee.services.waiting.queue import PlaceInLine
     from queenbee.services.work.relief import Keeper, Relief
     from queenbee.services.work.waiting import OnProgress
     from queenbee.services.writing.transaction import Transaction
-    from queenbee.store.pauses import Steps
 
 _ENDS = ("done", "ending")
 """The states in which an agent has no more to do."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.services.hive import Services
-    from queenbee.store.pauses import Steps
+    from queenbee.services.waiting.pauses import Steps
 
     OnProgress = Callable[[float], None]
 

@@ -10,8 +10,8 @@ import pytest
 from hives import QuickQueen, write_lines
 
 from queenbee import Hive
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import Begin, Nothing, take_next
-from queenbee.store.pauses import finish
 
 
 def test_status_names_those_without_an_issue_for_an_hour(

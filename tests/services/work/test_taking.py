@@ -15,9 +15,9 @@ from hives import Clock, Queen, environment, snapshot, write_lines
 from queenbee import Hive
 from queenbee.core.queue import Want
 from queenbee.errors import Busy, Held
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import taking
 from queenbee.services.work.taking import Begin, Nothing
-from queenbee.store.pauses import finish
 
 pytestmark = pytest.mark.both_engines(thorough=True)
 

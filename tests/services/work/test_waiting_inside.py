@@ -10,8 +10,8 @@ from hives import QuickQueen, write_lines
 
 from queenbee import Hive
 from queenbee.cli import progress
+from queenbee.services.waiting.pauses import finish
 from queenbee.services.work import Wanted, take_next, wait
-from queenbee.store.pauses import finish
 
 pytestmark = pytest.mark.both_engines
 
