@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from queenbee.version import __version__ as __version__
     from queenbee.workflows.completing import Completion as Completion
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {
         "core.beads": "Issue",

@@ -8,7 +8,7 @@ import os
 import sys
 
 if not sys.flags.safe_path:
-    here = os.path.realpath(os.curdir)
+    here: str = os.path.realpath(os.curdir)
     sys.path[:] = [each for each in sys.path if os.path.realpath(each or os.curdir) != here]
 
 from queenbee.cli.main import main

@@ -6,13 +6,11 @@ import sys
 
 TYPE_CHECKING = False  # Not typing's: a further edit loads this module.
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 
-def exports(
-    package: str, modules: Mapping[str, str]
-) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Returns `__getattr__`, `__dir__` and `__all__` for a package.
+def exports(package: str, modules: Mapping[str, str]) -> None:
+    """Gives a package its `__getattr__`, `__dir__` and `__all__`.
 
     `modules` gives, for each module below the package, the public names that it defines, with
     spaces between them. Importing the package loads none of them.
@@ -29,4 +27,4 @@ def exports(
     def listed() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})
 
-    return load, listed, sorted(homes)
+    vars(sys.modules[package]).update(__getattr__=load, __dir__=listed, __all__=sorted(homes))

@@ -29,7 +29,7 @@ class HiveClock:
     """A clock for `Hive.open(clock=…)`: it stands until `advance` is called."""
 
     def __init__(self, now_ms: int = _START_MS) -> None:
-        self.now_ms = now_ms
+        self.now_ms: int = now_ms
 
     def __call__(self) -> int:
         return self.now_ms

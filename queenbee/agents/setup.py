@@ -78,15 +78,17 @@ class Setup:
     ) -> None:
         self.place = place
         self.undo = undo
-        self.found = {name: agent.found(place) for name, agent in AGENTS.items()}
+        self.found: dict[str, str | None] = {
+            name: agent.found(place) for name, agent in AGENTS.items()
+        }
         """Why we think that each agent is used here, or None."""
-        self.agents = _chosen(names, self.found, undo=undo)
+        self.agents: list[Agent] = _chosen(names, self.found, undo=undo)
         parts = [part for agent in self.agents for part in agent.parts(place)]
         rules = [each.rules(place) for each in self.agents if each.rules is not None]
         parts += [each for each in rules if allow or (undo and _is_there(each))]
         if undo:
             parts = _without_shared(parts, self.agents, place)
-        self.edits = file_edits.gathered(parts)
+        self.edits: list[file_edits.Edit] = file_edits.gathered(parts)
         for edit in self.edits:
             if undo:
                 edit.undo()
@@ -95,7 +97,7 @@ class Setup:
         self.guard: git_hooks.HookFolder | None = None
         """Git's hooks, if they are changed too: not when only some agents are taken out, nor if the
         guard in them is to stay because the user installed it."""
-        self.guard_stays = False
+        self.guard_stays: bool = False
         if place.tree is not None and not (undo and names):
             self.guard = git_hooks.HookFolder(cwd)
             if not self.guard.is_shared:  # Else it stays as it is.

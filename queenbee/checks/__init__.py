@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from queenbee.checks.runner import ChecksInterrupted as ChecksInterrupted
     from queenbee.checks.verification import VerificationRecord as VerificationRecord
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {
         "check": "Check CheckResult Command ContentMatch Expectation FileExists Pattern "

@@ -70,7 +70,7 @@ class Invocation:
         """Notices under `--json`, kept for the one document that is printed at the end."""
         self.in_order = False
         """Whether notices go where the answer goes, before it, so that the order is kept."""
-        self.bar = Bar(self.tell)
+        self.bar: Bar = Bar(self.tell)
         self._hive: Hive | None = None
 
     @property
@@ -351,9 +351,11 @@ class QueenGroup(click.Group):
         if example is not None:
             kwargs["epilog"] = _example(example)
         super().__init__(*args, **kwargs)
-        self.sections = sections or {}
+        self.sections: Mapping[str, Mapping[str, str]] | dict[str, Mapping[str, str]] = (
+            sections or {}
+        )
         shown = {name: module for each in self.sections.values() for name, module in each.items()}
-        self.modules = {**shown, **(hidden or {})}
+        self.modules: dict[str, str] = {**shown, **(hidden or {})}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.commands, *self.modules]

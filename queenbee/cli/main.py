@@ -85,7 +85,7 @@ def _status_or_help(context: click.Context) -> int | None:
     return code if isinstance(code, int) else exits.DONE
 
 
-queen = QueenGroup(
+queen: QueenGroup = QueenGroup(
     "queen",
     sections=_SECTIONS,
     hidden=_HIDDEN,

@@ -14,20 +14,23 @@ from queenbee.core.names import is_of_agent
 from queenbee.core.timestamps import parse_duration_s, parse_since_ms
 from queenbee.errors import InvalidInput
 
+Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 
 class Renamed(click.Option):
     """An option whose help shows its first name alone: the others are of earlier versions."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Returns the names and the sentence that the help shows."""
-        every, self.opts = self.opts, self.opts[:1]
+        every = self.opts
+        self.opts: list[str] = every[:1]
         try:
             return super().get_help_record(ctx)
         finally:
             self.opts = every
 
 
-def force(before: str, sentence: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def force(before: str, sentence: str) -> Option:
     """Returns `--force`, which was `--before` until 0.2; its parameter has that name."""
     names = ("--force", f"--{before}", before.replace("-", "_"))
     return click.option(*names, cls=Renamed, is_flag=True, help=sentence)
@@ -43,15 +46,17 @@ def priority(text: str | int) -> int:
         ) from None
 
 
-def timeout_option(default: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def timeout_option(default: str) -> Option:
     """Returns `--wait` of a command that does nothing else: the parameter `timeout`, in seconds."""
     said = {"callback": seconds, "metavar": default, "default": default, "show_default": True}
     names = ("--wait", "--timeout", "timeout")
     return click.option(*names, cls=Renamed, help="How long to wait", **said)
 
 
-dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done without doing it")
-agents_dir = click.option(
+dry_run: Option = click.option(
+    "--dry-run", is_flag=True, help="Show what would be done without doing it"
+)
+agents_dir: Option = click.option(
     "--agents-dir",
     metavar="DIR",
     help="Folder of agent definitions; default: this repository's .claude/agents/, if any",
@@ -68,14 +73,14 @@ def _typed(_: click.Context, param: click.Parameter, branches: tuple[str, ...]) 
     return branches
 
 
-adopts = click.option(
+adopts: Option = click.option(
     "--adopt",
     multiple=True,
     metavar="BRANCH",
     callback=_typed,
     help="Take over this branch, with all that is there",
 )
-id_prefix = click.option(
+id_prefix: Option = click.option(
     "--prefix", metavar="bd", help="Prefix of new ids; default: the most common one here"
 )
 
@@ -84,7 +89,7 @@ def _instant(ctx: click.Context, param: click.Parameter, text: str | None) -> in
     return None if text is None else parse_since_ms(text, time.time_ns() // 1_000_000)
 
 
-def since_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def since_option(what: str) -> Option:
     """Returns the option `--since`, which shows only what is newer."""
     help_ = f"Only {what} since then"
     return click.option("--since", "since_ms", callback=_instant, metavar="20m|TIME", help=help_)

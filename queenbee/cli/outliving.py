@@ -98,7 +98,7 @@ class Worker:
 
 worker: Worker | None = None
 """What this process is, if it does the work of another one."""
-has_left = False
+has_left: bool = False
 """Whether this process has left a landing to go on, and only takes the next issue."""
 
 

@@ -33,7 +33,7 @@ class Meaning:
     def __init__(self, color: str, symbol: str, *words: str) -> None:
         self.color = color
         self.symbol = symbol
-        self.words = frozenset(words)
+        self.words: frozenset[str] = frozenset(words)
 
 
 BAD = Meaning(

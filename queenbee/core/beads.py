@@ -45,16 +45,16 @@ class Issue(Record):
     completion: Assignment | None
     """The assignment by which a droid completed it since its row last changed, or None."""
 
-    title = Text("title")
-    description = Text("description")
-    status = Text("status", "open")
-    issue_type = Text("issue_type", "task")
-    assignee = OptionalText("assignee")
-    updated_at = OptionalText("updated_at")
-    closed_at = OptionalText("closed_at")
-    pinned = Flag("pinned")
-    ephemeral = Flag("ephemeral")
-    template = Flag("is_template")
+    title: Text = Text("title")
+    description: Text = Text("description")
+    status: Text = Text("status", "open")
+    issue_type: Text = Text("issue_type", "task")
+    assignee: OptionalText = OptionalText("assignee")
+    updated_at: OptionalText = OptionalText("updated_at")
+    closed_at: OptionalText = OptionalText("closed_at")
+    pinned: Flag = Flag("pinned")
+    ephemeral: Flag = Flag("ephemeral")
+    template: Flag = Flag("is_template")
 
     def __init__(
         self, fields: Mapping[str, object], *, completion: Assignment | None = None

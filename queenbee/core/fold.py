@@ -40,9 +40,9 @@ class Line:
     __slots__ = ("_key", "fields", "raw", "rev")
 
     def __init__(self, raw: bytes, fields: Fields, rev: int) -> None:
-        self.raw = raw
-        self.fields = fields
-        self.rev = rev
+        self.raw: bytes = raw
+        self.fields: Fields = fields
+        self.rev: int = rev
         self._key: Key | None = None
 
     @property
@@ -64,11 +64,11 @@ class Entry:
     __slots__ = ("arrived", "fields", "last_rev", "lines")
 
     def __init__(self, line: Line) -> None:
-        self.lines = [line]
+        self.lines: list[Line] = [line]
         """In the order of the fold."""
-        self.arrived = [line.raw]
+        self.arrived: list[bytes] = [line.raw]
         """In the order of the file, which matters for lines without `rev`."""
-        self.last_rev = line.rev
+        self.last_rev: int = line.rev
         self.fields: Fields = line.fields
         if "rev" not in self.fields or self.fields["rev"] != line.rev:
             self.fields = {**line.fields, "rev": line.rev}
@@ -113,8 +113,8 @@ class Table:
 
     def __init__(self, aliases: Mapping[str, str] | None = None) -> None:
         self._held: dict[str, Entry | Rising | Stated] = {}
-        self.aliases = aliases or {}
-        self.positional = False
+        self.aliases: Mapping[str, str] | dict[str, str] = aliases or {}
+        self.positional: bool = False
         """Whether a line got its revision from its position: then order counts."""
 
     def add_all(self, lines: Iterable[Stated], *, once: bool = False) -> list[tuple[str, bytes]]:

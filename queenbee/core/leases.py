@@ -69,11 +69,11 @@ class Asker:
         tree_id: str | None = None,
         session: str | None = None,
     ) -> None:
-        self.droid = droid
-        self.exclusive = exclusive
-        self.tree_id = tree_id
+        self.droid: str | None = droid
+        self.exclusive: bool = exclusive
+        self.tree_id: str | None = tree_id
         """The working tree of an announcement; None for one that excludes no other."""
-        self.session = session
+        self.session: str | None = session
 
     def of_session(self, session: str | None) -> Asker:
         """Returns the same droid, asking for the same in another session."""

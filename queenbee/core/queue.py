@@ -33,13 +33,13 @@ class Want:
         issue_id: str | None = None,
         any_issue: bool = False,
     ) -> None:
-        self.patterns = tuple(patterns)
+        self.patterns: tuple[str, ...] = tuple(patterns)
         """From the root."""
-        self.exclusive = exclusive
-        self.tree_id = tree_id
+        self.exclusive: bool = exclusive
+        self.tree_id: str | None = tree_id
         """The working tree to announce an edit in, if the leases need not be exclusive."""
-        self.issue_id = issue_id
-        self.any_issue = any_issue
+        self.issue_id: str | None = issue_id
+        self.any_issue: bool = any_issue
 
     @classmethod
     def of(cls, lease: Reservation) -> Want:

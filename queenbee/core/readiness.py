@@ -73,13 +73,13 @@ class Standing:
         has_open_children: bool = False,
         review: Review | None = None,
     ) -> None:
-        self.issue = issue
-        self.review = review
+        self.issue: Issue = issue
+        self.review: Review | None = review
         """The pull request that proposes its work; None if none does."""
-        self.holder = holder
-        self.waits_for = list(waits_for)
-        self.because = because
-        self.has_open_children = has_open_children
+        self.holder: str | None = holder
+        self.waits_for: list[str] = list(waits_for)
+        self.because: str | None = because
+        self.has_open_children: bool = has_open_children
 
     @property
     def state(self) -> str:
@@ -374,11 +374,11 @@ class Waits:
         estimates = {key: estimate(each.issue) for key, each in open_.items()}
         known = sorted(each for each in estimates.values() if each)
         # The median: what an issue without an estimate takes.
-        self.usual = usual or (known[len(known) // 2] if known else 1.0)
+        self.usual: float = usual or (known[len(known) // 2] if known else 1.0)
         self._minutes = {key: minutes or self.usual for key, minutes in estimates.items()}
-        self.urgency = {key: each.issue.priority for key, each in open_.items()}
+        self.urgency: dict[str, int] = {key: each.issue.priority for key, each in open_.items()}
         """The most urgent priority among the issue and those behind it."""
-        self.chain = dict(self._minutes)
+        self.chain: dict[str, float] = dict(self._minutes)
         """The longest time from the start of the issue to the end of what is behind it."""
         self._follow()
 

@@ -44,7 +44,7 @@ class Ids:
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
     def __get__(self, record: Record, owner: type | None = None) -> tuple[str, ...]:
         value = record._fields.get(self.name)
@@ -63,8 +63,8 @@ class Text:
     __slots__ = ("default", "name")
 
     def __init__(self, name: str, default: str = "") -> None:
-        self.name = name
-        self.default = default
+        self.name: str = name
+        self.default: str = default
 
     def __get__(self, record: Record, owner: type | None = None) -> str:
         value = record._fields.get(self.name)
@@ -77,7 +77,7 @@ class OptionalText:
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
 
     def __get__(self, record: Record, owner: type | None = None) -> str | None:
         value = record._fields.get(self.name)
@@ -90,8 +90,8 @@ class Flag:
     __slots__ = ("default", "name")
 
     def __init__(self, name: str, default: bool = False) -> None:
-        self.name = name
-        self.default = default
+        self.name: str = name
+        self.default: bool = default
 
     def __get__(self, record: Record, owner: type | None = None) -> bool:
         value = record._fields.get(self.name)
@@ -115,9 +115,9 @@ class Record:
     _fields: Mapping[str, object]
     _shown: tuple[str, ...] = ()
     """The fields that its `repr` shows, between the id and the revision."""
-    id = Text("id")
-    created_at = Text("created_at")
-    deleted = Flag("deleted")
+    id: Text = Text("id")
+    created_at: Text = Text("created_at")
+    deleted: Flag = Flag("deleted")
 
     def __init__(self, fields: Mapping[str, object]) -> None:
         object.__setattr__(self, "_fields", fields)
@@ -180,21 +180,21 @@ class Message(Record):
     __slots__ = ()
     _shown = ("from", "to", "subject")
 
-    from_ = Text("from")
-    to = Text("to")
-    subject = Text("subject")
-    body = Text("body")
-    issue_id = OptionalText("issue_id")
-    reply_to = OptionalText("reply_to")
-    thread_id = OptionalText("thread_id")
-    importance = Text("importance", "normal")
-    read = Flag("read")
-    read_at = OptionalText("read_at")
-    by_hive = Flag("by_hive")
+    from_: Text = Text("from")
+    to: Text = Text("to")
+    subject: Text = Text("subject")
+    body: Text = Text("body")
+    issue_id: OptionalText = OptionalText("issue_id")
+    reply_to: OptionalText = OptionalText("reply_to")
+    thread_id: OptionalText = OptionalText("thread_id")
+    importance: Text = Text("importance", "normal")
+    read: Flag = Flag("read")
+    read_at: OptionalText = OptionalText("read_at")
+    by_hive: Flag = Flag("by_hive")
     """Whether the hive wrote it itself, about what its sender did."""
-    ack_by = OptionalText("ack_by")
+    ack_by: OptionalText = OptionalText("ack_by")
     """The time by which the sender wants an acknowledgement; absent if none is wanted."""
-    acked_at = OptionalText("acked_at")
+    acked_at: OptionalText = OptionalText("acked_at")
 
     @property
     def thread(self) -> str:
@@ -224,7 +224,7 @@ class Grant(Record):
 
     __slots__ = ()
 
-    clone = OptionalText("clone")
+    clone: OptionalText = OptionalText("clone")
     """The clone in which a grant was made that the remote confirmed, or is to confirm."""
 
     @property
@@ -248,20 +248,20 @@ class Assignment(Grant):
     __slots__ = ()
     _shown = ("issue_id", "droid", "status")
 
-    updated_at = Text("updated_at")
-    issue_id = Text("issue_id")
-    droid = Text("droid")
-    assigned_by = Text("assigned_by")
-    status = Text("status", "active")
-    worktree = OptionalText("worktree")
-    reason = OptionalText("reason")
-    previous_droid = OptionalText("previous_droid")
-    landed = OptionalText("landed")
+    updated_at: Text = Text("updated_at")
+    issue_id: Text = Text("issue_id")
+    droid: Text = Text("droid")
+    assigned_by: Text = Text("assigned_by")
+    status: Text = Text("status", "active")
+    worktree: OptionalText = OptionalText("worktree")
+    reason: OptionalText = OptionalText("reason")
+    previous_droid: OptionalText = OptionalText("previous_droid")
+    landed: OptionalText = OptionalText("landed")
     """The commit on the main branch that has its work."""
-    superseded_by = OptionalText("superseded_by")
-    follows = Ids("follows")
+    superseded_by: OptionalText = OptionalText("superseded_by")
+    follows: Ids = Ids("follows")
     """Ended grants that this one was made after, although their end is dated later."""
-    outranks = Ids("outranks")
+    outranks: Ids = Ids("outranks")
     """Grants superseded by this one although they began after its corrected end."""
 
     @property
@@ -283,23 +283,23 @@ class Reservation(Grant):
     __slots__ = ()
     _shown = ("pattern", "droid", "status", "expires_at")
 
-    expires_at = Text("expires_at")
-    released_at = OptionalText("released_at")
-    pattern = Text("pattern")
-    droid = Text("droid")
-    issue_id = OptionalText("issue_id")
-    status = Text("status", "active")
-    exclusive = Flag("exclusive", default=True)
-    reason = OptionalText("reason")
-    session = OptionalText("session")
-    worktree = OptionalText("worktree")
-    tree_id = OptionalText("tree_id")
+    expires_at: Text = Text("expires_at")
+    released_at: OptionalText = OptionalText("released_at")
+    pattern: Text = Text("pattern")
+    droid: Text = Text("droid")
+    issue_id: OptionalText = OptionalText("issue_id")
+    status: Text = Text("status", "active")
+    exclusive: Flag = Flag("exclusive", default=True)
+    reason: OptionalText = OptionalText("reason")
+    session: OptionalText = OptionalText("session")
+    worktree: OptionalText = OptionalText("worktree")
+    tree_id: OptionalText = OptionalText("tree_id")
     """The working tree in which an announcement was made, by the id that the tree keeps."""
-    branch = OptionalText("branch")
-    superseded_by = OptionalText("superseded_by")
-    follows = Ids("follows")
+    branch: OptionalText = OptionalText("branch")
+    superseded_by: OptionalText = OptionalText("superseded_by")
+    follows: Ids = Ids("follows")
     """Ended grants that this one was made after, although their end is dated later."""
-    outranks = Ids("outranks")
+    outranks: Ids = Ids("outranks")
     """Grants superseded by this one although they began after its corrected end."""
 
     @property

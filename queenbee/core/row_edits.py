@@ -26,10 +26,10 @@ class Edit:
 
     def __init__(self, row: Mapping[str, object], was: Mapping[str, object] | None = None) -> None:
         """Takes the whole row, and what it was before; None for a row that was not there."""
-        self.issue_id = str(row["id"])
-        self.row = row
+        self.issue_id: str = str(row["id"])
+        self.row: Mapping[str, object] = row
         """The whole row, for a file that has none."""
-        self.changes = difference(was or {}, row)
+        self.changes: Fields = difference(was or {}, row)
 
     def made_on(self, row: Fields) -> Fields:
         """Returns a version of the row with the changes."""
@@ -108,8 +108,8 @@ class Laid:
     __slots__ = ("row", "theirs")
 
     def __init__(self, row: Fields, theirs: Fields) -> None:
-        self.row = row
-        self.theirs = theirs
+        self.row: Fields = row
+        self.theirs: Fields = theirs
         """The fields that another program changed since, which no line of the ledger has."""
 
 

@@ -20,7 +20,8 @@ else:
     except ImportError:
         import datetime as _library
 
-datetime, timedelta = _library.datetime, _library.timedelta
+datetime: type[_library.datetime] = _library.datetime
+timedelta: type[_library.timedelta] = _library.timedelta
 UTC = _library.timezone.utc  # noqa: UP017 - the module in C has no other name for it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MS = 253_402_300_799_999

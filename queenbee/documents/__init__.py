@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from queenbee.documents.issue_rows import RowImport as RowImport
     from queenbee.documents.issue_rows import render_differences as render_differences
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {
         "agents": "list_agents",

@@ -41,7 +41,7 @@ class Container:
     __slots__ = ("close", "items", "open")
 
     def __init__(self, text: str, start: int) -> None:
-        self.open = start
+        self.open: int = start
         self.items: list[Item] = []
         position = _skip(text, start + 1)
         while text[position] not in "]}":
@@ -50,7 +50,7 @@ class Container:
             position = _skip(text, item.end)
             if text[position] == ",":
                 position = _skip(text, position + 1)
-        self.close = position
+        self.close: int = position
 
     def member(self, key: str) -> Item | None:
         """Returns the member of an object with this key; the last one if there are several."""
@@ -63,16 +63,16 @@ class Item:
     __slots__ = ("end", "key", "start", "value")
 
     def __init__(self, text: str, start: int, *, is_member: bool) -> None:
-        self.start = start
+        self.start: int = start
         self.key: str | None = None
-        self.value = start
+        self.value: int = start
         """Where the value begins: after the key, in a member."""
         if is_member:
             key_end = _end_of_string(text, start)
             name = text[start:key_end]
             self.key = json.loads(name) if "\\" in name else name[1:-1]
             self.value = _skip(text, _skip(text, key_end) + 1)
-        self.end = _end_of_value(text, self.value)
+        self.end: int = _end_of_value(text, self.value)
 
 
 class Style:
@@ -85,8 +85,8 @@ class Style:
         inside = begin(text) + 1
         first = _skip(text, inside)
         before = "" if text[first] in "]}" else text[inside:first]
-        self.in_lines = "\n" in before
-        self.indent = _blanks(before.rpartition("\n")[2]) or "  "
+        self.in_lines: bool = "\n" in before
+        self.indent: str = _blanks(before.rpartition("\n")[2]) or "  "
 
     def lines(self, value: object, margin: str) -> str:
         """Returns a value in lines; all but the first are indented by a margin."""

@@ -85,7 +85,7 @@ class Verdict:
         self.what = what
         self.mode = mode
         self.paths = paths
-        self.held = list(held)
+        self.held: list[Refusal] = list(held)
         self.is_history = False
         """Whether the commits are there already, so that git asks nothing."""
         self.own_worktree: Worktree | None = None

@@ -112,19 +112,19 @@ class HookFolder:
     def __init__(self, cwd: str) -> None:
         tree, common, hooks = _places(cwd)
         self.tree = tree
-        self.common_dir = os.path.realpath(os.path.join(tree, common))
+        self.common_dir: str = os.path.realpath(os.path.join(tree, common))
         # A relative core.hooksPath is relative to the top of the tree, where git runs hooks.
         folder = os.path.normpath(os.path.join(tree, hooks))
         # Git delivers nothing into its own directory: only its owner makes links there.
         owned = folder.startswith(os.path.normpath(os.path.join(tree, common)) + os.sep)
-        self.folder = os.path.realpath(folder) if owned else safe_open.resolved(folder)
-        self.is_in_tree = not owned and self.folder.startswith(tree + os.sep)
+        self.folder: str = os.path.realpath(folder) if owned else safe_open.resolved(folder)
+        self.is_in_tree: bool = not owned and self.folder.startswith(tree + os.sep)
         """Whether the hooks are files of the working tree, which others get by git."""
-        self.framework = self._framework()
+        self.framework: str = self._framework()
         scope = ("config", "--show-scope", "--get", "core.hooksPath")
         elsewhere = not owned and not self.is_in_tree
         said = line(*scope, cwd=tree) if elsewhere else None
-        self.is_shared = said is not None and said.split("\t")[0] not in ("local", "worktree")
+        self.is_shared: bool = said is not None and said.split("\t")[0] not in ("local", "worktree")
         """Whether git looks there in all repositories of a user, or of this machine."""
 
     def to_commit(self) -> str:

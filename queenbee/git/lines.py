@@ -33,9 +33,11 @@ class Overlap:
         self.base = base
         self.a = a
         self.b = b
-        self.section = of[0][0].section
+        self.section: str = of[0][0].section
         """The function or section where it begins; empty if git names none."""
-        self.added = [[line[1:] + b"\n" for each in side for line in each.text] for side in of]
+        self.added: list[list[bytes]] = [
+            [line[1:] + b"\n" for each in side for line in each.text] for side in of
+        ]
         """The new lines of both sides."""
 
     def to_dict(self) -> dict[str, object]:
@@ -51,9 +53,9 @@ class Hunk:
         self, base: int, base_count: int, after: int, after_count: int, section: str = ""
     ) -> None:
         # Where there are no lines, git names the line before.
-        self.base = base if base_count else base + 1
+        self.base: int = base if base_count else base + 1
         self.base_count = base_count
-        self.after = after if after_count else after + 1
+        self.after: int = after if after_count else after + 1
         self.after_count = after_count
         self.text: list[bytes] = []
         """The lines that are new, each with the sign before it."""

@@ -65,9 +65,9 @@ class Touch:
         self.path = path
         """From the root of the repository."""
         self.owner = owner
-        self.committed = path in work.committed
-        self.uncommitted = path in work.changed
-        self.how = work.changed.get(path, CHANGED)
+        self.committed: bool = path in work.committed
+        self.uncommitted: bool = path in work.changed
+        self.how: str = work.changed.get(path, CHANGED)
         """`changed`, `added` or `deleted`."""
         self.lines: list[list[int]] | None = None
         """The first and last of the lines that it changes, numbered as where its branch began;
@@ -136,7 +136,7 @@ class Seen:
         self._found = found
         self.touches = touches
         places = found.unlooked.values() if found is not None else ()
-        self.unlooked = [os.path.basename(each.path) for each in places]
+        self.unlooked: list[str] = [os.path.basename(each.path) for each in places]
         """The worktrees at which nobody could look, or only before, by name."""
 
     def of(self, path: str) -> list[Touch]:
@@ -185,8 +185,8 @@ class Owner:
     def __init__(self, hive: Services, place: Worktree) -> None:
         self._hive = hive
         self.place = place
-        self.branch = place.branch
-        self.worktree = os.path.basename(place.path)
+        self.branch: str | None = place.branch
+        self.worktree: str = os.path.basename(place.path)
         """The name of its folder."""
         self._known_as = self.worktree if place.linked else None
 

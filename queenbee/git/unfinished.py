@@ -66,7 +66,7 @@ _KEPT = "queen: kept"
 """What the reflog says of a ref that QueenBee has brought to what it kept."""
 _NO_HOOKS = {"core.hooksPath": os.devnull}
 _TREE = ("rev-parse", "--verify", "--quiet", "--end-of-options")
-OPEN = {
+OPEN: dict[str, tuple[str, ...]] = {
     "rebase-merge": ("rebase", "--quit"),
     "rebase-apply/applying": ("am", "--quit"),
     "rebase-apply": ("rebase", "--quit"),
@@ -88,12 +88,12 @@ class Unfinished:
 
     def __init__(self, layout: Layout, place: Worktree, files: list[str], commits: int) -> None:
         self._layout = layout
-        self.worktree = place.path
+        self.worktree: str = place.path
         self.files = files
         """What is not committed there, from the top of the tree."""
         self.commits = commits
         """How many commits of its branch are not on the main branch."""
-        self.branch = place.branch if commits else None
+        self.branch: str | None = place.branch if commits else None
         """Where to go on: with what was not committed, once that is kept."""
         self.aside: str | None = None
         """The folder with the files that no commit keeps as they are."""

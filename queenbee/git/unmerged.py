@@ -64,7 +64,7 @@ class Status:
 
     def __init__(self, said: bytes) -> None:
         self.head: str | None = None
-        self.is_conflicted = False
+        self.is_conflicted: bool = False
         """Whether a merge is under way whose conflicts are not resolved."""
         self.changed: dict[str, str] = {}
         """The files that differ from the last commit, each as `changed`, `deleted` or `added`."""
@@ -143,10 +143,12 @@ class Neighbours:
 
     def __init__(self, layout: Layout, *, budget_s: float, own: bool = False) -> None:
         found = worktrees(layout)
-        self.here = next((each for each in found if each.path == layout.tree), None)
-        self.others = [each for each in found if own or each is not self.here]
+        self.here: Worktree | None = next(
+            (each for each in found if each.path == layout.tree), None
+        )
+        self.others: list[Worktree] = [each for each in found if own or each is not self.here]
         self.unlooked: dict[str, Worktree] = {}
-        self.limit_s = min(max(_LIMIT_S, budget_s), _LONG_LIMIT_S)
+        self.limit_s: float = min(max(_LIMIT_S, budget_s), _LONG_LIMIT_S)
         """What one git may take, in seconds."""
         self._deadline_s = time.monotonic() + budget_s
         self._first_deadline_s = self._deadline_s + (_FIRST_S if budget_s > 0 else 0)
@@ -317,7 +319,7 @@ class Cache:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._path = os.path.join(layout.state_dir, "index", "unmerged.json")
-        self.is_new = False
+        self.is_new: bool = False
         """Whether there is something that the next process should find."""
         self.snapshots: dict[str, Snapshot] = {}
         self.slow: dict[str, int] = {}

@@ -32,12 +32,12 @@ class Actor:
     def __init__(
         self, name: str | None, *, derived: bool, pass_as: bool, parent: str | None = None
     ) -> None:
-        self.name = name
-        self.derived = derived
+        self.name: str | None = name
+        self.derived: bool = derived
         """Whether the name was made from an id."""
-        self.pass_as = pass_as
+        self.pass_as: bool = pass_as
         """Whether commands in its shell do not have the name unless they are given it."""
-        self.parent = parent
+        self.parent: str | None = parent
         """The name of a subagent's session, or None for a session itself."""
 
 

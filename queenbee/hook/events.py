@@ -113,33 +113,35 @@ class Event:
     )  # fmt: skip
 
     def __init__(self, fields: Mapping[str, object], cwd: str) -> None:
-        self.name = _text(fields, "hook_event_name", "hookEventName") or _unnamed(fields)
-        self.letters = _letters(self.name)
+        self.name: str = _text(fields, "hook_event_name", "hookEventName") or _unnamed(fields)
+        self.letters: str = _letters(self.name)
         """The name of the event, letters only and in lower case."""
-        self.kind = _KINDS.get(self.letters, OTHER)
-        self.agent = _agent(fields, self.name)
+        self.kind: str = _KINDS.get(self.letters, OTHER)
+        self.agent: str = _agent(fields, self.name)
         self.session = _text(fields, "session_id", "sessionId", "conversation_id")
-        self.subagent = _text(fields, "agent_id", "agentId")
+        self.subagent: str | None = _text(fields, "agent_id", "agentId")
         """The id of the subagent that acts within the session, or None for the session itself."""
         if self.subagent is not None and self.subagent == self.session:
             # Copilot CLI, but for the event of a subagent's end.
             self.session = _text(fields, "parent_agent_id", "parentAgentId") or self.session
-        self.source = _text(fields, "source", "reason") or ""
+        self.source: str = _text(fields, "source", "reason") or ""
         """Why a session starts (`startup`, `resume`, `clear`, `compact`) or ends."""
         count = fields.get("loop_count")
-        self.was_kept = fields.get("stop_hook_active") is True or (
+        self.was_kept: bool = fields.get("stop_hook_active") is True or (
             isinstance(count, int) and not isinstance(count, bool) and count > 0
         )
         """Whether the agent goes on only because a hook did not let it stop."""
-        self.broken_off = fields.get("status") in ("aborted", "error")
+        self.broken_off: bool = fields.get("status") in ("aborted", "error")
         """Whether the user or an error stopped the agent; only Cursor says so."""
         said = _text(fields, "cwd") or _first(fields.get("workspace_roots"))
         if said is not None and not may_be_a_name(said):
             said = None
-        self.cwd = os.path.join(cwd, said or "")
-        self.worktree = _text(fields, "worktree_path" if self.kind == WORKTREE_REMOVE else "name")
+        self.cwd: str = os.path.join(cwd, said or "")
+        self.worktree: str | None = _text(
+            fields, "worktree_path" if self.kind == WORKTREE_REMOVE else "name"
+        )
         """The name of a worktree to be made, or the path of one to be removed."""
-        self.command = _shell_text(fields) if self.kind == BEFORE_EDIT else ""
+        self.command: str = _shell_text(fields) if self.kind == BEFORE_EDIT else ""
         """What a shell is about to run; empty if it is no shell."""
         self.files: list[str] = []
         """The files that a tool is about to change, or has changed: absolute names."""

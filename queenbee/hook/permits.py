@@ -67,9 +67,9 @@ class Permit:
         self.rests_on = rests_on
         """The files that must be the same: as such (`kinds`), unwritten (`stamps`) or with the
         same content (`texts`)."""
-        self.basis = basis or {}
+        self.basis: dict[str, object] = basis or {}
         """How all of this was before the files were permitted."""
-        self.files = files or {}
+        self.files: dict[str, Entry] = files or {}
         """By absolute names."""
 
 
@@ -80,7 +80,7 @@ class Sight:
         self.path = path
         """Where the session's permit is, or will be."""
         self.tree = tree
-        self.at_ms = time.time_ns() // 1_000_000
+        self.at_ms: int = time.time_ns() // 1_000_000
         self.permit: Permit | None = None
         self.basis: dict[str, object] = {}
         """As that of the permit, but now; empty if not all of it could be seen."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from queenbee.library.landings import LandingResult as LandingResult
     from queenbee.library.worktrees import Worktrees as Worktrees
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {"issues": "TrackedIssues", "landings": "LandingResult", "worktrees": "Worktrees"},
 )

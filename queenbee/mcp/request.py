@@ -38,12 +38,12 @@ class Request:
         self.params: dict[str, Any] = message["params"]
         meta = self.params.get("_meta")
         self.meta: dict[str, Any] = meta if isinstance(meta, dict) else {}
-        self.version = self.meta.get(f"{_META}protocolVersion")
+        self.version: Any | None = self.meta.get(f"{_META}protocolVersion")
         """The version that the request says of itself, or None for a client of `initialize`."""
         info = self.meta.get(f"{_META}clientInfo") or client.get("clientInfo")
         name = info.get("name") if isinstance(info, dict) else None
         self.client: str | None = name if isinstance(name, str) else None
-        self.over = threading.Event()
+        self.over: threading.Event = threading.Event()
         """Set if nobody wants the answer any more."""
 
     def shaped(self, result: Result) -> Result:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.queue import Queue as Queue
     from queenbee.services.writing.transaction import Transaction as Transaction
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {
         "assignments": "Assignments",

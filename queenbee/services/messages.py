@@ -50,8 +50,8 @@ class Hit:
     __slots__ = ("message", "snippet")
 
     def __init__(self, message: Message, snippet: str) -> None:
-        self.message = message
-        self.snippet = snippet
+        self.message: Message = message
+        self.snippet: str = snippet
 
     def to_dict(self) -> dict[str, object]:
         """Returns the message's fields with `snippet`."""

@@ -57,7 +57,7 @@ class Store:
         self.layout = layout
         self.allow_secrets = allow_secrets
         """Whether texts that look like credentials may be written."""
-        self.cwd = os.path.realpath(cwd or layout.tree)
+        self.cwd: str = os.path.realpath(cwd or layout.tree)
         """The directory that patterns and paths given to the services are relative to."""
         self.progress: Progress | None = None
         """Called while an index is built."""
@@ -78,7 +78,7 @@ class Store:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self.engine = Engine(self.layout)
+        self.engine: Engine = Engine(self.layout)
         """Where the lines are kept."""
         self._states: dict[str, Recorded] = {}
         self._writing = allocate_lock()

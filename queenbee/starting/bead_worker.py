@@ -138,7 +138,7 @@ class BeadWorker(Worker):
         held, state = self.held(), self.entry.state
         if held is not None and state in roster.STEPS and held.issue_id == self.entry.issue_id:
             self.entry.process = ""
-            self.cost_usd += reported_cost(self._output)
+            self.cost_usd: float = self.cost_usd + reported_cost(self._output)
             if self._is_stopped(ended):
                 return
             if state == _DEVELOPING:

@@ -101,14 +101,14 @@ class Sprint:
                 hint=f"git switch {shell_word(place.base.removeprefix('refs/heads/'))} in the "
                 "main worktree, or merge that branch first",
             )
-        self.path = sprint_worktree(home, issue_id, droid).path
+        self.path: str = sprint_worktree(home, issue_id, droid).path
         self._place = place
         self._target = target
         self._env = env
-        self.hive = type(home).open(self.path, droid=droid, env=env)
-        self.redo = ""
+        self.hive: Hive = type(home).open(self.path, droid=droid, env=env)
+        self.redo: str = ""
         """Why what was judged well did not land."""
-        self.tries = 0
+        self.tries: int = 0
         """How many attempts there were in this run."""
         self._judged = self.head()
         self._passed: set[str] = set()

@@ -150,9 +150,9 @@ class Pause:
         self._client = client
         self._is_patient = is_patient
         self._since_s = self._until_s = self._wait_s = 0.0
-        self.is_final = False
+        self.is_final: bool = False
         """Whether nobody needs to wait: a person has to see to it."""
-        self.why = ""
+        self.why: str = ""
         """What they wait for, for people; empty if they do not."""
 
     def begin(self, stoppage: Stoppage, now_s: float) -> bool:

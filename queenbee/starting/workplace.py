@@ -26,6 +26,7 @@ from queenbee.store.git_files.worktrees import target_ref, worktrees
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.git.unfinished import Unfinished
+    from queenbee.workflows.complete_hive import Hive
 
 SETTING_UP = "setting up"
 """The state of an agent whose worktree is made usable."""
@@ -35,6 +36,7 @@ SETTING_UP = "setting up"
 class PlacedAgent(AgentProcess):
     """An agent in its worktree, and what its next process is told."""
 
+    hive: Hive
     _is_unclear: bool = False
     """Whether its worktree has still to be cleared for the issue that it has taken."""
     _ends: int = 0

@@ -32,15 +32,15 @@ def checksum(data: bytes) -> int:
     return zlib.adler32(data, 0) << 32 | zlib.crc32(data)
 
 
-class Mark:
+class Mark:  # noqa: PLW1641 - a place that moves
     """A position in a file, with a checksum that shows a later reader if the file was rewritten."""
 
     __slots__ = ("inode", "offset", "sum")
 
     def __init__(self, inode: int, offset: int, tail_sum: int) -> None:
-        self.inode = inode
-        self.offset = offset
-        self.sum = tail_sum
+        self.inode: int = inode
+        self.offset: int = offset
+        self.sum: int = tail_sum
         """Of the last `TAIL_BYTES` before the offset, or fewer."""
 
     def __eq__(self, other: object) -> bool:
@@ -49,8 +49,6 @@ class Mark:
             other.offset,
             other.sum,
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 START = Mark(0, 0, 0)
@@ -62,10 +60,10 @@ class Chunk:
     __slots__ = ("end", "lines", "rest", "restarted")
 
     def __init__(self, lines: bytes, rest: bytes, end: Mark, restarted: bool) -> None:
-        self.lines = lines
-        self.rest = rest
-        self.end = end
-        self.restarted = restarted
+        self.lines: bytes = lines
+        self.rest: bytes = rest
+        self.end: Mark = end
+        self.restarted: bool = restarted
 
 
 def read_after(
@@ -142,13 +140,13 @@ class Appender:
     __slots__ = ("_end", "_fd", "_written", "created", "path", "size")
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self.created = not os.path.lexists(path)
+        self.path: str = path
+        self.created: bool = not os.path.lexists(path)
         self._written = 0
         fd = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         assert fd is not None
         self._fd = fd
-        self.size = os.fstat(fd).st_size
+        self.size: int = os.fstat(fd).st_size
         self._end: bytes | None = None
 
     def ends_with_newline(self) -> bool:
@@ -262,11 +260,11 @@ class Original:
         """Reads the file; a missing one counts as empty. Raises `Unreadable`."""
         self.path = path
         self._fd = open_regular(path, os.O_RDONLY)
-        self.stamp = () if self._fd is None else _stamp(os.fstat(self._fd))
+        self.stamp: Stamp | tuple[()] = () if self._fd is None else _stamp(os.fstat(self._fd))
         """That of the version that was opened; empty without a file."""
         try:
-            self.data = self._from(0)
-            self.size_bytes = len(self.data)
+            self.data: bytes = self._from(0)
+            self.size_bytes: int = len(self.data)
         except BaseException:
             self.close()
             raise

@@ -26,13 +26,13 @@ class GitTree:
     __slots__ = ("common_dir", "git_dir", "main_tree", "tree")
 
     def __init__(self, tree: str, git_dir: str, common_dir: str, main_tree: str | None) -> None:
-        self.tree = tree
+        self.tree: str = tree
         """The top of this working tree."""
-        self.git_dir = git_dir
+        self.git_dir: str = git_dir
         """This worktree's own git directory."""
-        self.common_dir = common_dir
+        self.common_dir: str = common_dir
         """The git directory that all worktrees share."""
-        self.main_tree = main_tree
+        self.main_tree: str | None = main_tree
         """The top of the main worktree; None with a bare main repository."""
 
     @property

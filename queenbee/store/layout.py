@@ -49,20 +49,20 @@ class Layout:
         self.settings = settings
         self.how = how
         """One sentence for each step that led here."""
-        self.common_dir = home.common_dir if home else None
+        self.common_dir: str | None = home.common_dir if home else None
         """The git directory that all worktrees of the hive's repository share; None outside git."""
-        self.tree = here.tree if here else self.root
+        self.tree: str = here.tree if here else self.root
         """The top of the tree that patterns are relative to, for this working directory."""
-        self.worktree = os.path.basename(here.tree) if here and here.linked else None
+        self.worktree: str | None = os.path.basename(here.tree) if here and here.linked else None
         """The name of the linked worktree that we are in, or None in the main one."""
-        self.identity_path = (
+        self.identity_path: str = (
             os.path.join(here.git_dir, "queenbee-droid")
             if here
             else os.path.join(beads_dir, ".queenbee", "droid")
         )
-        self.git_dir = here.git_dir if here else None
+        self.git_dir: str | None = here.git_dir if here else None
         """The git directory of the working tree that we are in; None outside git."""
-        self.tree_id_paths = _tree_id_paths(state_dir, here)
+        self.tree_id_paths: tuple[str, ...] = _tree_id_paths(state_dir, here)
         """Where the id of this working tree may be; the first that can be written has it."""
         self._name_files()
         anchors = [home.tree, home.common_dir] if home else [self.root]
@@ -73,17 +73,17 @@ class Layout:
 
     def _name_files(self) -> None:
         beads_dir, state_dir = self.beads_dir, self.state_dir
-        self.lock_path = os.path.join(state_dir, "lock")
-        self.memory_path = os.path.join(state_dir, "hive.sqlite3")
+        self.lock_path: str = os.path.join(state_dir, "lock")
+        self.memory_path: str = os.path.join(state_dir, "hive.sqlite3")
         """This clone's memory: every line, and what each record folds to."""
-        self.issues_path = os.path.join(beads_dir, "issues.jsonl")
-        self.remote_dir = os.path.join(state_dir, "remote")
-        self.presence_dir = os.path.join(state_dir, "droids")
-        self.sessions_dir = os.path.join(state_dir, "sessions")
-        self.queue_dir = os.path.join(state_dir, "queue")
-        self.engine_path = os.path.join(state_dir, "engine")
+        self.issues_path: str = os.path.join(beads_dir, "issues.jsonl")
+        self.remote_dir: str = os.path.join(state_dir, "remote")
+        self.presence_dir: str = os.path.join(state_dir, "droids")
+        self.sessions_dir: str = os.path.join(state_dir, "sessions")
+        self.queue_dir: str = os.path.join(state_dir, "queue")
+        self.engine_path: str = os.path.join(state_dir, "engine")
         """The note that the hive's lines are kept elsewhere than in files."""
-        self.droids_dir = os.path.join(self.root, ".factory", "droids")
+        self.droids_dir: str = os.path.join(self.root, ".factory", "droids")
         """The folder that may list who works here."""
 
     def refuse_if_moved(self) -> None:

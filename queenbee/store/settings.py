@@ -42,13 +42,13 @@ class Type:
         unit: str = "",
         fault: Callable[[object], str] = lambda _: "",
     ) -> None:
-        self.allowed = allowed
+        self.allowed: str = allowed
         """In words, for a hint and for the documentation."""
-        self.read = read
+        self.read: Callable[[Any], object] = read
         """Returns the meaning of a value in the file, or None if it is not allowed."""
-        self.unit = unit
+        self.unit: str = unit
         """What the meaning is in: the end of the attribute's name."""
-        self.fault = fault
+        self.fault: Callable[[object], str] = fault
         """Returns what is wrong with a value that is not allowed, if more can be said of it."""
 
 
@@ -181,12 +181,12 @@ class Setting:
     __slots__ = ("attribute", "default", "name", "sentence", "type")
 
     def __init__(self, name: str, type_: Type, default: object, sentence: str) -> None:
-        self.name = name
-        self.type = type_
-        self.default = default
+        self.name: str = name
+        self.type: Type = type_
+        self.default: object = default
         """As in the file."""
-        self.sentence = sentence
-        self.attribute = name.replace(".", "_") + type_.unit
+        self.sentence: str = sentence
+        self.attribute: str = name.replace(".", "_") + type_.unit
         """Its name in `Settings`."""
 
     def faulty(self, value: object) -> str:

@@ -132,7 +132,7 @@ class Trust:
     """What was seen here of one repository, in all of its worktrees. Safe for processes."""
 
     def __init__(self, layout: Layout) -> None:
-        self.repository = safe_open.real_path(layout.common_dir or layout.root)
+        self.repository: str = safe_open.real_path(layout.common_dir or layout.root)
         """Another clone of the same repository asks for itself, also one in the same place."""
         self._mark = os.path.join(layout.common_dir or layout.state_dir, _MARK)
         self._config = layout.common_dir and os.path.join(layout.common_dir, "config")

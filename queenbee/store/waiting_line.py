@@ -37,7 +37,7 @@ class Entry:
     def __init__(self, folder: str, name: str, fd: int) -> None:
         self._folder = folder
         self._fd = fd
-        self.name = name
+        self.name: str = name
 
     @property
     def is_lost(self) -> bool:

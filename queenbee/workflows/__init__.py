@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from queenbee.workflows.running import run_gate as run_gate
     from queenbee.workflows.running import verify as verify
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {
         "completing": "complete",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -59,6 +61,30 @@ def test_the_examples_of_a_page_pass_strict_typing(page: str, tmp_path: Path) ->
     wrong = tmp_path / "wrong.py"
     wrong.write_text("from queenbee.errors import Held\nprint(Held('x').hodlers)\n")
     assert 'no attribute "hodlers"' in strictly(tmp_path, wrong)
+
+
+INFERRED = ("queenbee.tui.", "queenbee.library.async_hive.", "queenbee.AsyncHive")
+"""Textual's classes are not wholly typed; `AsyncHive` takes the types of its calls from `Hive`."""
+
+
+@pytest.mark.slow
+def test_the_type_of_every_public_name_is_known() -> None:
+    pyright = Path(sys.executable).with_name("pyright")
+    if not pyright.exists():
+        pytest.skip("pyright is not installed: pip install '.[lint]'")
+    line = [pyright, "--pythonpath", sys.executable, "--outputjson"]
+    line += ["--ignoreexternal", "--verifytypes", "queenbee"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(line, cwd=ROOT, env=env, capture_output=True, text=True, timeout=500)
+    symbols = json.loads(done.stdout)["typeCompleteness"]["symbols"]
+    assert len(symbols) > 1_000
+    assert [
+        each["name"]
+        for each in symbols
+        if each["isExported"]
+        and not (each["isTypeKnown"] and not each["isTypeAmbiguous"])
+        and not each["name"].startswith(INFERRED)
+    ] == []
 
 
 def strictly(folder: Path, *files: Path) -> str:

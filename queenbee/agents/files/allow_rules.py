@@ -26,7 +26,7 @@ class AllowRules:
         comments: bool = False,
     ) -> None:
         self.path = path
-        self.rules = list(rules)
+        self.rules: list[str] = list(rules)
         self._outer, self._inner = place
         self._value = value
         self._comments = comments

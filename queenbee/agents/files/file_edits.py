@@ -47,8 +47,8 @@ class Edit:
         self.path = path
         self.real = real
         """The file itself, where the path is a link to it."""
-        self.parts = list(parts)
-        self.before = _read(real)
+        self.parts: list[Part] = list(parts)
+        self.before: bytes | None = _read(real)
         self.after: bytes | None = self.before
 
     @property

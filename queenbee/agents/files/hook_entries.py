@@ -41,7 +41,7 @@ class HookEntries:
         versioned: bool = False,
     ) -> None:
         self.path = path
-        self.wanted = dict(wanted)
+        self.wanted: dict[str, Group] = dict(wanted)
         self._comments = comments
         """Whether the agent accepts comments in the file."""
         self._versioned = versioned

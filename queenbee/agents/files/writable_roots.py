@@ -39,7 +39,7 @@ class WritableRoots:
 
     def __init__(self, path: str, roots: Sequence[str]) -> None:
         self.path = path
-        self.roots = list(roots)
+        self.roots: list[str] = list(roots)
         self._ours = "".join(f"{json.dumps(root, ensure_ascii=False)}, " for root in roots)
         empty = f"[{_TABLE}]\n{_KEY} = []"
         self._block = Marked(path, self.what, BEGIN, empty, END)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group, is_mine
+from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group, is_mine
 from queenbee.cli.commands.verify import evidence_path
 from queenbee.cli.exits import NO, exit_code
 from queenbee.cli.options import agents_dir, body_or_stdin
@@ -306,7 +306,7 @@ def edit(hive: Hive, bead_id: str, settings: tuple[str, ...]) -> dict[str, objec
     return {**view.to_dict(), "document": view.document}
 
 
-bead = group(
+bead: QueenGroup = group(
     "bead",
     [validate, schema, show, list_, ready, record, edit],
     help="Units of work with a definition of done",

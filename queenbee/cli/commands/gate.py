@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.checks.check import describe
-from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group
 from queenbee.cli.options import body_or_stdin, dry_run, force, seconds
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import paragraph, show_findings, show_json, table, verdict
@@ -434,7 +434,7 @@ def validate(call: Invocation, file: str) -> Answer:
     return Answer({"source": source, "valid": valid, "findings": found}, yes=valid)
 
 
-gate = group(
+gate: QueenGroup = group(
     "gate",
     [new, add_rule, remove_rule, run, show, status, history, check, hook, schema, validate],
     help="Phase gates: rules to meet before the next phase begins",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, group, tell_origin
+from queenbee.cli.app import QueenGroup, command, group, tell_origin
 from queenbee.cli.commands.issues import show_list
 from queenbee.cli.commands.plan import Imported, show_import
 from queenbee.cli.options import body_or_stdin, bytes_of_stdin, dry_run, force, id_prefix, priority
@@ -253,7 +253,7 @@ def export(hive: Hive) -> dict[str, object]:
     return {"path": path, "written": written, "owner": owner.name if owner else None}
 
 
-issue = group(
+issue: QueenGroup = group(
     "issue",
     [new, edit, close, reopen, delete, dep, import_, export, list_],
     help="Write the tracker's issues, import and export them",

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, first, group, invocation, is_mine, short_ids, tell
+from queenbee.cli.app import (
+    Answer,
+    QueenGroup,
+    command,
+    first,
+    group,
+    invocation,
+    is_mine,
+    short_ids,
+    tell,
+)
 from queenbee.cli.exits import BUSY
 from queenbee.cli.options import body_or_stdin, seconds, since_option, timeout_option
 from queenbee.cli.rendering import ago, block, entry, paragraph, table
@@ -337,7 +347,7 @@ def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> A
     return Answer(found, yes=bool(found), no=BUSY)
 
 
-msg = group(
+msg: QueenGroup = group(
     "msg",
     [send, inbox, wait, read, reply, ack, thread, search, sent, delete],
     help="Messages between droids",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group, invocation
+from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group, invocation
 from queenbee.cli.exits import NO, exit_code
 from queenbee.cli.options import agents_dir, dry_run, id_prefix
 from queenbee.cli.rendering import show_findings, verdict
@@ -350,7 +350,7 @@ def convert(call: Invocation, path: str, unit: str | None, write: bool) -> dict[
     return {"path": path, "written": write, "diff": convert_file(path, unit, write=write)}
 
 
-plan = group(
+plan: QueenGroup = group(
     "plan",
     [check, import_, annotate, graph, convert],
     help="Markdown plans: check, import and convert them",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group, tell
+from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group, tell
 from queenbee.cli.commands.plan import Imported, show_import
 from queenbee.cli.options import dry_run, id_prefix
 from queenbee.cli.rendering import verdict
@@ -196,7 +196,7 @@ def new(
     return {"session": path, "files": sorted(made.files)}
 
 
-session = group(
+session: QueenGroup = group(
     "session",
     [validate, status, import_, new],
     help="Team sessions: validate, follow and import them as beads",

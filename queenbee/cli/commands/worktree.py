@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, group, tell
+from queenbee.cli.app import QueenGroup, command, group, tell
 from queenbee.cli.options import adopts
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
@@ -178,7 +178,7 @@ def prune(hive: Hive) -> Pruned:
     return hive.worktrees.prune()
 
 
-worktree = group(
+worktree: QueenGroup = group(
     "worktree",
     [add, list_, prune, remove, setup],
     help="Make, list, set up and remove the worktrees of agents",

@@ -50,7 +50,7 @@ class Item:
         self.accepts = accepts
         self.alternatives: list[Items] = []
         """Of braces."""
-        self.spans = text in ("/", "**")
+        self.spans: bool = text in ("/", "**")
         """Whether braces hold a `/` or a `**`, or this is one."""
 
 

@@ -31,7 +31,7 @@ class Words:
     """
 
     def __init__(self, sequences: Iterable[Sequence[Any]]) -> None:
-        self.sequences = tuple(sequences)
+        self.sequences: tuple[Sequence[Any], ...] = tuple(sequences)
         self._symbols: list[Any] = []
 
     def walk(self, sequences: Iterable[Sequence[Any]], meets: Common) -> Walk | None:

@@ -36,16 +36,16 @@ class Review:
     __slots__ = ("asks", "branch", "head", "number", "rounds", "target", "told", "url")
 
     def __init__(self, number: int, *, url: str, branch: str, head: str, target: str) -> None:
-        self.number = number
-        self.url = url
-        self.branch = branch
+        self.number: int = number
+        self.url: str = url
+        self.branch: str = branch
         """The branch at the remote."""
-        self.head = head
+        self.head: str = head
         """The commit that was pushed last."""
-        self.target = target
-        self.rounds = 0
+        self.target: str = target
+        self.rounds: int = 0
         """How often its droid was told to mend it."""
-        self.asks = ""
+        self.asks: str = ""
         """The state that its droid has to do something about; empty if none."""
         self.told: tuple[str, ...] = ()
         """What of the host its droid was told, by key."""

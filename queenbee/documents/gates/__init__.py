@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from queenbee.documents.gates.gate_files import create_gate as create_gate
     from queenbee.documents.gates.gate_run import run_gate as run_gate
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {
         "gate": "add_rule history new_gate remove_rule validate_gate",

@@ -20,7 +20,7 @@ from queenbee.documents.sprints.sprint_bead import metadata_findings
 
 METADATA = ("agent_type", "dev_model", "max_retry_attempts")
 """Fields that go into the bead's metadata as they are."""
-FIELDS = {
+FIELDS: dict[str, str] = {
     name: field
     for field, names in {
         "worktree": ("worktree",),

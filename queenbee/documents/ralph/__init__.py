@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from queenbee.documents.ralph.verify import complete_bead as complete_bead
     from queenbee.documents.ralph.verify import verify_bead as verify_bead
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {
         "ralph_bead": "validate_bead",

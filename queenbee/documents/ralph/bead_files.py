@@ -41,13 +41,13 @@ class BeadFolders:
         lock: Lock = nullcontext,
         notes: str = "",
     ) -> None:
-        self.standalone = os.path.realpath(standalone)
-        self.active = os.path.realpath(active)
-        self.completed = os.path.realpath(completed)
+        self.standalone: str = os.path.realpath(standalone)
+        self.active: str = os.path.realpath(active)
+        self.completed: str = os.path.realpath(completed)
         self.lock = lock
         self.notes = notes
         """The file with a digest of what was last written to each bead of the hive; "" without."""
-        self.written = (standalone, active, completed)
+        self.written: tuple[str, str, str] = (standalone, active, completed)
         """As they were given: if one leads through a link, beads are only read."""
 
     def all(self) -> tuple[str, str, str]:

@@ -55,7 +55,7 @@ class Cache:
         path = os.path.join(common_dir, "objects").replace("\\", "\\\\").replace('"', '\\"')
         self._theirs = f'"{path}"'
         self._programs = Programs()
-        self.run = ""
+        self.run: str = ""
         """The folder."""
 
     def __enter__(self) -> Cache:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.git.landing.work import Rules as Rules
     from queenbee.git.landing.work import Work as Work
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {"landing": "abort land", "refusals": "NotLanded", "work": "CHECK Landing Rules Work"},
 )

@@ -84,7 +84,7 @@ class Checkout(Place):
         self._step = step
         self._tell = tell
         self._folder, self._number = which
-        self.commands = Commands(own.commands.interrupts, step)
+        self.commands: Commands = Commands(own.commands.interrupts, step)
         self.commands.token = own.commands.token
         self.commands.droid = own.commands.droid
         self.commands.tell_waiting = own.commands.tell_waiting
@@ -162,7 +162,7 @@ class Checkout(Place):
         where = ("--force", "--force", "--", self.tree)
         self.commands("worktree", "remove", *where, cwd=self._own.tree, to_the_end=True)
         here = _made(self._own, self._step, self.tree)
-        self.git_dir = here.git_dir
+        self.git_dir: str = here.git_dir
         return True
 
     def _go_to(self, commit: str) -> None:

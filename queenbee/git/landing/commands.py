@@ -58,9 +58,9 @@ _PATIENCE_S = 10.0
 _AGAIN_S = 0.1
 
 
-git = partial(run.git, repository={})
+git: partial[bytes] = partial(run.git, repository={})
 """Asks about the repository of a folder, whatever one a calling hook or alias names."""
-line = partial(run.line, repository={})
+line: partial[str | None] = partial(run.line, repository={})
 """The same for one line, or None."""
 
 

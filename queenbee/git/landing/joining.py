@@ -57,11 +57,11 @@ class Joining:
         self.joins = joins
         self._messages = rules.messages
         self._about = About(place.branch, subject or "", self._commands.droid)
-        self.target = ""
+        self.target: str = ""
         """The commit of the target that was brought into the branch."""
         self.joined: list[Joined] = []
         """The conflicts that needed nobody, in the order in which they were met."""
-        self.is_one = False
+        self.is_one: bool = False
         """Whether the commits of the branch become one, because its merges changed files."""
         self._made: dict[str, Top] = {}
         """The commits that were made here."""

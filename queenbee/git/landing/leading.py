@@ -74,12 +74,12 @@ class Leading:
         self._own = own
         self._checkout = checkout
         self._head = head
-        self.rules = rules
+        self.rules: Rules = rules
         self._work = work
         self._promised = promised
         self._tell = tell
         joins = Joins(rules.union, rules.join, bool(rules.check))
-        self.joining = Joining(checkout, rules, joins, work.subject())
+        self.joining: Joining = Joining(checkout, rules, joins, work.subject())
         self._trial = Trial(checkout, self.joining, rules, work, tell)
         self._judge = TargetJudge(checkout, turn.folder, self._check_of_target, tell)
         self._told = 0

@@ -83,24 +83,25 @@ class Place:
         self, layout: Layout, here: GitTree, branch: str, target: str, *, allows_secrets: bool
     ) -> None:
         self.layout = layout
-        self.upstream = Upstream.of_target(layout)
+        self.upstream: Upstream | None = Upstream.of_target(layout)
         """The branch of a remote on which work lands; None if it lands on one of here."""
         self.commands: Commands
-        self.objects = Objects(here.tree)
+        self.objects: Objects = Objects(here.tree)
         """Reads commits and files of commits; to be closed."""
         self.allows_secrets = allows_secrets
         """Whether a message may hold what looks like a secret."""
-        self.tree = here.tree
-        self.git_dir = here.git_dir
-        self.common_dir = here.common_dir
-        self.main_tree = here.main_tree or ""
+        self.tree: str = here.tree
+        self.git_dir: str = here.git_dir
+        self.common_dir: str = here.common_dir
+        self.main_tree: str = here.main_tree or ""
         """Empty in a bare repository."""
-        self.branch, self.target = branch, target
-        self.own = Where(here.tree, here.git_dir, here.common_dir, branch)
+        self.branch: str = branch
+        self.target: str = target
+        self.own: Where = Where(here.tree, here.git_dir, here.common_dir, branch)
         self.untracked: list[str] = []
         """Files that git neither tracks nor ignores, but for the hive's own."""
         self._flagged: list[str] = []
-        self.main = Where(self.main_tree, here.common_dir, here.common_dir, self.target_name)
+        self.main: Where = Where(self.main_tree, here.common_dir, here.common_dir, self.target_name)
 
     @classmethod
     def of(cls, store: Store) -> Self:

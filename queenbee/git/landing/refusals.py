@@ -101,7 +101,7 @@ class PushRefused(NotLanded):
             if is_protected
             else "do what it asks for, then queen land",
         )
-        self.is_of_content = reason is not None and not is_protected
+        self.is_of_content: bool = reason is not None and not is_protected
         """Whether the remote may take another commit."""
 
 

@@ -113,7 +113,7 @@ class Pauses:
         self._shortest_s = shortest_s
         self._longest_s = longest_s
         self._pause_s = shortest_s
-        self.failures = 0
+        self.failures: int = 0
 
     def next_s(self) -> float:
         """Returns the next pause, with jitter: many machines ask one remote."""

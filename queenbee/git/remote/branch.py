@@ -104,7 +104,8 @@ class Branch:
                 hint="run queen hive where to see which hive this is",
             )
         settings = layout.settings
-        self.remote, self.name = settings.sync_remote, settings.sync_branch
+        self.remote: str = settings.sync_remote
+        self.name: str = settings.sync_branch
         self._cwd = layout.root
         self._timeout_s = settings.sync_timeout_s
         self._until_s = time.monotonic() + most_s
@@ -126,7 +127,7 @@ class Branch:
                 f"{printable(self.name)!r} cannot be a branch",
                 hint="queen config set sync.branch NAME",
             )
-        self.ref = f"refs/queenbee/{self.remote}/{self.name}"
+        self.ref: str = f"refs/queenbee/{self.remote}/{self.name}"
         """Where the commit that was fetched last is kept: outside of the user's branches."""
         self._common_dir = layout.common_dir or ""
         self._objects = Objects(self._cwd)

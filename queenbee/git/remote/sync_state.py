@@ -54,8 +54,8 @@ class Notes:
     """The notes about one branch, in this clone's memory."""
 
     def __init__(self, store: Store, ref: str) -> None:
-        self.folder = store.layout.remote_dir
-        self.lock_path = os.path.join(self.folder, "lock")
+        self.folder: str = store.layout.remote_dir
+        self.lock_path: str = os.path.join(self.folder, "lock")
         self._memory = store.engine.memory
         self._clone_path = os.path.join(self.folder, "clone")
         self._ref = ref

@@ -47,7 +47,7 @@ class Terms:
         said = hive.layout.settings.sync_confirm == "remote"
         self.hive = hive
         # A carrier that decides every write has confirmed it, and waits for a turn by itself.
-        self.confirm = (confirm or local_if_offline or said) and hive.engine.carrier is None
+        self.confirm: bool = (confirm or local_if_offline or said) and hive.engine.carrier is None
         self.local_if_offline = local_if_offline
         self.tell = tell
 

@@ -59,28 +59,28 @@ class Place:
     def __init__(self, hive: Services, found: Worktree, work: Snapshot | None) -> None:
         owner = Owner(hive, found)
         self.found = found
-        self.name = owner.worktree
+        self.name: str = owner.worktree
         """The name of its folder."""
-        self.path = found.path
-        self.git_dir = found.git_dir
-        self.linked = found.linked
-        self.branch = found.branch
-        self.droid = owner.droid
-        self.is_named = found.droid is not None
+        self.path: str = found.path
+        self.git_dir: str = found.git_dir
+        self.linked: bool = found.linked
+        self.branch: str | None = found.branch
+        self.droid: str | None = owner.droid
+        self.is_named: bool = found.droid is not None
         """Whether the worktree itself remembers its droid."""
         under_way = [each.issue_id for each in hive.assignments.find(droid=self.droid)]
-        self.issue_id = owner.issue_id if owner.issue_id in under_way else None
+        self.issue_id: str | None = owner.issue_id if owner.issue_id in under_way else None
         """The issue that the droid works on; not one that it has completed."""
-        self.unlanded = _unlanded(found, work)
+        self.unlanded: int | None = _unlanded(found, work)
         """How many commits are not on the main branch; None if git does not say."""
-        self.changed = (
+        self.changed: list[str] | None = (
             sorted(path for path in work.changed if not is_exempt(hive.layout, path))
             if work is not None
             else None
         )
         """The files that are not committed; None if git does not say."""
         seen_ms = hive.droids.seen_ms(owner.droid) if owner.droid is not None else None
-        self.last_seen_at = format_ms(seen_ms) if seen_ms else None
+        self.last_seen_at: str | None = format_ms(seen_ms) if seen_ms else None
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""

@@ -54,7 +54,7 @@ class Compared:
         self._memory = hive.engine.memory
         self._otherwise = [(each, value_of({}, each)) for each in self._kind.columns]
         """The columns, each with the value that stands for another than a text."""
-        self.known = set[int]()
+        self.known: set[int] = set[int]()
         """The hashes of the lines that records have: nothing else is unusable or missing."""
         self._ids = set[int]()
         self._wrong: list[str] = []

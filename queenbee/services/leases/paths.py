@@ -22,8 +22,8 @@ class Resolved:
     __slots__ = ("note", "pattern")
 
     def __init__(self, pattern: str, note: str | None = None) -> None:
-        self.pattern = pattern
-        self.note = note
+        self.pattern: str = pattern
+        self.note: str | None = note
 
 
 def pattern_of(text: str, *, tree: str, cwd: str) -> Resolved:

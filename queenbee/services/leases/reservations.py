@@ -48,9 +48,9 @@ class PathStatus:
     __slots__ = ("leases", "path", "status")
 
     def __init__(self, path: str, status: str, covering: list[Reservation]) -> None:
-        self.path = path
-        self.status = status
-        self.leases = covering
+        self.path: str = path
+        self.status: str = status
+        self.leases: list[Reservation] = covering
 
     def __repr__(self) -> str:
         return f"PathStatus(path={self.path!r}, status={self.status!r}, leases={self.leases!r})"
@@ -85,7 +85,7 @@ class Reservations:
         self._queue = queue
         self._droids = droids
         self._nudges = nudges
-        self.fold_case = folds_case(store.layout.common_dir)
+        self.fold_case: bool = folds_case(store.layout.common_dir)
         self._live = LiveLeases(
             fold_case=self.fold_case, cache_path=store.layout.verdicts_path(KIND)
         )

@@ -32,8 +32,8 @@ class LandingRecord:
     """The record in the git directory of a worktree."""
 
     def __init__(self, git_dir: str) -> None:
-        self.path = os.path.join(git_dir, LANDING_RECORD)
-        self.outputs = (f"{self.path}.out", f"{self.path}.err")
+        self.path: str = os.path.join(git_dir, LANDING_RECORD)
+        self.outputs: tuple[str, str] = (f"{self.path}.out", f"{self.path}.err")
         """What it prints to its two outputs."""
         self._fd = -1
 

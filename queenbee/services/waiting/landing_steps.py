@@ -41,7 +41,7 @@ class Step:
     def __init__(self, path: str, fd: int, about: Mapping[str, object]) -> None:
         self._path = path
         self._about = about
-        self.fd = fd
+        self.fd: int = fd
         self.fields: Fields = _fields(os.pread(fd, _MOST_BYTES, 0))
 
     @classmethod

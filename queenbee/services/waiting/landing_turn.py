@@ -131,7 +131,7 @@ class LandingTurn:
         tell: Callable[[str], None],
         interrupted: Callable[[], None] = lambda: None,
     ) -> None:
-        self.is_next = False
+        self.is_next: bool = False
         """Whether this one comes back from a conflict, and so stands before the others."""
         self.offer: dict[str, object] | None = None
         """What whoever has the turn needs to land this one too."""
@@ -139,7 +139,7 @@ class LandingTurn:
         """Where it is merged and checked with others."""
         self.is_answered: Callable[[], bool] = lambda: False
         """Returns whether it need not wait any more: somebody else has landed it, say."""
-        self.is_first = False
+        self.is_first: bool = False
         """Whether it is the turn of this one."""
         self.lets_go_first: Callable[[], str | None] = lambda: None
         """Returns the droid to let go first, although the turn has come; None if there is none."""
@@ -153,7 +153,7 @@ class LandingTurn:
         self._tell = tell
         self._interrupted = interrupted
         self._tree = store.layout.tree
-        self.folder = folder_of(store, target)
+        self.folder: str = folder_of(store, target)
         self._entry: waiting_line.Entry | None = None
         self._ended = threading.Event()
         self._seen: dict[str, tuple[int, float]] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from queenbee.services.work.waiting import Wanted as Wanted
     from queenbee.services.work.waiting import wait as wait
 
-__getattr__, __dir__, __all__ = exports(
+exports(
     __name__,
     {
         "taking": "Begin Nothing take_next",

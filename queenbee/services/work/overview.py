@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from queenbee.core.beads import Issue
-    from queenbee.core.records import Assignment, Message
+    from queenbee.core.records import Assignment, Message, Reservation
     from queenbee.services.hive import Services
 
 
@@ -24,22 +24,25 @@ class Overview:
     """An issue with what the hive knows about it."""
 
     def __init__(self, hive: Services, issue_id: str) -> None:
-        self.issue_id = issue_id = hive.issue_id(issue_id, recorded=True)
+        self.issue_id: str = hive.issue_id(issue_id, recorded=True)
+        issue_id = self.issue_id
         self.deleted: Issue | None = hive.issues.tombstone(issue_id)
         """Its last row, if the tracker has deleted it."""
         self.issue: Issue | None = hive.issues.get_or_none(issue_id)
         """None if the tracker does not have it, but records mention it."""
-        self.blockers = hive.issues.blockers(self.issue) if self.issue is not None else []
+        self.blockers: list[str] = (
+            hive.issues.blockers(self.issue) if self.issue is not None else []
+        )
         self.assignments: list[Assignment] = hive.assignments.find(issue_id=issue_id, status="all")
         """Oldest first, ended ones included."""
         ended = (one for one in reversed(self.assignments) if one.status == "released")
-        self.given_back = next((one for one in ended if one.reason), None)
+        self.given_back: Assignment | None = next((one for one in ended if one.reason), None)
         """The last one that ended without it being done, if somebody said why."""
-        self.reservations = [
+        self.reservations: list[Reservation] = [
             lease for lease in hive.reservations.find() if lease.issue_id == issue_id
         ]
         """The live leases made for it."""
-        self.messages = _thread(hive, issue_id)
+        self.messages: list[Message] = _thread(hive, issue_id)
         """Its thread, oldest first."""
         known = self.issue or self.deleted
         if known is None and not (self.assignments or self.reservations or self.messages):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from queenbee.core.beads import Issue
+    from queenbee.core.queue import Waiter
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Message
     from queenbee.services.hive import Services
@@ -37,35 +38,35 @@ class Status:
     """The actor's own work, the others', and the issues."""
 
     def __init__(self, hive: Services) -> None:
-        self.actor = hive.actor_or_none
+        self.actor: str | None = hive.actor_or_none
         members = team(hive)
         self.me: Member | None = next((each for each in members if each.droid == self.actor), None)
         """None if the actor has neither an issue nor a lease."""
-        self.others = [each for each in members if each.droid != self.actor]
-        self.idle = _idle(hive, {self.actor, *(each.droid for each in members)})
+        self.others: list[Member] = [each for each in members if each.droid != self.actor]
+        self.idle: dict[str, int] = _idle(hive, {self.actor, *(each.droid for each in members)})
         reader = self.actor or PERSON
-        self.unread = hive.messages.count(unread=True, droid=reader) if is_name(reader) else 0
+        self.unread: int = hive.messages.count(unread=True, droid=reader) if is_name(reader) else 0
         """Messages to the actor; without one, those to `human`."""
         self._hive = hive
-        self.counts = hive.issues.counts()
+        self.counts: dict[str, int] = hive.issues.counts()
         """How many issues are in each state."""
-        self.ready_count = hive.issues.ready_count()
+        self.ready_count: int = hive.issues.ready_count()
         """How many issues the actor could take."""
-        self.first_ready = list(islice(self._in_order(), READY_SHOWN))
+        self.first_ready: list[Issue] = list(islice(self._in_order(), READY_SHOWN))
         """The first of what the actor could take, in the order in which `queen next` takes it."""
-        self.queue = hive.queue.everything()
+        self.queue: list[Waiter] = hive.queue.everything()
         """Those who wait, in the order in which they are served."""
-        self.landing = _landing(hive)
+        self.landing: list[Lander] = _landing(hive)
         """Those who bring their work to the main branch now, or wait for that, in order."""
-        self.started = roster.everybody(hive.layout)
+        self.started: list[roster.Entry] = roster.everybody(hive.layout)
         """The agents that a `queen start` looks after, by name."""
-        self.programs = roster.programs(hive.layout)
+        self.programs: dict[str, str] = roster.programs(hive.layout)
         """What runs each agent, or ran it in its last run, by name."""
-        self.done = self._last_done()
+        self.done: list[Assignment] = self._last_done()
         """The last completions, newest first."""
         own = self.me.assignments if self.me is not None else []
         issues = hive.issues.some(each.issue_id for each in [*own, *self.done])
-        self.titles = {key: each.title for key, each in issues.items()}
+        self.titles: dict[str, str] = {key: each.title for key, each in issues.items()}
         """The titles of the actor's issues, and of those in `done`."""
 
     @cached_property

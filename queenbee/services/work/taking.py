@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.core.beads import Issue
+    from queenbee.core.readiness import Standing
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
     from queenbee.services.waiting.pauses import Steps
@@ -51,7 +52,7 @@ class _Answer:
     def __init__(self) -> None:
         self.mail: list[Message] = []
         """The oldest unread messages, which are read now."""
-        self.unread = 0
+        self.unread: int = 0
         """How many more there are."""
         self.waited_for: dict[str, str] = {}
         """The issues of others for which it had to wait, with their holders."""
@@ -91,21 +92,24 @@ class Begin(_Answer):
         self, hive: Services, assignment: Assignment, leases: list[Reservation], *, again: bool
     ) -> None:
         super().__init__()
-        self.assignment = assignment
+        self.assignment: Assignment = assignment
         self.again = again
-        self.leases = leases
+        self.leases: list[Reservation] = leases
         """The live leases made for it."""
         self.issue: Issue | None = hive.issues.get_or_none(assignment.issue_id)
         needed = self.issue.dependencies if self.issue is not None else []
         issues = hive.issues.some(key for key, _ in needed)
-        self.builds_on = [issues[key] for key, _ in needed if key in issues and issues[key].done]
+        known = (issues[key] for key, _ in needed if key in issues)
+        self.builds_on: list[Issue] = [each for each in known if each.done]
         self.others: list[Member] = team(hive, without=[assignment.droid])
-        self.files = files_of(self.issue, hive) if self.issue is not None else set()
+        self.files: set[str] = files_of(self.issue, hive) if self.issue is not None else set()
         """The files of the working tree that the issue names, from its root."""
         self.shared_files: dict[str, list[str]] = {}
         """The files of this issue that others are in, by droid, if few issues name them."""
         in_review = assignment.review is not None
-        self.mine = [assignment.issue_id] if in_review else to_land(hive, assignment.droid)
+        self.mine: list[str] = (
+            [assignment.issue_id] if in_review else to_land(hive, assignment.droid)
+        )
         """All issues that its droid lands next."""
         self.share: list[Issue] = []
         """The issues that are held for its droid for two minutes, to be done with it."""
@@ -113,11 +117,11 @@ class Begin(_Answer):
         """Those of them that it has claimed at once."""
         if self.issue is not None:
             self._compare(hive, self.issue, again=again)
-        self.given_back = _given_back(hive, assignment.issue_id)
+        self.given_back: Assignment | None = _given_back(hive, assignment.issue_id)
         """The last one of it that ended without it being done, if somebody said why."""
-        self.lands = bool(assignment.worktree or hive.layout.worktree)
+        self.lands: bool = bool(assignment.worktree or hive.layout.worktree)
         """Whether the work is to be landed: also if somebody assigned it from the main worktree."""
-        self.lacks_check = self.lands and not hive.layout.settings.land_check
+        self.lacks_check: bool = self.lands and not hive.layout.settings.land_check
         """Whether nothing tests what lands, unless the landing says what."""
 
     def add(self, issue: Issue) -> None:
@@ -196,20 +200,27 @@ class Nothing(_Answer):
         super().__init__()
         self.ahead = ahead
         """The droids that have waited longer, to whom ready issues are left."""
-        found, self.counts = hive.issues.open_and_counts()
-        self.open = list(found.values())
+        found, counts = hive.issues.open_and_counts()
+        self.counts: dict[str, int] = counts
+        self.open: list[Standing] = list(found.values())
         """The issues that are not done."""
         blocked = "under_way" if self.counts["active"] else "blocked"
         self.state = blocked if self.open else "done"
         team = roster.looked_after(hive.layout, hive.actor_or_none)
-        self.holders = {each.issue.id: each.holder for each in self.open if each.holder}
+        self.holders: dict[str, str] = {
+            each.issue.id: each.holder for each in self.open if each.holder
+        }
         """The issues that others have, with their holders."""
-        self.takable = [each for each in self.open if team is None or team.may_take(each.issue)]
+        self.takable: list[Standing] = [
+            each for each in self.open if team is None or team.may_take(each.issue)
+        ]
         """Those of them that the actor may take, now or later."""
         if self.open and not self.takable:
             self.state = "ending"
         silent = {each: hive.droids.silent_s(each) for each in sorted(set(self.holders.values()))}
-        self.silent = {droid: for_s for droid, for_s in silent.items() if for_s is not None}
+        self.silent: dict[str, int] = {
+            droid: for_s for droid, for_s in silent.items() if for_s is not None
+        }
         """The droids that have an issue and show no sign of life, and for how many seconds."""
         self.uncommitted_records: str | None = None
         """The folder of the records if all is done and git has not all of them committed:

@@ -59,7 +59,7 @@ class Transaction:
         self._keeps: Keeps = "edits"
         self._long: list[str] = []
         self._write: Write | None = None
-        self.now_ms = 0
+        self.now_ms: int = 0
         """The instant of this write, in ms since 1970, read once nobody else can write."""
 
     @property

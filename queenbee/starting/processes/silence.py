@@ -23,7 +23,7 @@ class Silence:
         self._home = home
         self._droid = droid
         self._asked_s: float | None = None
-        self.why = ""
+        self.why: str = ""
         """Why its process is being stopped."""
 
     def look(self, since_ms: int) -> None:

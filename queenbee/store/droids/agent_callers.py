@@ -45,9 +45,9 @@ class Agent:
 
     def __init__(self, entry: roster.Entry, *, is_here: bool, is_known: bool = True) -> None:
         self._entry = entry
-        self.name = entry.name
+        self.name: str = entry.name
         """If it is not known which, that of one that is at work."""
-        self.path = entry.path
+        self.path: str = entry.path
         self.is_here = is_here
         """Whether it is known, and its team works in this very repository."""
         self.is_known = is_known

@@ -43,16 +43,16 @@ class Session:
     __slots__ = ("agent", "first", "handed_on", "last_ms", "part", "path", "process")
 
     def __init__(self, path: str, part: str, *, first: bool, process: str, last_ms: int) -> None:
-        self.path = path
-        self.agent = ""
+        self.path: str = path
+        self.agent: str = ""
         """Which agent it is a session of, as names begin."""
-        self.part = part
+        self.part: str = part
         """What tells its name from those of other sessions."""
-        self.first = first
+        self.first: bool = first
         """Whether the worktree's name is its own."""
-        self.process = process
-        self.last_ms = last_ms
-        self.handed_on = False
+        self.process: str = process
+        self.last_ms: int = last_ms
+        self.handed_on: bool = False
         """Whether it ended only to go on under another id."""
 
     def has_id(self, session_id: str) -> bool:

@@ -54,13 +54,13 @@ class Entry:
         """When its present state began."""
         self.landed = 0
         """How many issues it has completed in this run."""
-        self.is_ending = said.get("is_ending") is True
+        self.is_ending: bool = said.get("is_ending") is True
         """Whether it is to take no further issue."""
-        self.only = _names(said.get("only"))
+        self.only: list[str] | None = _names(said.get("only"))
         """The issues that it may take; all if there are none."""
-        self.without = _names(said.get("without")) or []
+        self.without: list[str] = _names(said.get("without")) or []
         """The issues that it gave back, and does not take again."""
-        self.avoids = _names(said.get("avoids")) or []
+        self.avoids: list[str] = _names(said.get("avoids")) or []
         """The teams of others."""
         for names, kind in ((_TEXTS, str), (_NUMBERS, int)):
             for each in names:

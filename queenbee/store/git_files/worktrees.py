@@ -40,21 +40,21 @@ class Worktree:
     __slots__ = ("branch", "droid", "git_dir", "head", "linked", "path")
 
     def __init__(self, path: str, git_dir: str, common_dir: str) -> None:
-        self.path = path
+        self.path: str = path
         """The top of the tree."""
-        self.git_dir = git_dir
+        self.git_dir: str = git_dir
         """The worktree's own git directory."""
-        self.linked = git_dir != common_dir
+        self.linked: bool = git_dir != common_dir
         """Whether it is not the main worktree."""
-        self.branch = current_branch(git_dir)
+        self.branch: str | None = current_branch(git_dir)
         """None if no branch is checked out."""
-        self.head = (
+        self.head: str | None = (
             _line(os.path.join(git_dir, "HEAD"))
             if self.branch is None
             else branch_head(common_dir, self.branch)
         )
         """The commit, as hex digits; None if it has none, or if only git can tell."""
-        self.droid = droid_of(git_dir)
+        self.droid: str | None = droid_of(git_dir)
         """The name that the worktree remembers, or None."""
 
 

@@ -32,7 +32,7 @@ class Archive:
     """The segments of one kind."""
 
     def __init__(self, ledger_path: str) -> None:
-        self.folder = os.path.join(os.path.dirname(ledger_path), FOLDER)
+        self.folder: str = os.path.join(os.path.dirname(ledger_path), FOLDER)
         self._begin = os.path.basename(ledger_path).removesuffix(".jsonl") + "."
         self._listed: tuple[tuple[int, int], dict[str, Stamp]] | None = None
 

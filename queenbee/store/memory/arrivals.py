@@ -26,7 +26,7 @@ class Arrivals:
         self.lines: list[tuple[int, str, Sequence[bytes], bytes]] = []
         """Of each: its number, its kind, the earlier lines of its record, and itself."""
         self.loose: set[str] = set()
-        self.last = number
+        self.last: int = number
         """The number of the last line that was looked at."""
         self._memory = memory
         memory.asked(lambda: self._read(number, most))

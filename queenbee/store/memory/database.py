@@ -84,8 +84,8 @@ class Database:
 
     def __init__(self, path: str, fold_anew: Callable[[Database], None]) -> None:
         self.path = path
-        self.mutex = RLock()
-        self.is_durable = True
+        self.mutex: RLock = RLock()
+        self.is_durable: bool = True
         self.may_create = False
         """Whether the file is made if it is not there."""
         self._fold_anew = fold_anew

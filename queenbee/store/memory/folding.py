@@ -61,7 +61,7 @@ class Folding:
         self._change = max(whole_number(change or 0), whole_number(last or 0))
         self._in_effect = whole_number(in_effect or 0)
         self._noted = dict(zip(keys, (change, in_effect, born, had), strict=True))
-        self.last_line = max(whole_number(had or 0), whole_number(line or 0))
+        self.last_line: int = max(whole_number(had or 0), whole_number(line or 0))
         """The greatest number that a line has or had."""
         self._greatest: str | None = "" if last is None else None
         """No id is after this one, if it is known: of a kind that was empty."""

@@ -39,7 +39,7 @@ class Tracked:
 
     def __init__(self, path: str, old_journal: str) -> None:
         self.path = path
-        self.archive = Archive(path)
+        self.archive: Archive = Archive(path)
         self.old_journal = old_journal
         """The file in which versions up to 0.2 recorded lines."""
 
@@ -59,19 +59,21 @@ class Noted:
                  "recorded_to", "settled_bytes", "unusable")  # fmt: skip
 
     def __init__(self, number: int) -> None:
-        self.number = number
-        self.mark = START
-        self.changed_ns = 0
-        self.is_whole = True
+        self.number: int = number
+        self.mark: Mark = START
+        self.changed_ns: int = 0
+        self.is_whole: bool = True
         """Whether its last line ended: one that does not may still change."""
-        self.recorded_to = _UNKNOWN
+        self.recorded_to: int = _UNKNOWN
         """Every recorded line up to this `seq` is in the ledger or the archive, if not negative."""
-        self.unusable = 0
-        self.archive = _NONE
+        self.unusable: int = 0
+        self.archive: str = _NONE
         """The listing of its archive, as JSON."""
-        self.settled_bytes = 0
+        self.settled_bytes: int = 0
         """The size of the ledger after the last rotation."""
-        self.due, self.due_ns, self.due_to = START, 0, 0
+        self.due: Mark = START
+        self.due_ns: int = 0
+        self.due_to: int = 0
         """What `mark`, `changed_ns` and `recorded_to` become once the last write has appended its
         lines. That it has, the stamp of the ledger tells."""
 
@@ -92,10 +94,10 @@ class Due:
     __slots__ = ("data", "numbers", "stamp")
 
     def __init__(self, data: bytes, numbers: range, stamp: Stamp) -> None:
-        self.data = data
-        self.numbers = numbers
+        self.data: bytes = data
+        self.numbers: range = numbers
         """Of the new lines."""
-        self.stamp = stamp
+        self.stamp: Stamp = stamp
         """That the ledger is noted to have then; empty if that is to be noted afterwards."""
 
 
@@ -108,7 +110,8 @@ class Moved:
         self.left = b""
         """The ledger."""
         self.archive: Mapping[str, Stamp] = {}
-        self.lines = self.sum = 0
+        self.lines: int = 0
+        self.sum: int = 0
         """How many lines the new segments have, and the sum of their checksums."""
 
     def counted(self, kind: str, lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -129,8 +132,8 @@ class Intake:
         self._progress = progress
         self.kind = kind
         self.tracked = tracked
-        self.folding = Folding(database, kind)
-        self.noted = recalled(database, kind, tracked.path)
+        self.folding: Folding = Folding(database, kind)
+        self.noted: Noted = recalled(database, kind, tracked.path)
         self._is_first = False
         """Whether many lines are the first ones of this kind, and were recorded at once."""
 

@@ -38,7 +38,7 @@ class Memory:
     """The memory, whatever brings it lines: `refresh` is each carrier's own. Safe for threads."""
 
     def __init__(self, path: str) -> None:
-        self.database = Database(path, self._fold_anew)
+        self.database: Database = Database(path, self._fold_anew)
         self.progress: Progress | None = None
         """Called while lines are taken in."""
 

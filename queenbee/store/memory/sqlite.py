@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False  # Not typing's: a further edit loads this module.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 try:
     import _sqlite3 as _library
 except ImportError:
@@ -13,4 +17,4 @@ DatabaseError = _library.DatabaseError
 Error = _library.Error
 OperationalError = _library.OperationalError
 ProgrammingError = _library.ProgrammingError
-connect = _library.connect
+connect: Callable[..., Connection] = _library.connect

@@ -32,13 +32,13 @@ class Origin:
     __slots__ = ("as_of_ms", "hint", "program", "why")
 
     def __init__(self, program: str, as_of_ms: int | None, why: str | None, hint: str | None):
-        self.program = program
-        self.as_of_ms = as_of_ms
+        self.program: str = program
+        self.as_of_ms: int | None = as_of_ms
         """When they were what the program said; None if only its old export is known, or nothing.
         """
-        self.why = why
+        self.why: str | None = why
         """Why they may be old; None if they are what the program says now."""
-        self.hint = hint
+        self.hint: str | None = hint
 
     def sentence(self, now_ms: int) -> str:
         """Returns in words what the rows are."""
@@ -57,7 +57,7 @@ class OwnedCopy:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self.path = os.path.join(layout.state_dir, OWNED)
+        self.path: str = os.path.join(layout.state_dir, OWNED)
         self._note_path = os.path.join(layout.state_dir, "owned-issues.json")
 
     @property

@@ -34,22 +34,22 @@ class StandingRow:
                  "minutes", "priority", "state", "urgency")  # fmt: skip
 
     def __init__(self, issue_id: str, state: str) -> None:
-        self.id = issue_id
-        self.state = state
+        self.id: str = issue_id
+        self.state: str = state
         """`done`, `waits`, `on_hold` or `ready`."""
         self.holder: str | None = None
         """Whom the tracker names."""
-        self.children = False
+        self.children: bool = False
         """Whether it has children that are not done."""
-        self.priority = 0
-        self.urgency = 0
+        self.priority: int = 0
+        self.urgency: int = 0
         """The most urgent priority among the issue and those behind it."""
-        self.chain = 0.0
-        self.behind = 0.0
-        self.created_ms = 0
+        self.chain: float = 0.0
+        self.behind: float = 0.0
+        self.created_ms: int = 0
         self.minutes: float | None = None
         """The estimate of an open one."""
-        self.is_special = False
+        self.is_special: bool = False
         """Whether documents may have more to say of it."""
 
     def values(self, number: int) -> tuple[object, ...]:

@@ -76,15 +76,15 @@ class TrackerMemory:
         self._beads_dir = beads_dir
         self._memory = memory
         self._database = memory.database
-        self.number = 0
+        self.number: int = 0
         """Which of the trackers of the memory it is."""
         self.version: tuple[str, int] | None = None
         """Changes whenever a row does."""
-        self.has_settled = False
+        self.has_settled: bool = False
         """Whether the file would have another stamp if it were written now."""
         self.unusable_lines: list[int] = []
         """The numbers of the lines of the file that are neither an issue nor known bookkeeping."""
-        self.is_anonymous = False
+        self.is_anonymous: bool = False
         """Whether one of them may be the row of an issue, but does not show of which."""
 
     # Taking in.

@@ -60,7 +60,7 @@ class Tracker:
 
     def __init__(self, hive: Hive) -> None:
         self._hive = hive
-        self.owner = Owner.of(hive)
+        self.owner: Owner | None = Owner.of(hive)
         """The program that owns the file, or None if QueenBee writes it."""
 
     def new(self, asked: NewIssue) -> str:

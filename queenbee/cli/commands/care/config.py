@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.checks.consent import Consent
-from queenbee.cli.app import Invocation, command, group, tell
+from queenbee.cli.app import Invocation, QueenGroup, command, group, tell
 from queenbee.cli.person import show_commands
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import say
@@ -265,7 +265,7 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     return {**found, "trusted": [] if forget else [each.to_dict() for each in waiting]}
 
 
-config = group(
+config: QueenGroup = group(
     "config",
     [list_, get, set_, unset, trust],
     help="Show and change the settings of the hive",

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import lines_counted, printable
 from queenbee.store import layout
@@ -73,7 +73,7 @@ def status(call: Invocation, verify: bool) -> Answer:
     return Answer(found, yes=not wrong)
 
 
-engine = group(
+engine: QueenGroup = group(
     "engine",
     [use, status],
     help="Where the hive is kept: in files, or in PostgreSQL",

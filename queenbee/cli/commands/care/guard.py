@@ -9,7 +9,7 @@ from io import BytesIO
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.app import Answer, Invocation, QueenGroup, command, group
 from queenbee.cli.commands.care.hive import tell_without_hive
 from queenbee.cli.rendering import paragraph, purpose
 from queenbee.cli.terminal import aside
@@ -210,7 +210,7 @@ def status(call: Invocation) -> Answer:
     return _hooks_answer(folder, hooks.states(folder), wanted=True)
 
 
-guard = group(
+guard: QueenGroup = group(
     "guard",
     [install, uninstall, status, check],
     help="Refuse commits and pushes of files that another droid holds",

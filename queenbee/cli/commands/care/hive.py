@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 import queenbee
-from queenbee.cli.app import Invocation, command, group
+from queenbee.cli.app import Invocation, QueenGroup, command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, QueenError
@@ -214,7 +214,7 @@ def completion(call: Invocation, shell: str) -> dict[str, object]:
     return {"script": kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()}
 
 
-hive = group(
+hive: QueenGroup = group(
     "hive",
     [where, whoami],
     help="The hive: where it is, its history, size and engine",

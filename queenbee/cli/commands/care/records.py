@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from queenbee.cli.app import command, group
+from queenbee.cli.app import QueenGroup, command, group
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import aside, say
@@ -124,7 +124,7 @@ def _files(paths: Sequence[str]) -> str:
     return "1 file" if len(paths) == 1 else f"{len(paths)} files"
 
 
-index = group(
+index: QueenGroup = group(
     "index",
     [status, rebuild, export],
     help="What this clone remembers of the ledgers",

@@ -49,7 +49,7 @@ class Batch:
         self._tried: set[str] = set()
         self._dropped: set[str] = set()
         self.members: list[Member] = []
-        self.rows = [base]
+        self.rows: list[str] = [base]
         """The commits of the row: this branch, with one more member in each."""
 
     def take(

@@ -101,7 +101,7 @@ class Copies:
     ) -> None:
         self._check = check
         self._objects = objects
-        self.jobs = max(1, jobs)
+        self.jobs: int = max(1, jobs)
         self._interrupts = interrupts
         self._free: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._stack = ExitStack()

@@ -128,7 +128,7 @@ class TargetJudge:
         self._folder = folder
         self._check = check
         self._tell = tell
-        self.was_emptied = False
+        self.was_emptied: bool = False
         """Whether the target passed only once the checkout was emptied."""
 
     def is_failing(self, tip: str) -> bool:

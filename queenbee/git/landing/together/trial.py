@@ -56,13 +56,13 @@ class Trial:
         self._standing = StandingBack(place, "")
         self._passed: set[str] = set()
         """Trees that passed elsewhere."""
-        self.batch = Batch(place, joining, "")
+        self.batch: Batch = Batch(place, joining, "")
         self.is_alone = False
         """Whether this branch is tried alone."""
         self.left: LeftByCheck | None = None
         """What the check of this branch alone left behind."""
         self.check_s: float | None = None
-        self.check_said = ""
+        self.check_said: str = ""
         self._has_check_failed = False
         """Whether the check failed last, and not the checks of an issue."""
 

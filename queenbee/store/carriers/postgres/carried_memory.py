@@ -49,7 +49,7 @@ class CarriedMemory(Memory):
     def __init__(self, layout: Layout, carrier: PostgresCarrier | None = None) -> None:
         super().__init__(_path(layout))
         self._layout = layout
-        self.carrier = carrier or PostgresCarrier(layout)
+        self.carrier: PostgresCarrier = carrier or PostgresCarrier(layout)
         self._thread = _OfThread()
         self._ends: dict[str, End] = {}
         """Where each kind ends, as the database said last."""

@@ -131,7 +131,7 @@ class Connection:
         self._idle = f"{idle_s}s"
         self._process = os.getpid()
         # A server that vanished without a word would stop a command for minutes.
-        self.db = psycopg.connect(
+        self.db: Any = psycopg.connect(
             conninfo,
             autocommit=True,
             client_encoding="utf8",

@@ -7,8 +7,8 @@ the same lock, so that a commit still on its way has ended by then. ADR 0030.
 from __future__ import annotations
 
 import os
-import threading
 import time
+from _thread import RLock
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
@@ -39,10 +39,10 @@ class PostgresCarrier:
 
     def __init__(self, layout: Layout) -> None:
         self._settings = layout.settings
-        self.hive = layout.settings.engine_hive
-        self.patience_s = 10.0
+        self.hive: str = layout.settings.engine_hive
+        self.patience_s: float = 10.0
         """How long another machine has to answer."""
-        self.mutex = threading.RLock()
+        self.mutex: RLock = RLock()
         self.connection: Connection | None = None
         self.turn: set[str] | None = None
         """While a turn is open: the kinds that were read in it. Nobody else writes meanwhile."""
