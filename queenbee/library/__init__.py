@@ -14,9 +14,17 @@ from queenbee._lazy import exports
 if TYPE_CHECKING:
     from queenbee.library.issues import TrackedIssues as TrackedIssues
     from queenbee.library.landings import LandingResult as LandingResult
+    from queenbee.library.plans import CheckedPlan as CheckedPlan
+    from queenbee.library.plans import PlanGraph as PlanGraph
+    from queenbee.library.plans import Plans as Plans
     from queenbee.library.worktrees import Worktrees as Worktrees
 
 exports(
     __name__,
-    {"issues": "TrackedIssues", "landings": "LandingResult", "worktrees": "Worktrees"},
+    {
+        "issues": "TrackedIssues",
+        "landings": "LandingResult",
+        "plans": "CheckedPlan PlanGraph Plans",
+        "worktrees": "Worktrees",
+    },
 )

@@ -168,6 +168,7 @@ class AsyncHive(Awaited[Hive]):
     following = awaited(Hive.following, _untake)
     complete = awaited(Hive.complete, is_long=True)
     land = awaited(Hive.land, is_long=True)
+    team = awaited(Hive.team, is_long=True)
     wait = awaited(Hive.wait)
     status = awaited(Hive.status, is_long=True)
     show = awaited(Hive.show)

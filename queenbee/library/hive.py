@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from queenbee._typed import typed
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from queenbee.git.remote.terms import Terms
     from queenbee.library.issues import TrackedIssues
     from queenbee.library.landings import LandingResult
+    from queenbee.library.plans import Plans
     from queenbee.library.worktrees import Worktrees
     from queenbee.services.changes import Change
     from queenbee.services.hive import Services
@@ -33,7 +34,11 @@ if TYPE_CHECKING:
     from queenbee.services.work.overview import Overview
     from queenbee.services.work.relief import Keeper
     from queenbee.services.work.waiting import OnProgress
+    from queenbee.starting.ending import Ended
+    from queenbee.starting.limits import Limits
+    from queenbee.store.droids.roster import Entry
     from queenbee.store.giving_up import Event
+    from queenbee.store.trust import Proposal
     from queenbee.workflows.completing import Completion
 
 WAIT_S = 600.0
@@ -87,6 +92,13 @@ class Hive(complete_hive.Hive):
         from queenbee.library.issues import TrackedIssues  # noqa: PLC0415 - start-up
 
         return TrackedIssues(self)
+
+    @cached_property
+    def plans(self) -> Plans:
+        """The Markdown plans of this repository."""
+        from queenbee.library.plans import Plans  # noqa: PLC0415 - start-up
+
+        return Plans(self)
 
     @cached_property
     def worktrees(self) -> Worktrees:
@@ -237,6 +249,59 @@ class Hive(complete_hive.Hive):
         from queenbee.library.landings import last_landing  # noqa: PLC0415 - start-up
 
         return last_landing(self)
+
+    @typed
+    def team(  # noqa: PLR0913 - by name
+        self,
+        *names: str,
+        size: int = 0,
+        agent: str = "",
+        issues: Sequence[str] = (),
+        plan: str | None = None,
+        prefix: str | None = None,
+        until_done: bool = False,
+        args: Sequence[str] | None = None,
+        yolo: bool = False,
+        no_trial: bool = False,
+        unchecked: bool = False,
+        limits: Limits | None = None,
+        ask: Callable[[Sequence[Proposal]], bool] | None = None,
+        finish: Event | None = None,
+        cancel: Event | None = None,
+        on_progress: Callable[[Sequence[Entry]], None] | None = None,
+    ) -> Ended:
+        """Starts a team of agents, looks after them until everything is done, and returns how it
+        ended: `is_done`, and the `reasons` why something is left.
+
+        `agent` is a client, such as `claude`, or a command of your own, which gets the briefing on
+        standard input. Each agent has a worktree; what it made is landed. `issues` are the only
+        ones to do, beside those of the `plan`, which is imported. `on_progress` gets what each
+        agent does, several times a second. `ask` shows commands that nobody has seen to a person.
+        Once the event `finish` is set, the agents finish their issue; once `cancel` is, they are
+        stopped, and keep it.
+
+        Raises `NothingLands`, `InvalidInput` without a check unless it is meant to be `unchecked`,
+        `Untrusted`, `Busy` while another team runs here, and what making a worktree raises.
+        """
+        from queenbee.library import teams  # noqa: PLC0415 - start-up
+        from queenbee.starting.crew import Wanted  # noqa: PLC0415 - start-up
+        from queenbee.starting.limits import Limits  # noqa: PLC0415 - start-up
+        from queenbee.starting.team import Team  # noqa: PLC0415 - start-up
+
+        wanted = Wanted(
+            names=names,
+            size=size,
+            agent=agent,
+            only=teams.issues_of(self, issues, plan, prefix),
+            until_done=until_done,
+            args=teams.options_of(self, args),
+            yolo=yolo,
+            is_tried=not no_trial,
+            limits=limits or Limits(),
+        )
+        teams.prepare(self, self.tell, unchecked=unchecked)
+        team = partial(Team, self, wanted, self.env, self.tell, ask)
+        return teams.look_after(team, on_progress=on_progress, finish=finish, cancel=cancel)
 
     @waits
     @typed
