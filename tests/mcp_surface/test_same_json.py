@@ -97,23 +97,6 @@ ANSWERS: list[Case] = [
     ("show", {"text": "Issue 2"}, ["issue", "list", "--match", "issue 2"]),
     (
         "edit",
-        {"title": "Found", "description": "on the way", "priority": 0, "depends_on": ["qb-4"]},
-        [
-            "issue",
-            "new",
-            "Found",
-            "--description",
-            "on the way",
-            "--priority",
-            "0",
-            "--depends-on",
-            "qb-4",
-            "--id",
-            "qb-5",
-        ],
-    ),
-    (
-        "edit",
         {"issue": "qb-2", "title": "New", "status": "deferred"},
         ["issue", "edit", "qb-2", "--title", "New", "--status", "deferred"],
     ),
@@ -229,12 +212,30 @@ def test_a_tool_is_refused_as_its_command_is(
     assert _alike(error, repo) == _alike(hinted, twin.cwd)
 
 
+def test_work_that_was_discovered_becomes_an_issue(twin: QuickQueen, repo: Path) -> None:
+    found = {"title": "Found", "description": "on the way", "priority": 0, "depends_on": ["qb-4"]}
+    (made,) = called(repo, ("edit", found), env={"QUEEN_DROID": "ui"})
+    (shown,) = called(repo, ("show", {"issue": result_of(made)["issue_id"]}))
+    issue = result_of(shown)["issue"]
+    assert {name: issue[name] for name in ("title", "description", "priority")} == {
+        name: found[name] for name in ("title", "description", "priority")
+    }
+    refused = called(
+        repo,
+        ("edit", {"description": "x"}),
+        ("show", {}),
+        ("edit", {"issue": "qb-2", "depends_on": ["qb-1"]}),
+    )
+    assert [error_of(each)["code"] for each in refused] == ["invalid_input"] * 3
+
+
 def test_a_hint_names_tools_and_their_arguments() -> None:
     commands = "queen reserve docs/a.md --wait=2h --no-verify; or: queen msg send ui 'TEXT'"
     assert in_tools(commands) == "reserve docs/a.md wait=2h no_verify; or: send ui 'TEXT'"
     assert in_tools("in a shell: queen land -m TEXT") == "in a shell: queen land -m TEXT"
 
 
+@pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning")
 def test_a_client_is_told_of_what_it_subscribed_to(repo: Path, quick: QuickQueen) -> None:
     quick("init")
     write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
