@@ -35,6 +35,8 @@ FROM_ROOT = {
     "CONTRIBUTING.md": "contributing.md",
     "RELEASING.md": "releasing.md",
 }
+_WIDE = {"comparison.md"}
+"""Pages with a table that needs the room of their contents."""
 _LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 _FENCE = re.compile(r"^( {0,3}```.*?^ {0,3}```[^\n]*$)", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r'<div class="highlight">(.*?)</div>', re.DOTALL)
@@ -66,7 +68,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrites the links of a page that is a file of this folder."""
+    """Rewrites the links of a page that is a file of this folder; gives wide tables more room."""
+    if page.file.src_uri in _WIDE:
+        page.meta["hide"] = ["toc"]
     if page.file.generated_by:
         return markdown
     return _relinked(markdown, f"docs/{page.file.src_uri}", config)

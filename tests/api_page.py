@@ -146,9 +146,10 @@ in a temporary repository, with a clock that moves when `hive_clock.advance(seco
 
 ## Names
 
-You can rely on the names below; everything else may change without notice. Each has a docstring:
-`help(queenbee.Hive)`, or the reference that `make docs` builds from them. If your program forks,
-open a hive in each process, after the fork.
+You can rely on the names below, as far as [what is stable](scripting.md#what-is-stable) says;
+everything else may change without notice. Each has a docstring: `help(queenbee.Hive)`, or the
+reference that `make docs` builds from them. If your program forks, open a hive in each process,
+after the fork.
 
 | package | what is in it | names |
 |---|---|---|

@@ -16,11 +16,13 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
 import postgres_server
+import written_documents
 from entry_points import run_queen
 
 TRACES = ("Traceback", 'File "')
@@ -90,7 +92,7 @@ class Queen:
             timeout=60,
             preexec_fn=without_override if unprivileged else None,
         )
-        return checked(Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode()))
+        return checked(Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode()), arguments)
 
     def start(
         self,
@@ -169,7 +171,7 @@ class QuickQueen:
                 code = run_queen(arguments)
         finally:
             sys.stdin = saved_stdin
-        return checked(Ran(code, _written(out), _written(err)))
+        return checked(Ran(code, _written(out), _written(err)), arguments)
 
 
 def is_open(database: sqlite3.Connection) -> bool:
@@ -184,9 +186,13 @@ COMMAND = (sys.executable, "-c", "from queenbee.cli.main import main; main()")
 """As the installed script does, without depending on where that was put."""
 
 
-def checked(ran: Ran) -> Ran:
-    """Returns the result, having seen to it that no traceback left the command."""
+def checked(ran: Ran, arguments: Sequence[str | bytes]) -> Ran:
+    """Returns the result, having seen to it that no traceback left the command, and that what it
+    printed as JSON is what its schema says.
+    """
     assert not any(trace in ran.err or trace in ran.out for trace in TRACES), ran
+    if "--json" in arguments:
+        written_documents.check([str(each) for each in arguments], ran.out, ran.err)
     return ran
 
 

@@ -33,7 +33,7 @@ BUILDERS = frozenset({
     "command_line", "git_line", "shell_line", "noted_line", "typed_line", "filled_line",
 })  # fmt: skip
 STARTS = frozenset({
-    "subprocess.Popen", "subprocess.run", "os.posix_spawnp", "textual_serve.server.Server",
+    "subprocess.Popen", "subprocess.run", "os.posix_spawnp",
 })  # fmt: skip
 """The calls that may start a process: each with a command line as its first argument."""
 WAYS = frozenset({
@@ -41,7 +41,7 @@ WAYS = frozenset({
     "os.popen", "os.fork", "os.startfile", "pty", "multiprocessing", "asyncio.subprocess",
     "asyncio.create_subprocess", "webbrowser", "_posixsubprocess", "concurrent.futures.process",
     "concurrent.futures.ProcessPoolExecutor", "click.edit", "click.launch", "click.Editor",
-    "textual_serve", "pexpect", "importlib.import_module", "__import__",
+    "pexpect", "importlib.import_module", "__import__",
 })  # fmt: skip
 """What begins the name of all that starts a process, or could bring it in by another name."""
 NAMES_ONLY = frozenset({
@@ -53,7 +53,7 @@ IMPORTS_BY_NAME = frozenset({"_lazy.py", "cli/app.py"})
 FORKS = frozenset({"cli/outliving.py"})
 """Goes on in a process of its own, which starts no other program."""
 TYPED = frozenset({
-    "checks/executing.py", "cli/calling.py", "cli/commands/watch.py", "core/command_lines.py",
+    "checks/executing.py", "cli/calling.py", "core/command_lines.py",
 })  # fmt: skip
 """A script of a check, the command of `--run`, and our own, with the arguments that started us."""
 
@@ -172,10 +172,6 @@ def is_right(name: str, call: ast.Call, inside: ast.AST, tree: ast.Module) -> bo
     if name == "os.posix_spawnp":
         program, command = (ast.unparse(each) for each in call.args[:2])
         return program == f"{command}[0]" and is_command_line(call.args[1], inside, tree)
-    if name == "textual_serve.server.Server":  # It wants one line for a shell.
-        joined = [each for each in ast.walk(call) if isinstance(each, ast.Call) and each.args]
-        lines = [each.args[0] for each in joined if ast.unparse(each.func) == "shlex.join"]
-        return bool(lines) and all(is_command_line(each, inside, tree) for each in lines)
     others = any(each.arg in ("shell", "executable", None) for each in call.keywords)
     return bool(call.args) and not others and is_command_line(call.args[0], inside, tree)
 

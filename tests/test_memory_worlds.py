@@ -29,6 +29,7 @@ READS = {
     "hive where": [""],
     "hive whoami": [""],
     "version": [""],
+    "schema": ["", "msg send"],
     "mcp": [],  # It ends its process: it has tests of its own.
     "watch": [""],
     "start": ["--logs nobody"],

@@ -17,7 +17,9 @@ from browsers import chromium, violations
 pytestmark = pytest.mark.slow
 
 SITE = Path(__file__).parent.parent / "build" / "site"
-PAGES = ("", "tutorial/", "team/", "commands/", "adr/")
+PAGES = ("", "tutorial/", "team/", "comparison/", "commands/", "adr/")
+CUT = """(which) => [...document.querySelectorAll(which)]
+  .filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.textContent)"""
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -52,5 +54,7 @@ def test_every_kind_of_page_is_accessible_and_asks_nobody_else(
             assert violations(page) == [], name
             wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
             assert wider <= 0, f"{name} scrolls sideways by {wider} pixels"
+            cut = page.evaluate(CUT, "pre > code" if width == 390 else "pre > code, .wide")
+            assert cut == [], f"{name} hides part of an example or a table"
     assert len(asked) > len(PAGES)
     assert [each for each in asked if not each.startswith(address)] == []

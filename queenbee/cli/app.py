@@ -20,7 +20,7 @@ from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
-from queenbee.errors import ExternalFailure, NoHive, NotFound, Unwritable
+from queenbee.errors import ExternalFailure, NoHive, Unwritable
 from queenbee.store.droids.presence import Beat
 from queenbee.store.whole_files import keep, recall
 from queenbee.version import __version__
@@ -54,8 +54,6 @@ _ASIDE = frozenset(("guard", "log", "mcp", "notify", "prompt", "sync", "watch"))
 """Commands that run beside the work, some of them for days: no sign that anybody is there."""
 _ALIKE = (("new", "create", "add"), ("remove", "delete", "rm"), ("list", "ls", "inbox", "status"))
 """Words for the same, of which each noun has its own."""
-_MISSING = frozenset(("claim", "show"))
-"""Commands that look at the remote for an issue that is not here, and can be repeated."""
 _SHOWING_MAIL = frozenset(("ack", "inbox", "next", "prime", "read", "search", "thread", "wait"))
 
 
@@ -119,20 +117,16 @@ class Invocation:
 
             self.tell(problem_sentence(found) or "")
 
-    def freshen(self, command: str | None, *, anew: bool = False) -> bool:
-        """Takes in what others pushed, before a command reads, if the settings say so; `anew` even
-        if that was done just now. Returns whether it looked.
-        """
+    def freshen(self, command: str | None) -> None:
+        """Takes in what others pushed, before a command reads, if the settings say so."""
         if self.hive.layout.settings.sync_when == "manual" or command == "sync":
-            return False
+            return
         from queenbee.services.unasked import wants_fetch  # noqa: PLC0415 - start-up
 
-        if not wants_fetch(self.hive, anew=anew):
-            return False
-        from queenbee.git.remote.alongside import freshen  # noqa: PLC0415 - start-up
+        if wants_fetch(self.hive):
+            from queenbee.git.remote.alongside import freshen  # noqa: PLC0415 - start-up
 
-        freshen(self.hive, anew=anew)
-        return True
+            freshen(self.hive)
 
     def send(self) -> None:
         """Sends what was written to the remote, after the answer, if the settings say so."""
@@ -304,7 +298,7 @@ class QueenCommand(click.Command):
         words = ctx.command_path.split()
         try:
             with call.beat(words), call.speak(words, ctx.params):
-                result = self._called(ctx, call, given)
+                result = ctx.invoke(self.callback, given, **ctx.params)
             call.arrive(words)
         finally:
             call.tell_notes(words)
@@ -319,16 +313,6 @@ class QueenCommand(click.Command):
         except OSError as error:
             raise Unwritable(f"standard output cannot be written: {error.strerror}") from error
         return code
-
-    def _called(self, ctx: click.Context, call: Invocation, given: object) -> object:
-        """Returns what the function does; what it misses may have been pushed just now."""
-        assert self.callback is not None
-        try:
-            return ctx.invoke(self.callback, given, **ctx.params)
-        except NotFound:
-            if self.name not in _MISSING or not call.freshen(self.name, anew=True):
-                raise
-            return ctx.invoke(self.callback, given, **ctx.params)
 
 
 class QueenGroup(click.Group):

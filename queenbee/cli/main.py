@@ -38,7 +38,7 @@ _SECTIONS = {
         "More": """
             log:care.log worktree:worktree hive:care.hive guard:care.guard mcp:care.for_agents
             prime:care.for_agents prompt:care.for_people completion:care.hive version:care.hive
-            help:care.hive
+            help:care.hive schema:care.schema
         """,
     }.items()
 }

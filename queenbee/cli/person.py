@@ -14,11 +14,8 @@ import click
 
 from queenbee.cli.terminal import aside
 from queenbee.core.names import is_of_agent
-from queenbee.core.text import escaped, quotation
 from queenbee.store.layout import Layout
-from queenbee.store.trust import Proposal, Trust
-
-_CHARS = 500
+from queenbee.store.trust import Proposal
 
 
 def sits_here(*, is_json: bool) -> bool:
@@ -38,16 +35,9 @@ def show_commands(layout: Layout, proposals: Sequence[Proposal]) -> None:
     """Shows commands on standard error, in full, with where they are written, by whom, and what
     they stand for now.
     """
-    from queenbee.git.settings_origin import written_in  # noqa: PLC0415 - start-up
+    from queenbee.git.settings_origin import shown_commands  # noqa: PLC0415 - start-up
 
     if proposals:
         aside("This repository would run here what nobody on this machine has seen:")
-    for each in proposals:
-        before = Trust(layout).before(each)
-        after = f"; you agreed before to {quotation(before, _CHARS)}" if before else ""
-        what = f"{each.kind} of {each.origin}, {written_in(layout, each)}{after}"
-        aside(f"  {escaped(what)}:")
-        for line in each.text.split("\n"):
-            aside(f"    {escaped(line)}")
-        for said in each.more:
-            aside(f"    ({escaped(said)})")
+    for line in shown_commands(layout, proposals):
+        aside(f"  {line}")

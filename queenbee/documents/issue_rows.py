@@ -111,13 +111,19 @@ def blocked_by(row: Mapping[str, Any]) -> list[str]:
 
 def blocker(entry: object) -> str | None:
     """Returns the id that an entry of `dependencies` waits for, or None if it blocks nothing."""
+    link = link_of(entry)
+    return link[0] if link is not None and link[1] == "blocks" else None
+
+
+def link_of(entry: object) -> tuple[str, str] | None:
+    """Returns the id that an entry of `dependencies` names, with its type, or None."""
     if isinstance(entry, str):
-        return entry or None
+        return (entry, "blocks") if entry else None
     if not isinstance(entry, dict):
         return None
     kind = entry.get("type") or entry.get("dependency_type") or "blocks"
     target = entry.get("depends_on_id") or entry.get("id")
-    return target if kind == "blocks" and isinstance(target, str) else None
+    return (target, str(kind)) if isinstance(target, str) else None
 
 
 def close_row(row: Row, now_ms: int, reason: str | None = None) -> Row:

@@ -16,6 +16,7 @@ from typing import Any
 
 from queenbee.documents.json_text import Container, Style, begin, cut, insert
 from queenbee.errors import NotFound, QueenError, Unreadable
+from queenbee.store import safe_open
 from queenbee.store.whole_files import read_document, write_document
 
 Lock = Callable[[], AbstractContextManager[object]]
@@ -81,6 +82,13 @@ def read_object(path: str) -> dict[str, Any]:
     return value
 
 
+def rewrite_object(path: str, document: dict[str, Any]) -> bytes:
+    """Makes the object in a file `document`, and returns the bytes; see `edited`."""
+    data = edited(safe_open.read(path), document)
+    write_document(path, data)
+    return data
+
+
 def write_object(path: str, document: dict[str, Any]) -> None:
     """Replaces the file by the document in one step. Raises `Unwritable`."""
     write_document(path, format_json(document))
@@ -105,10 +113,12 @@ def _edited(text: str, keys: list[str], before: dict[str, Any], after: dict[str,
         old, new = before.get(key), after.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
             text = _edited(text, [*keys, key], old, new)
+        elif isinstance(old, list) and isinstance(new, list) and _begins(new, old):
+            for value in new[len(old) :]:
+                path = _way(text, [*keys, key])
+                text = insert(text, path[-1], None, value, len(path))
         elif key not in before or key not in after or repr(old) != repr(new):
-            path = [Container(text, begin(text))]
-            for each in keys:
-                path.append(Container(text, path[-1].member(each).value))  # type: ignore[union-attr]
+            path = _way(text, keys)
             item = path[-1].member(key)
             if item is None:
                 text = insert(text, path[-1], key, new, len(path))
@@ -118,6 +128,18 @@ def _edited(text: str, keys: list[str], before: dict[str, Any], after: dict[str,
                 lines = Style(text).lines(new, Style(text).indent * len(path))
                 text = text[: item.value] + lines + text[item.end :]
     return text
+
+
+def _begins(new: list[Any], old: list[Any]) -> bool:
+    return bool(old) and repr(new[: len(old)]) == repr(old)
+
+
+def _way(text: str, keys: list[str]) -> list[Container]:
+    """Returns the containers under these keys, from the outermost."""
+    path = [Container(text, begin(text))]
+    for key in keys:
+        path.append(Container(text, path[-1].member(key).value))  # type: ignore[union-attr]
+    return path
 
 
 def read_folder(folder: str) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ heading. Only blocks are parsed: the text inside a line stays as written.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import dedent
 from typing import Literal, NamedTuple
@@ -25,6 +25,8 @@ MAX_LINES = 50_000
 _MARKER = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
 _BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
+_CHECK = re.compile(r"([ \t>]*)(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX~-])\]\*?(?:[ \t]+(.*))?")
+_FENCE = re.compile(r"\s*(```|~~~)")
 
 
 class Item(NamedTuple):
@@ -38,9 +40,17 @@ class Item(NamedTuple):
     ticked: bool = False
 
 
+class CheckItem(NamedTuple):
+    """An item of a check list: how far it is indented, the character in its box, its text."""
+
+    depth: int
+    mark: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Block:
-    """One top-level block, or a nested heading.
+    """One top-level block, or a nested heading, code or HTML.
 
     `text` is the source of a heading or paragraph without its markup, else the lines as written;
     `first` and `last` are the indices of its lines, `last` not included. `level` is that of a
@@ -101,6 +111,25 @@ def strip_box(text: str) -> tuple[str, bool]:
     return (text[box.end() :], box[1] != " ") if box else (text, False)
 
 
+def unfenced_lines(text: str) -> Iterator[str]:
+    """Yields the lines of a text that are in no code fence, without their endings."""
+    fence = ""
+    for line, _ in split_lines(text):
+        mark = _FENCE.match(line)
+        if mark and fence in ("", mark[1]):
+            fence = "" if fence else mark[1]
+        elif not fence:
+            yield line
+
+
+def check_item(line: str) -> CheckItem | None:
+    """Returns the item of a check list that a line is, at any depth."""
+    found = _CHECK.fullmatch(line)
+    if found is None:
+        return None
+    return CheckItem(len(found[1].expandtabs(4)), found[2], (found[3] or "").strip())
+
+
 _KINDS: dict[str, Kind] = {
     "html_block": "html",
     "fence": "fence",
@@ -118,7 +147,8 @@ def _block(tokens: Sequence[Token], at: int, lines: list[str]) -> Block | None:
     if token.type == "heading_open":
         text = tokens[at + 1].content
         return Block("heading", text, first, last, int(token.tag[1]), nested=token.level > 0)
-    if token.level > 0:
+    nested = token.level > 0
+    if nested and token.type not in ("fence", "code_block", "html_block"):
         return None
     if token.type in ("bullet_list_open", "ordered_list_open"):
         text = "\n".join(lines[first:last])
@@ -129,7 +159,7 @@ def _block(tokens: Sequence[Token], at: int, lines: list[str]) -> Block | None:
     if kind == "paragraph":
         return Block(kind, tokens[at + 1].content, first, last)
     closed = kind != "fence" or _is_closed(token, lines)
-    return Block(kind, "\n".join(lines[first:last]), first, last, closed=closed)
+    return Block(kind, "\n".join(lines[first:last]), first, last, nested=nested, closed=closed)
 
 
 def _items(tokens: Sequence[Token], at: int, lines: list[str]) -> tuple[Item, ...]:

@@ -21,7 +21,7 @@ from queenbee.documents.issue_rows import (
     Row,
     RowChange,
     RowImport,
-    blocker,
+    link_of,
 )
 from queenbee.errors import InvalidInput
 
@@ -133,8 +133,9 @@ def reconcile(
         old = found.get(item.key)
         row = item.row(old, ids[item.key], at_ms)
         needs = [ids.get(need, need) for need in item.needs]
+        links = [(need, "blocks") for need in needs]
         row["dependencies"] = merge_dependencies(
-            row, needs, ours, now=format_ms(at_ms), actor=source.actor
+            row, links, ours, now=format_ms(at_ms), actor=source.actor
         )
         changes.append(change_of(item.key, old, row, at_ms))
     orphans = sorted(
@@ -146,31 +147,41 @@ def reconcile(
 
 
 def merge_dependencies(
-    row: Mapping[str, Any], needs: Sequence[str], ours: Collection[str], *, now: str, actor: str
+    row: Mapping[str, Any],
+    needs: Collection[tuple[str, str]],
+    ours: Collection[str],
+    *,
+    now: str,
+    actor: str,
+    kinds: Collection[str] = ("blocks",),
 ) -> list[Any]:
-    """Returns the row's dependencies, changed to wait for `needs` among the beads in `ours`.
+    """Returns the row's dependencies, changed to be `needs` among the beads in `ours`, each with
+    its type.
 
-    Entries of other types and entries for other documents' beads stay, since this document did not
-    make them. An entry that is already right keeps its time and author.
+    Entries of other types than `kinds`, and for other documents' beads, stay, since this document
+    did not make them. An entry that is already right keeps its time and author.
     """
     dependencies = row.get("dependencies")
     entries = dependencies if isinstance(dependencies, list) else []
     kept = [
         entry
         for entry in entries
-        if (target := blocker(entry)) is None or target not in ours or target in needs
+        if (link := link_of(entry)) is None
+        or link[0] not in ours
+        or link[1] not in kinds
+        or link in needs
     ]
-    present = {blocker(entry) for entry in kept}
+    present = {link_of(entry) for entry in kept}
     added = [
         {
             "issue_id": row["id"],
             "depends_on_id": need,
-            "type": "blocks",
+            "type": kind,
             "created_at": now,
             "created_by": actor,
         }
-        for need in needs
-        if need not in present
+        for need, kind in needs
+        if (need, kind) not in present
     ]
     return [*kept, *added]
 

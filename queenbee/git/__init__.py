@@ -10,6 +10,7 @@ worktrees conflict.
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.command_lines import no_dash
@@ -17,14 +18,15 @@ from queenbee.core.command_lines import no_dash
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from queenbee.services.open_store import Store
+    from queenbee.services.hive import Services
     from queenbee.store.layout import Layout
 
 
-def let_ask(store: Store) -> None:
+def let_ask(store: Services) -> None:
     """Lets an open store ask git."""
     store.has_commit = _has_commit
     store.changed_by = _changed_by
+    store.look_again = partial(_look_again, store)
 
 
 def _has_commit(layout: Layout, commit: str) -> bool:
@@ -34,6 +36,16 @@ def _has_commit(layout: Layout, commit: str) -> bool:
     more = ["MERGE_HEAD"] if os.path.exists(merged) else []
     asked = ("merge-base", no_dash(commit), "HEAD", *more)
     return line(*asked, cwd=layout.tree, repository={}, limit_s=2.0) == commit
+
+
+def _look_again(store: Services) -> bool:
+    from queenbee.git.remote.alongside import freshen  # noqa: PLC0415 - start-up
+    from queenbee.services.unasked import wants_fetch  # noqa: PLC0415 - start-up
+
+    if not wants_fetch(store, anew=True):
+        return False
+    freshen(store, anew=True)
+    return True
 
 
 def _changed_by(layout: Layout, droids: Collection[str], own: bool) -> set[str]:

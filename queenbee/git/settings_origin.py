@@ -8,18 +8,22 @@ import tomllib
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import mentioned, printable
+from queenbee.core.text import escaped, mentioned, printable, quotation
 from queenbee.errors import QueenError
 from queenbee.git.run import git
 from queenbee.store.settings import FILE_NAME, by_name
 from queenbee.store.settings_file.changing_text import text_of
+from queenbee.store.trust import Trust
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from queenbee.store.layout import Layout
     from queenbee.store.trust import Proposal
 
 _LIMIT_S = 2.0
 _CHARS = 80
+_BEFORE_CHARS = 500
 
 
 def line_of(text: str, name: str) -> int | None:
@@ -84,6 +88,21 @@ def written_in(layout: Layout, proposal: Proposal) -> str:
             by = f"{mentioned(author, _CHARS)} in {commit}" if commit else "not committed"
             return f"in {said}, {by}"
     return f"in {said}"
+
+
+def shown_commands(layout: Layout, proposals: Sequence[Proposal]) -> list[str]:
+    """Returns commands in full, line by line, as a person has to see them before they may run: with
+    where they are written, by whom, and what they stand for now.
+    """
+    lines = []
+    for each in proposals:
+        before = Trust(layout).before(each)
+        after = f"; you agreed before to {quotation(before, _BEFORE_CHARS)}" if before else ""
+        what = f"{each.kind} of {each.origin}, {written_in(layout, each)}{after}"
+        lines.append(f"{escaped(what)}:")
+        lines += [f"  {escaped(line)}" for line in each.text.split("\n")]
+        lines += [f"  ({escaped(said)})" for said in each.more]
+    return lines
 
 
 def _line_with(text: str, proposal: Proposal) -> int | None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from queenbee.library.plans import CheckedPlan as CheckedPlan
     from queenbee.library.plans import PlanGraph as PlanGraph
     from queenbee.library.plans import Plans as Plans
+    from queenbee.library.schemas import schema as schema
+    from queenbee.library.schemas import schema_names as schema_names
     from queenbee.library.worktrees import Worktrees as Worktrees
 
 exports(
@@ -25,6 +27,7 @@ exports(
         "issues": "TrackedIssues",
         "landings": "LandingResult",
         "plans": "CheckedPlan PlanGraph Plans",
+        "schemas": "schema schema_names",
         "worktrees": "Worktrees",
     },
 )

@@ -121,7 +121,8 @@ class Hive(complete_hive.Hive):
         on_progress: OnProgress | None = None,
     ) -> Steps[Begin | Nothing]:
         """Takes the next issue for the actor, and returns all that is needed to begin; or why there
-        is none. An issue that the actor has already comes first.
+        is none. An issue that the actor has already comes first. Where everything is done, the git
+        remote is looked at for what others have pushed, once.
 
         `reserve` are patterns to lease with it, all or nothing. With `take`, takes also its share,
         which is held for the actor. With `timeout_s`, waits until there is an issue, everything is
@@ -130,12 +131,15 @@ class Hive(complete_hive.Hive):
         With `confirm`, only if the git remote confirms it, or, with `local_if_offline`, cannot be
         reached. Raises `Held` if somebody else holds a pattern, and `Unreachable`.
         """
+        from queenbee.services.work import Nothing  # noqa: PLC0415 - start-up
+
         terms = self._terms(confirm=confirm, local_if_offline=local_if_offline)
-        return (
-            yield from terms.take_next(
-                patterns=reserve, wait_s=timeout_s, on_progress=on_progress, whole_share=take
-            )
-        )
+        asked: Any = {"wait_s": timeout_s, "on_progress": on_progress, "whole_share": take}
+        taken = yield from terms.take_next(patterns=reserve, **asked)
+        ends = isinstance(taken, Nothing) and taken.is_end
+        if ends and self.look_again is not None and self.look_again():
+            taken = yield from terms.take_next(patterns=reserve, **asked)
+        return taken
 
     @waits
     @typed

@@ -47,6 +47,7 @@ class CheckedPlan:
             "source": self.source,
             "valid": self.valid,
             "unit": str(plan.unit or ""),
+            "other_units": dict(plan.other_units),
             "phases": [phase.number for phase in plan.phases],
             "sprints": [sprint.number for sprint in plan.sprints],
             "skipped": [sprint.number for sprint in plan.skipped],

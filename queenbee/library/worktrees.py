@@ -97,7 +97,7 @@ class Worktrees:
             )
         issue = hive.issue_id(issue_id) if issue_id is not None else None
         if issue is not None and not new:
-            hive.issues.refuse_slip(issue)
+            hive.issues.check_described(issue)
         return worktree_making.add(hive, name, issue_id=issue, path=path, branch=branch)
 
     def _tell_hindrances(self) -> None:

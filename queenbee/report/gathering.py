@@ -60,7 +60,7 @@ def gather(hive: Hive, *, since_ms: int | None = None, with_git: bool = True) ->
         phases=left_out.first(phases(found, gates), caps.PHASES, "phases"),
         open=left_out.first(open_issues(found), caps.ISSUES, "open issues"),
         graph=shown,
-        bars=_newest_bars(bars(held, leases, hive.now_ms()), begin_ms, left_out),
+        bars=newest_bars(bars(held, leases, hive.now_ms()), begin_ms, left_out),
         waits=left_out.first(waited, caps.WAITS, "waiting times"),
         usual_wait_s=median([each.waited_s for each in waited]),
         waiting=[
@@ -134,7 +134,7 @@ def _handed_over(
     return left_out.first(found, caps.TURNS, "files handed over")
 
 
-def _newest_bars(every: Sequence[Bar], begin_ms: int, left_out: list[str]) -> list[Bar]:
+def newest_bars(every: Sequence[Bar], begin_ms: int, left_out: list[str]) -> list[Bar]:
     """Returns the newest bars of the droids that were active last, oldest first."""
     found = [each for each in every if each.end_ms >= begin_ms]
     last_ms: dict[str, int] = {}

@@ -45,10 +45,11 @@ SUPERVISORS = ("queen", "human")
 class Assignments:
     """The assignments of a hive."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - by name
         self,
         store: Store,
         *,
+        known: Callable[..., None],
         claimable: Callable[..., Issue | None],
         tracked: Callable[[str], Issue | None],
         queue: Callable[[], Queue],
@@ -56,6 +57,8 @@ class Assignments:
         reservations: Callable[[], Reservations],
     ) -> None:
         self._store = store
+        self._known = known
+        """Raises `NotFound` if nobody knows an issue."""
         self._claimable = claimable
         """Returns the tracker's issue, or raises if this droid may not claim it."""
         self._queue = queue
@@ -73,6 +76,7 @@ class Assignments:
         worktree: str | None = None,
         reason: str | None = None,
         anyway: bool = False,
+        described: bool = False,
         timeout_s: float = 0,
         cancel: Event | None = None,
         on_progress: OnProgress | None = None,
@@ -80,12 +84,14 @@ class Assignments:
         """Takes an issue for the actor; repeating it returns the same assignment.
 
         Never steals: raises `Taken` if another droid has it or has waited for it, `NotFound` if
-        the tracker does not know it, `IssueClosed` if it is done, and `NotReady` if it waits for
-        others or is set aside, unless `anyway`. With `timeout_s`, waits for its turn; raises `Busy`
-        when that time runs out, and `Cancelled` once the event `cancel` is set. An exception that
-        `on_progress` raises ends the wait, too; nothing is left of it then.
+        neither the tracker nor the git remote knows it, and with `described` also where any id is
+        allowed; `IssueClosed` if it is done, and `NotReady` if it waits for others or is set aside,
+        unless `anyway`. With `timeout_s`, waits for its turn; raises `Busy` when that time runs
+        out, and `Cancelled` once the event `cancel` is set. An exception that `on_progress` raises
+        ends the wait, too; nothing is left of it then.
         """
         actor, said = self._store.own_actor, {"worktree": worktree, "reason": reason}
+        self._known(issue_id, described=described)
         if timeout_s <= 0:
             return self._give(issue_id, actor, said, anyway=anyway)
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up

@@ -50,6 +50,7 @@ class Services(Store):
 
         return Assignments(
             self,
+            known=self._check_described,
             claimable=self._check_claimable,
             tracked=self._tracked_issue,
             queue=lambda: self.queue,
@@ -123,6 +124,10 @@ class Services(Store):
 
     def _check_claimable(self, issue_id: str, droid: str, *, anyway: bool) -> Issue | None:
         return self.issues.check_claimable(issue_id, droid, anyway=anyway)
+
+    def _check_described(self, issue_id: str, *, described: bool) -> None:
+        check = self.issues.check_described if described else self.issues.check_known
+        self.looked_for(lambda: check(issue_id))
 
     def _check_issue(self, issue_id: str) -> Issue | None:
         return self.issues.check_known(issue_id)

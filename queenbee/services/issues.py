@@ -371,7 +371,7 @@ class Issues:
             checked_new_id(issue_id)
         return issue
 
-    def refuse_slip(self, issue_id: str) -> None:
+    def check_described(self, issue_id: str) -> None:
         """Raises `NotFound` for an id that is in no tracker and that nobody had, although any id is
         allowed here: it is more often a slip than the start of something.
         """

@@ -441,15 +441,18 @@ class Messages:
         return sorted(found, key=lambda message: message.age)
 
     @typed
-    def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
-        """Marks messages as read by their recipient; those already read do not change.
+    def mark_read(self, message_ids: Sequence[str], *, as_person: bool = False) -> list[Message]:
+        """Marks messages as read by their recipient; those already read do not change. A person
+        (`as_person`) also reads what is to `human`.
 
         All or none. Raises `NotFound`, and `NotYours` for a message to somebody else.
         """
+        to_person = as_person and all(self.get(each).to == PERSON for each in several(message_ids))
+        who = PERSON if to_person else self._store.actor
         with self._store.transaction() as tx:
-            messages = self._to_actor(message_ids)
+            messages = self._to_actor(message_ids, who)
             return [
-                message if message.read else self._mark(tx, message, {READ: tx.now})
+                message if message.read else self._mark(tx, message, {READ: tx.now}, who)
                 for message in messages
             ]
 

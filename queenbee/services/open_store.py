@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import ISSUES, KINDS
 from queenbee.core.names import PERSON
+from queenbee.errors import NotFound
 from queenbee.store import codec
 from queenbee.store.carriers.engine import Engine
 from queenbee.store.droids import identity, presence, session_names
@@ -22,7 +23,7 @@ from queenbee.store.memory.recorded import Recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-    from typing import Self
+    from typing import Self, TypeVar
 
     from queenbee.core.row_edits import Edit
     from queenbee.errors import InvalidInput
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from queenbee.store.tracker.tracker_memory import TrackerMemory
     from queenbee.store.trust import Proposal
 
+    Found = TypeVar("Found")
 
 _inherited: list[object] = []
 """What a forked child must neither use nor close."""
@@ -69,6 +71,8 @@ class Store:
         """Tells whether the branch of this worktree has a commit."""
         self.changed_by: Callable[[Layout, Collection[str], bool], set[str]] | None = None
         """Tells in which files droids have unmerged work, in worktrees of their own."""
+        self.look_again: Callable[[], bool] | None = None
+        """Takes in what others have pushed, and tells whether it looked."""
         self.asks_person: Callable[[Sequence[Proposal]], bool | None] | None = None
         """Shows commands to a person who sits here, and tells whether they may run."""
         self._actor = actor
@@ -249,6 +253,15 @@ class Store:
     def opened(self) -> list[Recorded]:
         """Returns the states that have been opened so far."""
         return list(self._states.values())
+
+    def looked_for(self, ask: Callable[[], Found]) -> Found:
+        """Returns what `ask` returns; what it misses, others may have pushed just now."""
+        try:
+            return ask()
+        except NotFound:
+            if self.look_again is None or self.grant_marks or not self.look_again():
+                raise
+            return ask()
 
     def stamp(self, kind: str) -> object:
         """Returns a value that changes whenever lines of a kind come or go; for cheap polling."""

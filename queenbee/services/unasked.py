@@ -119,7 +119,7 @@ def wants_fetch(store: Store, *, anew: bool = False) -> bool:
     """
     layout = store.layout
     settings = layout.settings
-    if store.engine.carrier is not None:
+    if store.engine.carrier is not None or settings.sync_when == MANUAL:
         return False
     is_young = settings.sync_when != READ or fetched_s(layout) < settings.sync_max_age_s
     if is_young and not anew:

@@ -96,7 +96,7 @@ class BeadWorker(Worker):
             env = self._environment(held.issue_id)
             argv = command_line("queen", command, "--json", values=[held.issue_id])
             self._start(argv, "landing", env)
-        else:
+        elif not self._waits_to_be_seen():
             self._start_step(sprint, step)
 
     def _on(self, held: Assignment) -> Sprint:

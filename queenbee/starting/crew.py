@@ -9,6 +9,8 @@ from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+from queenbee.agents.client_settings import unseen_settings
+from queenbee.checks.consent import untrusted
 from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.errors import Conflict, InvalidInput, QueenError, Untrusted
 from queenbee.git.ownership import is_foreign, worktree_note
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from queenbee.git.worktrees.worktree_making import Made
     from queenbee.starting.clients import Client
     from queenbee.store.layout import Layout
+    from queenbee.store.trust import Proposal
     from queenbee.workflows.complete_hive import Hive
 
 _FIRST_NAMES = ("amber", "birch", "cedar", "dahlia", "elm", "fern", "ginger", "hazel")
@@ -76,12 +79,20 @@ class Crew:
     """The agents of a team, before they begin."""
 
     def __init__(
-        self, hive: Hive, wanted: Wanted, *, env: Mapping[str, str], tell: Callable[[str], None]
+        self,
+        hive: Hive,
+        wanted: Wanted,
+        *,
+        env: Mapping[str, str],
+        tell: Callable[[str], None],
+        ask: Callable[[Sequence[Proposal]], bool] | None = None,
     ) -> None:
+        """`ask` is that of `Team`."""
         self._hive = hive
         self._wanted = wanted
         self._env = env
         self._tell = tell
+        self._ask = ask
         self.not_begun: list[Reason] = []
         """Why agents did not begin."""
         self._workers: list[BeadWorker] = []
@@ -181,6 +192,7 @@ class Crew:
                 with suppress(QueenError):
                     remove(self._hive, made.path)
             raise
+        self._require_settings(made.path, client)
         if entry is None or not entry.is_alive:
             prepare(
                 self._hive.layout,
@@ -190,6 +202,17 @@ class Crew:
                 interrupts=self._interrupts,
             )
         return made
+
+    def _require_settings(self, tree: str, client: Client) -> None:
+        """Asks for the settings with which a client would begin. Raises `Untrusted`."""
+        layout = self._hive.layout
+        unseen = unseen_settings(layout, tree, self._env, [client.name])
+        is_asked = bool(unseen) and self._ask is not None
+        if not unseen or (self._ask is not None and self._ask(unseen)):
+            unseen = []
+        roster.note_unseen(layout, [each.to_dict() for each in unseen])
+        if unseen:
+            raise untrusted(unseen, is_answer=is_asked)
 
     def _worker(self, name: str, client: Client) -> BeadWorker:
         layout = self._hive.layout

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     Code = Literal[
         "done", "stopped", "interrupted", "limit", "fatal", "stuck",
-        "target_fails", "waits", "gave_back", "ended_early", "not_begun", "kept", "on_hold",
+        "target_fails", "waits", "gave_back", "unseen", "ended_early", "not_begun", "kept",
+        "on_hold",
     ]  # fmt: skip
 
 

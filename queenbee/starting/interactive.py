@@ -54,10 +54,16 @@ def open_clients(
         else:
             where = ["new-window", "-d", *([] if inside else ["-t", session])]
         folder = tree.replace("#", "##")  # tmux runs what a `#(…)` in it names.
-        opened = command_line(tmux, *where, f"-n{name}", f"-c{folder}", values=command)
+        values = [_word(each) for each in command]
+        opened = command_line(tmux, *where, f"-n{name}", f"-c{_word(folder)}", values=values)
         _run(opened, env=env, check=True)
     if not inside:
         _run(command_line(tmux, "attach", "-t", session), env=env)
+
+
+def _word(text: str) -> str:
+    """Returns an argument for tmux, to which a last semicolon ends a command of its own."""
+    return rf"{text[:-1]}\;" if text.endswith(";") else text
 
 
 def _run(

@@ -40,6 +40,7 @@ _DONE = Reason("done", "")
 _STUCK = Reason("stuck", "what is left waits for something that this team does not do")
 _ENDS = (
     Reason("waits", "what was made waits to land"),
+    Reason("unseen", "settings of clients wait for a person"),
     Reason("gave_back", "issues were given back"),
     Reason("ended_early", "agents ended early"),
 )
@@ -70,7 +71,7 @@ class Team:
         self._env = env
         self._tell = tell
         self._begun_s = time.monotonic()
-        self._crew = Crew(hive, wanted, env=env, tell=tell)
+        self._crew = Crew(hive, wanted, env=env, tell=tell, ask=ask)
         self.workers: Sequence[BeadWorker] = ()
 
     def run(self, on_tick: Callable[[Team], None] = lambda _: None) -> Ended:
@@ -109,7 +110,7 @@ class Team:
             if interrupts.count > 1:
                 self._stop()
                 return Reason("stopped", "stopped")
-            reason = self._reason_to_end(interrupts) or self._ask_for_check()
+            reason = self._reason_to_end(interrupts) or self._ask_for_unseen()
             if reason and not why:
                 why = reason
                 self._tell(f"{reason.text}: the agents finish what they have; Ctrl-C stops them")
@@ -151,19 +152,22 @@ class Team:
         found = (one.why for one in met if one.is_of_target(self._hive.layout))
         return next(found, "")
 
-    def _ask_for_check(self) -> Reason | None:
-        """Asks a person for a check that nobody has seen, once for each text: nothing lands
-        meanwhile. Returns why nobody is to take a further issue after a no, or None.
+    def _ask_for_unseen(self) -> Reason | None:
+        """Asks a person for a check, and for settings of clients, that nobody has seen, once for
+        each text: nothing lands, or begins, meanwhile. Returns why nobody is to take a further
+        issue after a no, or None.
         """
         if self._ask is None:
             return None
         met = [one.result for each in self.workers for one in each.obstacles.values()]
         unseen = {one.key: one for each in met if each.of_settings for one in each.commands}
+        unseen |= {one.key: one for each in self.workers for one in each.unseen}
         if unseen.keys() <= self._asked:
             return None
         self._asked |= unseen.keys()
         if not self._ask([*unseen.values()]):
-            return Reason("waits", "you did not agree to the check, and nothing lands without it")
+            what = ", ".join(sorted({each.kind for each in unseen.values()}))
+            return Reason("waits", f"you did not agree to the {what}: queen config trust")
         for each in self.workers:
             each.try_now()
         return None

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from queenbee.agents.client_settings import unseen_settings
+from queenbee.checks.consent import untrusted
 from queenbee.core.text import last_said, printable, quotation, shortened
 from queenbee.errors import Conflict, NotFound, NotReady, QueenError, Untrusted
 from queenbee.git.contents.landing_messages import Messages
@@ -42,12 +44,13 @@ from queenbee.store.droids import presence, roster
 from queenbee.store.git_files.host_tokens import without_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from queenbee.core.command_lines import CommandLine
     from queenbee.core.records import Assignment
     from queenbee.git.unfinished import Unfinished
     from queenbee.services.work import Begin
+    from queenbee.store.trust import Proposal
 
 _MOST_STARTS = 10
 """So many ends on one issue in any case."""
@@ -58,6 +61,7 @@ _REST_S, _MOST_REST_S = 0.5, 30.0
 _LOOK_AGAIN_S = 1.0
 _NO_ROOM = "waits for memory or load"
 _WAITS = "waits to land"
+_UNSEEN = "waits: a person has to see the settings of its client"
 _TAIL_BYTES = 3_000
 
 
@@ -79,6 +83,8 @@ class Worker(PlacedAgent):
     """Why it gave issues back, by id."""
     obstacles: dict[str, Obstacle] = field(default_factory=dict)
     """What is in the way of issues that wait to land, by id."""
+    unseen: Sequence[Proposal] = ()
+    """What its client would run, and nobody on this machine has seen."""
     _troubles: int = 0
     """How often something was in its way since it landed or committed anything."""
     _taken: int = 0
@@ -151,6 +157,9 @@ class Worker(PlacedAgent):
             Reason("gave_back", f"{key}: {why}", key, self.name)
             for key, why in self.gave_back.items()
         ]
+        if self.unseen:
+            text = f"{self.name} did not begin: {untrusted(self.unseen).message}"
+            found.append(Reason("unseen", f"{text}: queen config trust", agent=self.name))
         if self.ended_early:
             text = f"{self.name} ended early: {self.ended_early}"
             found.append(Reason("ended_early", text, agent=self.name))
@@ -219,12 +228,30 @@ class Worker(PlacedAgent):
         if self._is_unclear:
             self._clear()
         self._takes(begin)
-        if self._sets_up():
+        if self._sets_up() or self._waits_to_be_seen():
             return
         issue_id, self._ahead = self.entry.issue_id, self._unlanded()
         env = without_tokens(self._environment(issue_id), self.hive.layout.common_dir)
         said = self._handover.briefing(self.entry.path, env)
         self._start(self._command(issue_id), "working", env, said=said)
+
+    def _waits_to_be_seen(self) -> bool:
+        """Returns whether its client has settings there that nobody here has seen: what landed in
+        the meantime may have brought them. It waits for a person with its issue.
+        """
+        before, layout = self.unseen, self.home.layout
+        self.unseen = unseen_settings(layout, self.entry.path, self.env, [self.client.name])
+        if not self.unseen:
+            return False
+        if self.unseen != before:
+            roster.note_unseen(layout, [each.to_dict() for each in self.unseen])
+            self.tell(f"{self.name}: {untrusted(self.unseen).message}: queen config trust")
+        if self.entry.is_ending:
+            self._note("ended")
+        else:
+            self.looks += 1
+            self.rest(_UNSEEN, _LOOK_AGAIN_S)
+        return True
 
     def _takes(self, begin: Begin) -> None:
         issue_id = begin.assignment.issue_id

@@ -16,6 +16,7 @@ from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, NotFound, QueenError, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.whole_files import keep, read_own, recall, take_name
+from queenbee.version import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -198,6 +199,8 @@ class Setting:
 
 
 SETTINGS = (
+    Setting("format", _number(FORMAT), FORMAT,
+            "the version of the format; a QueenBee that knows only smaller ones refuses the file"),
     Setting("state", _choice("git", "beads"), "git",
             "where locks and memory are; beads also needs: git config queenbee.state beads"),
     Setting("droids", _choice("auto", "strict", "off"), "auto",
@@ -328,6 +331,7 @@ would keep them from landing.
 class Settings:
     """The settings from the file, with defaults for the others."""
 
+    format: int
     state: str
     droids: str
     issues: str

@@ -39,11 +39,11 @@ SECTION, NAME = "queenbee", "trust"
 _MARK = "queenbee-clone"
 """The file in git's own folder, which no clone delivers, that tells this clone from any other."""
 CHECK, SETUP, VERIFIER, GATE, OPTIONS = "check", "setup", "verifier", "gate rule", "options"
-HOOK = "hook"
+HOOK, CLIENT = "hook", "client settings"
 BRANCH, PUSH = "branch", "push"
 """The kinds of commands: of `land.check` and `worktree.setup`, of a bead, of a gate, those of
-`team.args`, and hooks of the tracker's program; and what `land.target` has work moved: a branch of
-this repository, or of a remote.
+`team.args`, hooks of the tracker's program, and files of clients; and what `land.target` has work
+moved: a branch of this repository, or of a remote.
 """
 TARGET, BY, MERGE = "land.target", "land.by", "land.merge"
 

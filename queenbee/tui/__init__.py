@@ -1,4 +1,1 @@
-"""`queen watch`: the whole team on a screen that follows the hive, in a terminal or a browser.
-
-`view` turns what `facts` has read into rows; the screen shows those and decides nothing. ADR 0031.
-"""
+"""`queen watch` in a terminal: it shows the rows of `queenbee.watch`, and decides nothing."""

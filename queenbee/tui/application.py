@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -14,14 +13,15 @@ from textual.timer import Timer
 
 from queenbee.core.text import printable
 from queenbee.errors import QueenError
-from queenbee.tui.cells import Target
+from queenbee.library.hive import Hive
 from queenbee.tui.dialogs import Draft, Help, Question, Reading, Writing
-from queenbee.tui.facts import Facts, Follower, Reader, foreseen
 from queenbee.tui.listing import Listing
 from queenbee.tui.reading import Page, issue_page, thread_page
 from queenbee.tui.team import Team
-from queenbee.tui.view import runs_out_within
-from queenbee.workflows.complete_hive import Hive
+from queenbee.watch.acts import Act, do, give_back, nudge
+from queenbee.watch.cells import Target
+from queenbee.watch.facts import Facts, Follower, Reader, foreseen
+from queenbee.watch.view import runs_out_within
 
 _TICK_S = 10.0
 _FAST_TICK_S = 1.0
@@ -38,10 +38,8 @@ class Board(App[None]):
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS: ClassVar[str | None] = None
 
-    def __init__(self, hive: Hive, *, parent: int | None = None) -> None:
+    def __init__(self, hive: Hive) -> None:
         super().__init__()
-        self._parent_id = parent
-        """The process that shows this screen elsewhere: without it, nobody sees it any more."""
         self._hive = hive
         self._facts: Facts | None = None
         self._ended = False
@@ -95,28 +93,19 @@ class Board(App[None]):
 
     def action_release(self) -> None:
         """Gives back the issue or the lease of the row, once that is confirmed."""
-        target, hive = self._target, self._hive
-        if target.lease_id is not None:
-            question = f"Release the lease of {target.droid} on {printable(target.pattern or '')}?"
-            lease_id = target.lease_id
-            self._ask(question, lambda: hive.reservations.release(ids=[lease_id]), "released")
-        elif target.issue_id is not None and target.assigned:
-            question = f"Release {printable(target.issue_id)}, which {target.droid} has, "
-            question += "and the leases made for it?"
-            issue_id = target.issue_id
-            self._ask(question, lambda: hive.assignments.release(issue_id), "released")
-        else:
+        act = give_back(self._target)
+        if act is None:
             self._say("no issue or lease in this row to release", wrong=True)
+        else:
+            self._ask(act)
 
     def action_nudge(self) -> None:
         """Asks the droid of the row for a sign of life, once that is confirmed."""
         droid = self._target.droid
         if droid is None:
             self._say("no droid in this row to nudge", wrong=True)
-            return
-        question = f"Nudge {printable(droid)}? Without an answer within a minute, anybody may take "
-        question += "over what it has."
-        self._ask(question, lambda: self._hive.nudges.nudge(droid), f"nudged {droid}")
+        else:
+            self._ask(nudge(droid))
 
     def action_foresee(self) -> None:
         """Looks for conflicts now."""
@@ -136,11 +125,12 @@ class Board(App[None]):
         return row.target if row is not None else Target()
 
     def _write(self, to: str, issue_id: str | None) -> None:
-        def send(draft: Draft) -> object:
-            return self._hive.messages.send(draft.to, draft.body, issue_id=issue_id)
+        def send(draft: Draft) -> str:
+            self._hive.messages.send(draft.to, draft.body, issue_id=issue_id)
+            return f"sent to {draft.to}"
 
         about = f" about {printable(issue_id)}" if issue_id else ""
-        self._compose(Writing(f"A message{about}", to, answer=False), send, "sent to")
+        self._compose(Writing(f"A message{about}", to, answer=False), send)
 
     def _answer(self, message_id: str) -> None:
         try:
@@ -150,36 +140,35 @@ class Board(App[None]):
             self._refuse(error)
             return
 
-        def send(draft: Draft) -> object:
-            return self._hive.messages.reply(message_id, draft.body)
+        def send(draft: Draft) -> str:
+            self._hive.messages.reply(message_id, draft.body)
+            return f"answered {draft.to}"
 
         title = f"Answer: {printable(parent.subject)}"
-        self._compose(Writing(title, to, answer=True), send, "answered")
+        self._compose(Writing(title, to, answer=True), send)
 
-    def _compose(self, dialog: Writing, send: Callable[[Draft], object], done: str) -> None:
+    def _compose(self, dialog: Writing, send: Callable[[Draft], str]) -> None:
         def written(draft: Draft | None) -> None:
             if draft is not None:
-                self._do(lambda: send(draft), f"{done} {draft.to}")
+                self._do(lambda: send(draft))
 
         self.push_screen(dialog, written)
 
-    def _ask(self, question: str, act: Callable[[], object], done: str) -> None:
+    def _ask(self, act: Act) -> None:
         def decided(yes: bool | None) -> None:
             if yes:
-                self._do(act, done)
+                self._do(lambda: do(self._hive, act.name, act.about, ""))
 
-        self.push_screen(Question(question), decided)
+        self.push_screen(Question(act.question), decided)
 
-    def _do(self, act: Callable[[], object], done: str) -> None:
+    def _do(self, act: Callable[[], str]) -> None:
         """Writes to the hive on a thread, so that the screen never waits for a lock."""
 
         def run() -> None:
             try:
-                act()
+                self._soon(self._say, act())
             except QueenError as error:
                 self._soon(self._refuse, error)
-            else:
-                self._soon(self._say, done)
 
         self.run_worker(run, thread=True)
 
@@ -231,8 +220,6 @@ class Board(App[None]):
             threading.Thread(target=look, name="queen-watch-conflicts", daemon=True).start()
 
     def _tick(self) -> None:
-        if self._parent_id not in (None, os.getppid()):
-            self.exit()
         self._team.tick(self._hive.now_ms())
         self._pace()
 

@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Footer, Input, Static, TextArea
 
-from queenbee.tui.cells import Cell, cell
 from queenbee.tui.reading import Page
+from queenbee.watch.cells import Cell, cell
 
 HELP = (
     ("1 … 8, tab", "go to a list"),

@@ -20,7 +20,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from queenbee.tui.cells import Column, Panel, Row
+from queenbee.watch.cells import Column, Panel, Row
 
 _GAP = 2
 _MARK = 2

@@ -9,7 +9,7 @@ from queenbee.core.names import EVERYONE
 from queenbee.core.records import Message
 from queenbee.core.text import printable, shortened
 from queenbee.services.work.overview import Overview, overview
-from queenbee.tui.cells import Cell, age, cell, left, marked
+from queenbee.watch.cells import Cell, age, cell, left, marked
 from queenbee.workflows.complete_hive import Hive
 
 _MOST_MESSAGES = 200

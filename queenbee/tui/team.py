@@ -14,10 +14,10 @@ from textual.screen import Screen
 from textual.widgets import Footer, Input, Static
 
 from queenbee.git.collisions.found import Collisions
-from queenbee.tui.cells import SYMBOLS, Panel, Row
-from queenbee.tui.facts import Facts
 from queenbee.tui.listing import Listing
-from queenbee.tui.view import PANELS, conflicts_panel, headline, timeless_panels, timely_panels
+from queenbee.watch.cells import SYMBOLS, Panel, Row
+from queenbee.watch.facts import Facts
+from queenbee.watch.view import PANELS, conflicts_panel, headline, timeless_panels, timely_panels
 
 _WIDE = (PANELS[:1], PANELS[1:3], PANELS[3:5], PANELS[5:7], PANELS[7:])
 """Which lists are beside each other where there is room for all."""

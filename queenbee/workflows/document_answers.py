@@ -13,6 +13,7 @@ from queenbee.core.text import suggested
 from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.errors import Conflict, Unreadable
 from queenbee.services.document_questions import Documents
+from queenbee.store.droids import roster
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.issues_file import owner_in
 
@@ -202,7 +203,8 @@ class HiveDocuments(Documents):
         usual = current_branch(layout.common_dir) if layout.common_dir else None
         is_set = any(commands) or said.land_target not in ("", usual)
         is_owned = owner_in(layout.beads_dir) is not None
-        if not (beads or is_set or is_owned or json_stamp(gates_dir(layout))):
+        waits = bool(roster.unseen(layout))
+        if not (beads or is_set or is_owned or waits or json_stamp(gates_dir(layout))):
             return []
         from queenbee.workflows.proposed import unseen_of  # noqa: PLC0415 - start-up
 

@@ -15,6 +15,7 @@ from queenbee.documents.folders import gates_dir, json_stamp
 from queenbee.documents.ralph.ralph_bead import bead_checks, bead_status, first_error
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
+from queenbee.store.droids import roster
 from queenbee.store.issues_file import owner_in
 from queenbee.store.trust import HOOK, Proposal, Trust, of_setting, of_target
 
@@ -44,6 +45,7 @@ def unseen_of(
     of_settings += of_target(layout)
     with suppress(QueenError, OSError):  # Whoever calls that program refuses it.
         of_settings += of_tracker(layout)
+    of_settings += [Proposal.of(each) for each in roster.unseen(layout)]
     found = Trust(layout).unseen(
         [*of_settings, *of_gates(layout), *of_beads(beads, open_ids, said.bead_shell)]
     )

@@ -107,12 +107,14 @@ def tmux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def said_in_windows(tmp_path: Path, words: str, env: Mapping[str, str]) -> list[str]:
     """Returns what two clients in windows say by `echo`, sorted."""
-    trees = [tmp_path / "a#(touch PWNED)", tmp_path / "b"]
+    trees = [tmp_path / "a#(touch PWNED)", tmp_path / "b;"]
     for tree in trees:
         tree.mkdir()
     notes = shell_line(f'echo "{words}" >> "{tmp_path}/places"; exec sleep 60')
     places = tmp_path / "places"
-    clients = {each.name[0]: (str(each), notes, {"QUEEN_SLOT": each.name[0]}) for each in trees}
+    clients = {
+        each.name[0]: (str(each), notes, {"QUEEN_SLOT": f"{each.name[0]};"}) for each in trees
+    }
     open_clients(clients, env, os.defpath)
     until(lambda: places.exists() and places.read_text().count("\n") == len(trees))
     return sorted(places.read_text().splitlines())
@@ -121,7 +123,7 @@ def said_in_windows(tmp_path: Path, words: str, env: Mapping[str, str]) -> list[
 @pytest.mark.usefixtures("tmux")
 def test_a_path_is_no_command_of_tmux(tmp_path: Path) -> None:
     said = said_in_windows(tmp_path, "$PWD $QUEEN_SLOT", os.environ)
-    assert said == [f"{tmp_path}/a#(touch PWNED) a", f"{tmp_path}/b b"]
+    assert said == [f"{tmp_path}/a#(touch PWNED) a;", f"{tmp_path}/b; b;"]
     assert not (tmp_path / "PWNED").exists()
 
 
@@ -129,7 +131,7 @@ def test_a_path_is_no_command_of_tmux(tmp_path: Path) -> None:
 def test_a_window_has_no_token_that_the_server_of_tmux_has(tmp_path: Path) -> None:
     env = {key: value for key, value in os.environ.items() if key not in NAMES}
     words = "$QUEEN_SLOT ${GH_TOKEN-none} ${SSH_AUTH_SOCK-none}"
-    assert said_in_windows(tmp_path, words, env) == ["a none none", "b none none"]
+    assert said_in_windows(tmp_path, words, env) == ["a; none none", "b; none none"]
 
 
 @pytest.mark.parametrize(

@@ -14,20 +14,29 @@ from hives import COMMAND, QuickQueen, write_lines
 
 from queenbee.cli.commands import watch
 
+EXTRAS = [
+    ((), "textual", "watch"),
+    (("--web",), "uvicorn", "web"),
+    (("--web",), "starlette", "web"),
+]
 
-@pytest.mark.parametrize(("words", "package"), [((), "textual"), (("--web",), "textual-serve")])
+
+@pytest.mark.parametrize(("words", "package", "extra"), EXTRAS)
 def test_without_the_extra_the_command_says_which(
-    quick: QuickQueen, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], package: str
+    quick: QuickQueen,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    package: str,
+    extra: str,
 ) -> None:
-    missing = package.replace("-", "_")
     find = importlib.util.find_spec
-    monkeypatch.setattr(watch, "find_spec", lambda name: None if name == missing else find(name))
+    monkeypatch.setattr(watch, "find_spec", lambda name: None if name == package else find(name))
     done = quick("watch", *words, "--json")
     assert done.code == 2  # --json is refused before.
     done = quick("watch", *words)
     assert done.code == 8
     assert f"needs the Python package {package} " in done.err
-    assert "pip install 'queenbee-hive[watch]'" in done.err
+    assert f"pip install 'queenbee-hive[{extra}]'" in done.err
 
 
 def test_where_nothing_can_be_drawn_it_names_what_can_be_read(quick: QuickQueen) -> None:

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from bench.board import Window, make_large
 from queenbee import Hive
-from queenbee.tui import facts
+from queenbee.watch import facts
 
 _IDLE_S = 5
 

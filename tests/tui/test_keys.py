@@ -12,8 +12,8 @@ from textual.widgets import Input
 
 from queenbee import Hive
 from queenbee.tui.application import Board
-from queenbee.tui.facts import Reader
 from queenbee.tui.listing import Listing
+from queenbee.watch.facts import Reader
 
 pytestmark = pytest.mark.slow
 

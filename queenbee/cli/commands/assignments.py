@@ -129,9 +129,8 @@ def claim(  # noqa: PLR0913 - the options of a command
     others.
     """
     issues = list(dict.fromkeys(hive.issue_id(each) for each in issue_ids))
-    for each in issues if not new else ():
-        hive.issues.refuse_slip(each)
-    rest: dict[str, Any] = {"worktree": worktree, "reason": reason, "anyway": anyway}
+    rest: dict[str, Any] = {"worktree": worktree, "reason": reason}
+    rest |= {"anyway": anyway, "described": not new}
     terms = {"confirm": confirm, "local_if_offline": local_if_offline}
 
     def claimed(issue_id: str) -> Assignment:

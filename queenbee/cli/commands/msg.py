@@ -241,7 +241,7 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
         return found
     if limit is not None:
         raise InvalidInput("--limit is for reading without an ID", hint="queen msg read --limit 20")
-    return hive.messages.mark_read(ids)
+    return hive.messages.mark_read(ids, as_person=not is_of_agent(os.environ))
 
 
 @command(show=_show_sent, example="queen msg reply 5W6X 'On it'", at_once=True)

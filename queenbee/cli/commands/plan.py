@@ -60,6 +60,9 @@ def _show_one(value: Mapping[str, Any]) -> None:
     )
     by = f" from {value['unit']}" if value["unit"] not in ("Sprint", "") else ""
     say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}{by}")
+    if by and value["other_units"]:
+        others = (f"{form!r} ({count})" for form, count in value["other_units"].items())
+        say(printable(f"other numbered headings, for --unit: {', '.join(others)}"))
     _show_states(value["states"])
     if value["parts"]:
         say(printable(f"in no sprint: {some([*map(_part, value['parts'])], 10)}"))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from queenbee.agents.client_settings import unseen_settings
 from queenbee.agents.ignored import CONNECTION, WORK, ignored
 from queenbee.agents.setup import AGENTS, place_of
 from queenbee.checks.consent import Consent
@@ -130,10 +131,11 @@ def start(  # noqa: PLR0913 - the options of a command
         ownership.adopt(hive.layout, each)
     issues = teams.issues_of(hive, only, plan, prefix) or ()
     options = teams.options_of(hive, None if args is None else shlex.split(args))
-    _settle_check(hive)
     hive.tell = _said
+    ask = partial(_lets_run, hive) if _asks() else None
     wanted = crew.Wanted(names=names, size=size or 0, agent=agent or "", args=options, yolo=yolo)
-    found = crew.Crew(hive, wanted, env=os.environ, tell=_said)
+    found = crew.Crew(hive, wanted, env=os.environ, tell=_said, ask=ask)
+    _settle_check(hive, [each.name for each in found.clients().values()])
     if interactive:
         teams.prepare(hive, _said, unchecked=True)
         found.open()
@@ -149,7 +151,7 @@ def start(  # noqa: PLR0913 - the options of a command
         no_trial=no_trial,
         unchecked=True,
         limits=limits.Limits(**{name: most[f"max_{each}"] for name, each in _LIMITS.items()}),
-        ask=partial(_lets_run, hive) if _asks() else None,
+        ask=ask,
         on_progress=_Screen(),
     )
     no = NOTHING_LANDS if ended.why.code == "target_fails" else NO
@@ -187,7 +189,8 @@ def _hive(call: Invocation) -> Hive:
         for path in Hive.init().made:
             tell(f"made {printable(path)}")
         hive = call.hive
-    call.freshen("start", anew=True)
+    if hive.look_again is not None:
+        hive.look_again()
     return hive
 
 
@@ -199,22 +202,23 @@ def _said(text: str) -> None:
         sys.stdout.flush()
 
 
-def _settle_check(hive: Hive) -> None:
+def _settle_check(hive: Hive, clients: Sequence[str]) -> None:
     way = settle_check(invocation(), hive.layout)
     if way:
         raise InvalidInput("no check is set, so nothing that the agents make would land", hint=way)
-    _ask_for_all(hive)
+    _ask_for_all(hive, clients)
 
 
-def _ask_for_all(hive: Hive) -> None:
+def _ask_for_all(hive: Hive, clients: Sequence[str]) -> None:
     """Asks a person once for everything that the team may run; without one, only the check and the
     set-up have to be seen, and issues whose commands are not wait.
     """
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
 
     if _asks():
+        settings = unseen_settings(hive.layout, hive.layout.tree, os.environ, clients)
         with suppress(Untrusted):  # What the person does not want to run waits.
-            Consent.of(hive).require(unseen(hive))
+            Consent.of(hive).require([*unseen(hive), *settings])
         hive.asks_person = None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -297,8 +296,7 @@ def next_(
     output says why. Exit 6: --wait timed out.
     """
     with waiting_for("an issue", wait) as tell_again:
-        taking = partial(
-            hive.next,
+        taken = hive.next(
             reserve=patterns,
             timeout_s=wait or 0,
             take=take,
@@ -306,10 +304,6 @@ def next_(
             local_if_offline=local_if_offline,
             on_progress=tell_again,
         )
-        taken = taking()
-        ends = isinstance(taken, work.Nothing) and taken.is_end
-        if ends and invocation().freshen("next", anew=True):
-            taken = taking()
     return Answer(taken, yes=isinstance(taken, work.Begin) or taken.is_end)
 
 

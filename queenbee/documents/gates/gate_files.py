@@ -18,7 +18,7 @@ from typing import Any
 from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.gates.gate import gate_schema, validate_gate
 from queenbee.documents.gates.judgement import Verdict, gate_options, judge
-from queenbee.documents.json_documents import Lock, read_folder, write_object
+from queenbee.documents.json_documents import Lock, read_folder, rewrite_object, write_object
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError, StoreError, Unreadable
 from queenbee.store.whole_files import read_document
 
@@ -210,7 +210,7 @@ def update_gate(
         gate = find_gate(folder, workflow_id, phase_id)
         changed = change(gate.document)
         if changed is not gate.document:
-            write_object(gate.path, changed)
+            rewrite_object(os.path.abspath(gate.path), changed)
     return GateFile(gate.path, changed)
 
 

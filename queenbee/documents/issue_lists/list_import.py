@@ -31,7 +31,13 @@ from queenbee.documents.issue_rows import (
     metadata_of,
     new_row,
 )
-from queenbee.documents.reconcile import LONGEST_ID, change_of, fresh_id, hashed_id
+from queenbee.documents.reconcile import (
+    LONGEST_ID,
+    change_of,
+    fresh_id,
+    hashed_id,
+    merge_dependencies,
+)
 from queenbee.errors import InvalidInput
 
 SEEN = "source_updated_at"
@@ -175,34 +181,12 @@ class _Import:
         noted = {SEEN: each.changed_at} if each.changed_at is not None else {}
         row["metadata"] = {**metadata_of(row), **noted, SAID: {**seen, **digests}}
         if "dependencies" in news:
-            row["dependencies"] = self._dependencies(row, needs, now_ms)
+            row["dependencies"] = merge_dependencies(
+                row, [each for each in needs if each[0] != row["id"]],
+                {each["id"] for each, _ in self._rows}, now=format_ms(now_ms),
+                actor=self._importing.actor, kinds=("blocks", "parent-child"),
+            )  # fmt: skip
         return _with_status(row, each, now_ms) if "status" in news else row
-
-    def _dependencies(
-        self, row: Row, needs: Mapping[tuple[str, str], None], now_ms: int
-    ) -> list[Any]:
-        """Returns the dependencies of a row as the list has them; those that are on no issue of the
-        list stay.
-        """
-        ours = {row["id"] for row, _ in self._rows}
-        known = row.get("dependencies")
-        kept = [
-            entry
-            for entry in (known if isinstance(known, list) else [])
-            if not isinstance(entry, dict)
-            or entry.get("depends_on_id") not in ours
-            or (entry.get("depends_on_id"), entry.get("type")) in needs
-        ]
-        there = {(each.get("depends_on_id"), each.get("type")) for each in kept
-                 if isinstance(each, dict)}  # fmt: skip
-        return kept + [
-            {
-                "issue_id": row["id"], "depends_on_id": target, "type": kind,
-                "created_at": format_ms(now_ms), "created_by": self._importing.actor,
-            }
-            for target, kind in needs
-            if (target, kind) not in there and target != row["id"]
-        ]  # fmt: skip
 
     def missing(self) -> list[Row]:
         """Returns the open issues that were imported from where the list is from, and are not in

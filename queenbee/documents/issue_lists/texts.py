@@ -13,12 +13,11 @@ from hashlib import sha256
 from typing import Any
 
 from queenbee.documents.front_matter import read_front_matter
+from queenbee.documents.markdown import check_item, unfenced_lines
 from queenbee.errors import InvalidInput
 
 Entry = dict[str, Any]
 
-_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,9}[.)])\s+\[([ xX~-])\]\*?\s+(\S.*)")
-_FENCE = re.compile(r"\s*(```|~~~)")
 _HEADING = re.compile(r"#{1,6}\s+(.*?)\s*#*\s*")
 _STATES = {" ": "open", "x": "done", "X": "done", "-": "in progress", "~": "in progress"}
 _SPEC_KIT = re.compile(r"(T\d{3,})\s+((?:\[[^\]]{1,40}\]\s+)*)(.*)")
@@ -62,17 +61,11 @@ class _Item:
 
 def _items(text: str) -> list[_Item]:
     found: list[_Item] = []
-    heading, fence = "", ""
-    for line in re.split(r"\r\n|\r|\n", text):
-        mark = _FENCE.match(line)
-        if mark and fence in ("", mark[1]):
-            fence = "" if fence else mark[1]
-        item = None if fence or mark else _ITEM.fullmatch(line)
-        title = None if fence or item else _HEADING.fullmatch(line)
-        if item:
-            depth = len(item[1].expandtabs(4))
-            found.append(_Item(depth, _STATES[item[2]], item[3].strip(), heading))
-        elif title:
+    heading = ""
+    for line in unfenced_lines(text):
+        if (item := check_item(line)) and item.text:
+            found.append(_Item(item.depth, _STATES[item.mark], item.text, heading))
+        elif title := _HEADING.fullmatch(line):
             heading = title[1]
         elif line.strip() and found and found[-1].heading == heading:
             is_inside = len(line) - len(line.lstrip()) > found[-1].depth

@@ -116,15 +116,10 @@ class _Writing:
         """Returns the text with each heading in its place."""
         lines = [*self._lines]
         usual = next((ending for _, ending in lines if ending), "\n")
-        ends = {
-            each.first: each.last
-            for each in parse_blocks(self.source.removeprefix("\ufeff"))
-            if each.kind == "heading" and not each.nested
-        }
         for heading, written in reversed([*self._headings()]):
             if written == [f"{'#' * heading.level} {heading.text}"]:
                 continue
-            last = ends.get(heading.first, heading.first + 1)
+            last = heading.first + heading.lines
             ending = lines[last - 1][1]
             new = [(each, usual) for each in written]
             new[-1] = (written[-1], ending)

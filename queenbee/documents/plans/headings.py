@@ -17,8 +17,11 @@ from queenbee.errors import InvalidInput
 SPRINT, PHASE = "sprint", "phase"
 PHASE_LEVEL, SPRINT_LEVEL = 2, 3
 
-_ORNAMENT = re.compile(r"(?>:[a-z0-9_+-]+:|<[^<>]{0,200}>|[^\w<:`(\[]|[<:])++", re.IGNORECASE)
-"""What stands before the first word: an emoji, its short code, an anchor, stars."""
+_ORNAMENT = re.compile(
+    r"(?>:[a-z0-9_+-]+:|<[^<>]{0,200}>|[^\w<:`(\[]|[<:]|\[(?=[^\W\d_]+[\s#]*[0-9]))++",
+    re.IGNORECASE,
+)
+"""What stands before the first word: an emoji, its short code, an anchor, stars, a bracket."""
 _LINK = re.compile(r"\[([^\[\]]{1,300})\]\([^()]{0,500}\)")
 _END = r"(?:[\s*_~`\])]|\([^()]{0,200}\))*"
 _NUMBERED = re.compile(
@@ -71,7 +74,9 @@ class Unit(NamedTuple):
 
     def takes(self, heading: Heading) -> bool:
         """Returns whether a heading has the form; boxes below it are not looked for."""
-        named = self.word in ("", "[ ]") or (heading.number and heading.word == _plain(self.word))
+        named = self.word in ("", "[ ]") or (
+            heading.number and heading.word == self.word.removeprefix("1")
+        )
         return bool(named) and self.level in (0, heading.level)
 
 
@@ -125,10 +130,6 @@ def headings_of(blocks: list[Block]) -> list[Heading]:
         for block in blocks
         if block.kind == "heading" and not block.nested
     ]
-
-
-def _plain(word: str) -> str:
-    return "" if word == "1" else word
 
 
 def _is_number(found: re.Match[str], text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from queenbee.documents.findings import Finding
@@ -24,7 +24,12 @@ _CLOSED = re.compile(
     r"|<[a-z](?s:.*?)</(?:pre|script|style|textarea)>)|\s*<!-->",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"[\s>*+-]*(?:[0-9]{1,9}[.)]\s+)?(```+|~~~+)")
+_HASHES = re.compile(r"[\s>*+-]*(?:[0-9]+[.)]\s+)?[~\s]*#")
+_LEAD = re.compile(
+    r"(?:[^\w\[<:]|_|(?-i:[A-Z]{2,9}):?\s|[0-9]+[.)]\s|\[[ x]?\]?|<[^<>]*>|:[a-z0-9_+-]+:|[<:])*+",
+    re.IGNORECASE,
+)
+"""What stands before the first word of a line."""
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
 _LONGEST = 1_000
 """Characters of a line that are looked at."""
@@ -44,71 +49,95 @@ def missed_units(
 
     `used` are the lines of the headings above units.
     """
-    word, level = (unit.word, unit.level or SPRINT_LEVEL) if unit is not None else ("", 0)
-    read = {one.first for one in headings if one.first in used and one.word == word}
-    read.update(each.first for each in sections)
-    known = {one.heading.number for one in sections}
-    known.update(one.number for one in sections if one.heading.word == word)
-    pattern = form_of(word)
+    word = unit.word if unit is not None else ""
+    read = {each.first for each in sections} | {
+        one.first for one in headings if one.first in used and one.word == word
+    }
+    known = {each.number for each in sections} | {each.heading.number for each in sections}
     by_line = {one.first: one for one in headings}
-    firsts = [one.first for one in sections]
-    nested = {each.first for each in blocks if each.nested}
-    told: dict[int, Finding] = {}
-    for line, source, is_heading in _visible(blocks, lines, read):
-        text = _common(source[:_LONGEST])
-        heading = by_line.get(line) if is_heading else None
-        found = (pattern.search if heading else pattern.match)(text)
-        number = found["number"].lower() if found else ""
-        above = bisect_left(firsts, line) - 1
-        near = sections[above] if above >= 0 else None
+    inner = {each.first for each in blocks if each.nested and each.kind == "heading"}
+    firsts = [each.first for each in sections]
+    form = _form_of(word)
+    told: list[Finding] = []
+    for line in _visible(blocks, len(lines), read):
+        at = bisect_left(firsts, line) - 1
+        near = sections[at] if at >= 0 else None
         over = near if near is not None and line < near.last else None
-        if heading.level == 1 and not is_sprint(number) if heading else word != SPRINT:
-            continue
-        bold = "**" in text[: found.start("number")] if found else False
-        meant = heading or text.lstrip(" >*+-~").startswith("#")
-        meant = meant or (bold and text.rstrip().endswith("**"))
-        if found and number not in known and (meant or found["ends"]):
-            phase = phase_of(near.number) if near is not None else "1"
-            hint = f"write it as {_corrected(found, phase)[:_SHOWN]}"
-            told.setdefault(line, _told(text, line, over, hint, is_heading or line in nested))
-        elif heading and not over and heading.level == level and _is_titled(heading):
-            told.setdefault(line, _without_word(heading))
-    hidden = filter(None, (_never_closed(each, pattern) for each in blocks))
-    return [*told.values(), *hidden], sorted(line + 1 for line in told)
+        heading, text = by_line.get(line), _common(lines[line][:_LONGEST])
+        found = form.search(text)
+        if found and found["number"].lower() not in known and _is_meant(found, heading, word):
+            number = found["number"].lower()
+            if not is_sprint(number):
+                phase = phase_of(near.number) if near is not None else "1"
+                number = f"{phase}.{re.split('[.-]', number)[-1]}"
+            lost = not over if heading else line not in inner and bool(_HASHES.match(text))
+            told.append(_told(line, text, over, number, found["title"], lost=lost))
+        elif heading and not over and unit and _is_numbered(heading, unit):
+            told.append(_told(line, heading.place, None, heading.number, heading.title))
+    hidden = filter(None, (_never_closed(each, form) for each in blocks if not each.nested))
+    return [*told, *hidden], [each.line for each in told if each.line]
 
 
-def form_of(word: str) -> re.Pattern[str]:
-    """Returns how a line begins that has the form of a unit, or a heading has it anywhere."""
+def _form_of(word: str) -> re.Pattern[str]:
+    """Returns how a line begins that has the form of a unit; a heading may have it further on."""
     if not word.isalpha():
         return re.compile(r"(?P<number>(?!))(?P<ends>)(?P<title>)")
     return re.compile(
-        rf"(?>(?!{word})(?:<[^<>]{{0,200}}>|:[a-z0-9_+-]+:|[^\W\d_]+\s[0-9]+[a-z]?\b(?=\W*\s)"
-        rf"|(?-i:[A-Z]{{2,9}}:?\s)|[0-9]+[.)]\s|\[x\]|[\W_]))*+(?<![^\W_]){word}"
-        rf"[\s#*_]*(?P<number>[0-9]+[a-z]*(?:[.-][0-9a-z]+)*)"
-        rf"(?P<ends>[*_~`\])]*\s*(?:[:：|–—-](?!\s*[0-9])|\*\*|\Z))?[\s:：|–—*_~-]*(?P<title>[^\n|<]*)",
+        rf"(?<![^\W_]){word}[\s#*_`\[(]*(?P<number>[0-9]+[a-z]*(?:[.-][0-9a-z]+)*)"
+        r"(?P<ends>(?:[*_~`\])\u2705]|\(#[^()]*\))*\s*(?:[:|.)–—-](?!\s*[0-9])|\*\*|\Z))?"
+        r"[\s:|–—*_~-]*(?P<title>[^\n|<]*)",
         re.IGNORECASE,
     )
 
 
-def _visible(
-    blocks: Sequence[Block], lines: Sequence[str], read: Collection[int]
-) -> Iterator[tuple[int, str, bool]]:
-    """Yields (index, text, whether it is a heading) of lines that are not code or `read`."""
-    for block in blocks:
-        if block.first in read or block.kind in ("fence", "code", "rule"):
-            continue
-        if block.kind == "html" and _VERBATIM.match(block.text):
-            continue
-        if block.kind == "heading":
-            yield block.first, f"{'#' * block.level} {block.text}", not block.nested
-            continue
-        fence = ""
-        for n, row in enumerate(lines[block.first : block.last], block.first):
-            mark = _FENCE.match(row)
-            if mark and (not fence or mark[1].startswith(fence)):
-                fence = "" if fence else mark[1][:3]
-            elif not fence:
-                yield n, row, False
+def has_form(text: str, word: str) -> bool:
+    """Returns whether a line of a text begins with the form of a unit."""
+    form, lines = _form_of(word), text.split("\n")
+    return any((found := form.search(line)) and _begins(found) for line in lines)
+
+
+def _visible(blocks: Sequence[Block], count: int, read: Collection[int]) -> list[int]:
+    """Returns the indices of the lines that are not code, comments or `read`."""
+    hidden = set(read)
+    for each in blocks:
+        is_html = each.kind == "html" and _VERBATIM.match(each.text)
+        if each.kind in ("fence", "code") or is_html:
+            hidden.update(range(each.first, each.last))
+        elif each.kind == "heading":
+            hidden.update(range(each.first + 1, each.last))
+    return [line for line in range(count) if line not in hidden]
+
+
+def _is_meant(found: re.Match[str], heading: Heading | None, word: str) -> bool:
+    """Returns whether a line has the form of a unit, and does not only mention one."""
+    text, begins = found.string, _begins(found)
+    if heading is not None:
+        is_high = heading.level > 1 or is_sprint(found["number"])
+        return is_high and (begins or bool(found["ends"] and found["title"].strip()))
+    is_bold = text.rstrip().endswith("**")
+    return begins and bool(_HASHES.match(text) or is_bold or (found["ends"] and word == SPRINT))
+
+
+def _begins(found: re.Match[str]) -> bool:
+    return _LEAD.fullmatch(found.string, 0, found.start()) is not None
+
+
+def _is_numbered(heading: Heading, unit: Unit) -> bool:
+    """Returns whether a heading of the units' level has a sprint's number and a title."""
+    if not is_sprint(heading.number) or heading.level != (unit.level or SPRINT_LEVEL):
+        return False
+    return heading.text.lower().partition(heading.number)[2].lstrip(" *_`")[:1] in (*":–—-",)
+
+
+def _told(
+    line: int, text: str, over: Section | None, number: str, title: str, *, lost: bool = False
+) -> Finding:
+    """Returns what is said of a line that has the form of a unit: it is lost, or a part of one."""
+    right = own_form(SPRINT, number, title.strip(" ,*_~`") or "Title")
+    where = "is in no sprint" if over is None else f"is read as a part of sprint {over.number}"
+    message = f"{text.strip()[:_SHOWN]!r} {where}"
+    severity: Literal["error", "warning"] = "error" if lost else "warning"
+    return Unread("", message, severity, f"write it as {right[:_SHOWN]}", line + 1)
 
 
 def _common(text: str) -> str:
@@ -116,38 +145,7 @@ def _common(text: str) -> str:
     return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
 
 
-def _corrected(found: re.Match[str], phase: str) -> str:
-    """Returns the line that makes a sprint of what has the form of one, in this phase."""
-    number, title = found["number"].lower(), found["title"].strip(" ,*_~`") or "Title"
-    if not is_sprint(number):
-        number = f"{phase}.{re.split('[.-]', number)[-1]}"
-    return own_form(SPRINT, number, title)
-
-
-def _told(text: str, line: int, over: Section | None, hint: str, is_heading: bool) -> Finding:
-    """Returns what is said of a line that has the form of a unit: it is lost, or a part of one."""
-    begins = text.lstrip(" >*+-~").startswith("#")
-    lost = (begins and not is_heading) or (text.startswith("#") and over is None)
-    where = "is in no sprint" if over is None else f"is read as a part of sprint {over.number}"
-    severity: Literal["error", "warning"] = "error" if lost else "warning"
-    return Unread("", f"{text.strip()[:_SHOWN]!r} {where}", severity, hint, line + 1)
-
-
-def _is_titled(heading: Heading) -> bool:
-    """Returns whether a heading has a sprint's number and a title, as "1.2: Login"."""
-    if not is_sprint(heading.number):
-        return False
-    behind = heading.text.lower().partition(heading.number)[2].lstrip(" *_`")
-    return behind[:1] in (*":：–—-",)
-
-
-def _without_word(heading: Heading) -> Finding:
-    hint = f"write it as {own_form(SPRINT, heading.number, heading.title)[:_SHOWN]}"
-    message = f"{heading.place[:_SHOWN]!r} is in no sprint"
-    return Unread("", message, "warning", hint, heading.first + 1)
-
-
-def _never_closed(block: Block, pattern: re.Pattern[str]) -> Finding | None:
+def _never_closed(block: Block, form: re.Pattern[str]) -> Finding | None:
     if block.kind == "fence" and not block.closed:
         message = "this code fence is never closed: everything below it is code"
     elif block.kind == "html" and _VERBATIM.match(block.text) and not _CLOSED.match(block.text):
@@ -155,5 +153,5 @@ def _never_closed(block: Block, pattern: re.Pattern[str]) -> Finding | None:
     else:
         return None
     lines = block.text.split("\n")
-    lost = any(line.lstrip().startswith("#") and pattern.search(line) for line in lines)
+    lost = any(line.lstrip().startswith("#") and form.search(line) for line in lines)
     return Finding("", message, "error" if lost else "warning", line=block.first + 1)

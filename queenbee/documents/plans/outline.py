@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from queenbee.documents.findings import Finding
+from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.markdown import Block, parse_blocks, split_lines
 from queenbee.documents.plans.headings import (
     PHASE,
@@ -22,7 +23,7 @@ from queenbee.documents.plans.headings import (
     Unit,
     headings_of,
 )
-from queenbee.documents.plans.missed import form_of, missed_units
+from queenbee.documents.plans.missed import has_form, missed_units
 from queenbee.documents.plans.numbering import numbers_of
 from queenbee.documents.plans.sections import (
     Boxes,
@@ -35,7 +36,6 @@ from queenbee.documents.plans.sections import (
 from queenbee.documents.sprints.numbers import is_sprint
 
 _ITEM = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S", re.MULTILINE)
-_KEY = re.compile(r"[\w\"'-][\w .\"'-]{0,60}:(?:\s|\Z)")
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,19 @@ class Outline:
     findings: tuple[Finding, ...] = ()
     left_out: tuple[int, ...] = ()
 
+    @property
+    def other_units(self) -> dict[str, int]:
+        """The forms of the other headings with numbers, and how many have each."""
+        taken = {one.first for one in self.sections} | {one.line - 1 for one, _ in self.phases}
+        groups = _groups([one for one in self.headings if one.first not in taken])
+        several = {form: count for form, count in groups.items() if count > 1}
+        return {str(Unit(level, word or "1")): n for (level, word), n in several.items()}
+
 
 def read_outline(text: str, unit: Unit | None = None) -> Outline:
     """Returns the outline of a Markdown document. Never raises, whatever the text."""
-    text = text.removeprefix("\ufeff")
-    blocks = parse_blocks(_without_front_matter(text))
-    return _Reading(blocks, [line for line, _ in split_lines(text)], unit).outline()
+    text = _without_front_matter(text.removeprefix("\ufeff"))
+    return _Reading(parse_blocks(text), [line for line, _ in split_lines(text)], unit).outline()
 
 
 def own_headings(text: str, unit: Unit | None = None) -> list[tuple[str, int, list[Block]]]:
@@ -121,19 +128,24 @@ class _Reading:
         )
 
     def _is_unit(self, phase: Heading) -> bool:
-        """Returns whether a phase without units below it is one: if it lists work."""
-        text = self._verbatim(phase.first, self._last[phase.first])
-        form = form_of(self._unit.word if self._unit is not None else "")
-        return bool(_ITEM.search(text)) and not any(map(form.match, text.split("\n")))
+        """Returns whether a phase without units below it is one: if it has a list, or parts."""
+        last = self._last[phase.first]
+        text = self._verbatim(phase.first, last)
+        work = _ITEM.search(text) or _between(self._headings, phase.first + 1, last)
+        return bool(work) and not has_form(text, self._unit.word if self._unit else "")
 
     def _found_unit(self) -> Unit | None:
-        """Returns what headings are the units: sprints, or numbers below numbers, or boxes."""
+        """Returns what headings are the units: sprints, or numbers below numbers, or boxes.
+
+        Headings of phases are the outer ones, even below numbers.
+        """
         sprints = [one for one in self._headings if one.word == SPRINT and one.number]
         if any(one.level > 1 for one in sprints) or len(sprints) > 1:
             return Unit(0, SPRINT)
-        groups = Counter((one.level, one.word) for one in self._headings if one.number)
+        groups = _groups(self._headings)
         several = {group: count for group, count in groups.items() if count > 1} or groups
-        outer = _most(several, min((level for level, _ in several), default=0))
+        phases = [level for level, word in several if word == PHASE]
+        outer = _most(several, min(phases or [level for level, _ in several], default=0))
         if outer is not None:
             deeper = [level for level, _ in several if level > outer[0]]
             inner = _most(several, min(deeper, default=0))
@@ -172,14 +184,21 @@ class _Reading:
             named = Counter((each.level, each.word) for each in above.values() if each.number)
             named.update({key: len(units) for key in named if key[1] == PHASE})
             form = next((form for form, _ in named.most_common(1)), (PHASE_LEVEL, PHASE))
-            found, end = {}, 0
+            found: dict[int, Heading] = {}
+            end = 0
             inside = {one.first: self._last[one.first] for one in units}
             for each in self._headings:
                 end = max(end, inside.get(each.first, 0))
-                if each.number and (each.level, each.word) == form and each.first >= end:
+                if not each.number or (each.level, each.word) != form or each.first < end:
+                    continue
+                # A second "Phase 1" without units is about the first, such as its check list.
+                numbers = {one.number for one in found.values()}
+                if each.first in above or each.number not in numbers:
                     found[each.first] = each
             if found:
-                return found
+                # Where few "Sections" have sprints, the others are none.
+                with_units = {first: each for first, each in found.items() if first in above}
+                return with_units if 0 < len(with_units) * 2 < len(found) else found
         nearest = {up[-1].first: up[-1] for one in units if (up := self._above[one.first])}
         return nearest if len(nearest) > 1 else {}
 
@@ -239,6 +258,11 @@ def _between(headings: Sequence[Heading], first: int, last: int) -> Sequence[Hea
     return headings[start : bisect_left(headings, last, key=lambda one: one.first)]
 
 
+def _groups(headings: Sequence[Heading]) -> Counter[tuple[int, str]]:
+    """Returns how many headings with a number each level has, by their word."""
+    return Counter((one.level, one.word) for one in headings if one.number)
+
+
 def _phase(heading: Heading, number: str, text: str) -> Phase:
     title = heading.title if heading.title != heading.text else ""
     named = " ".join(filter(None, ("#" * heading.level, heading.word.title(), heading.number)))
@@ -274,14 +298,8 @@ def _ends(headings: Sequence[Heading], end: int) -> Iterator[tuple[int, int]]:
 
 def _without_front_matter(text: str) -> str:
     """Returns the text with empty lines in place of YAML front matter, which Markdown has not."""
-    lines = split_lines(text)
-    if not lines or lines[0][0].rstrip() != "---":
-        return text
-    end = next((n for n, (line, _) in enumerate(lines) if n and line.rstrip() in ("---", "...")), 0)
-    inside = [line for line, _ in lines[1:end] if line.strip()]
-    if not inside or not _KEY.match(inside[0]) or any(line.startswith("##") for line in inside):
-        return text
-    return "".join(("" if n <= end else line) + ending for n, (line, ending) in enumerate(lines))
+    front = read_front_matter(text)
+    return text if front.fields is None else "\n" * (front.body_line - 1) + front.body
 
 
 def _with_records(sections: list[Section]) -> list[Section]:

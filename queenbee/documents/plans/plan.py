@@ -99,7 +99,8 @@ class Plan:
 
     `unit` is the form of the headings that are its sprints. `skipped` are the sprints that it
     leaves out itself. `left_out` are the lines that have the form of sprints and are none, and
-    `parts` the headings that are in no sprint and no phase.
+    `parts` the headings that are in no sprint and no phase. `other_units` are the forms of other
+    headings with numbers, and how many have each.
     """
 
     phases: tuple[Phase, ...]
@@ -109,6 +110,7 @@ class Plan:
     left_out: tuple[int, ...] = ()
     parts: tuple[Part, ...] = ()
     unit: Unit | None = None
+    other_units: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def orders_itself(self) -> bool:
@@ -150,6 +152,7 @@ def parse_plan(text: str, unit: Unit | None = None) -> Plan:
         outline.left_out,
         outline.parts,
         outline.unit,
+        outline.other_units,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import accumulate
 
 from queenbee.core.text import some
@@ -135,7 +135,7 @@ def _done_rules(plan: Plan) -> Iterator[Finding]:
     """Returns a note about the sprints that count as done, and those that might."""
     done = [sprint for sprint in plan.sprints if sprint.mark == "done"]
     if done:
-        numbers = _listed(sprint.number for sprint in done)
+        numbers = some([sprint.number for sprint in done], 10)
         message = f"marked as done, so no work is planned for it: {numbers}"
         yield Finding("", message, "warning", line=done[0].line)
     for sprint in plan.sprints:
@@ -143,11 +143,6 @@ def _done_rules(plan: Plan) -> Iterator[Finding]:
             message = "all its tasks are ticked, but it is not marked as done"
             hint = f"if it is done: ### \u2705 Sprint {sprint.number}: {sprint.title}"
             yield sprint.finding(message, severity="warning", hint=hint)
-
-
-def _listed(names: Iterable[str]) -> str:
-    """Returns the first names, and how many more there are."""
-    return some([*names], 10)
 
 
 def _phases(plan: Plan) -> Iterator[Finding]:
@@ -203,7 +198,7 @@ def _default_rules(plan: Plan) -> Iterator[Finding]:
         "QA agents": [sprint for sprint in sprints if not sprint.qa_agents],
     }
     parts = [
-        f"{name} ({_listed(sprint.number for sprint in lacking)})"
+        f"{name} ({some([sprint.number for sprint in lacking], 10)})"
         for name, lacking in missing.items()
         if lacking
     ]

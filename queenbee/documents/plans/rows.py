@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import sha256
@@ -99,10 +99,12 @@ class Worksite:
         """Returns what the plan states, or what the bead has, or else default names not taken."""
         had = metadata_of(old or {})
         source = sprint.source_branch or had.get("source_branch") or setting.source_branch
-        defaults = _branch_names(prefix, sprint, setting.plan_file)
-        branch = sprint.branch or had.get("branch") or _free_name(defaults, taken.branches)
-        teams = _team_names(team_name(sprint.number, sprint.title), setting.plan_file)
-        team = sprint.team or had.get("team_name") or _free_name(teams, taken.teams)
+        plain = branch_name(prefix, sprint.number, sprint.title).removeprefix(f"{prefix}/")
+        free = _free_name(f"{prefix}/", plain, setting.plan_file, taken.branches)
+        branch = sprint.branch or had.get("branch") or free
+        plain = team_name(sprint.number, sprint.title)
+        team = sprint.team or had.get("team_name")
+        team = team or _free_name("", plain, setting.plan_file, taken.teams)
         if sprint.worktree is not None:
             # A plan is read from the top folder, where its author wrote `../app-worktrees/…`.
             worktree = os.path.normpath(os.path.join(setting.repository, sprint.worktree))
@@ -285,32 +287,9 @@ def _labels(sprint: Sprint, had: object, *, merge: bool) -> list[str]:
     return [*own, *others]
 
 
-def _free_name(names: Iterator[str], taken: Mapping[str, object]) -> str:
-    """Returns the first of these names that is not taken, or the last one."""
-    for name in names:  # There is at least one.
-        if name not in taken:
-            break
-    return name
-
-
-def _branch_names(prefix: str, sprint: Sprint, plan_file: str) -> Iterator[str]:
-    """Yields the default branch of a sprint, then those that tell its plan from another."""
-    plain = branch_name(prefix, sprint.number, sprint.title)
-    yield plain
-    rest = plain[len(prefix) + 1 :]
-    for name in _plan_names(plan_file):
-        yield f"{prefix}/{name}-{rest}"
-
-
-def _team_names(team: str, plan_file: str) -> Iterator[str]:
-    """Yields the default team of a sprint, then those that tell its plan from another."""
-    yield team
-    for name in _plan_names(plan_file):
-        yield f"{name}-{team}"
-
-
-def _plan_names(plan_file: str) -> Iterator[str]:
-    stem = os.path.splitext(os.path.basename(plan_file))[0]
-    name = slug(stem) or "plan"
-    yield name
-    yield f"{name}-{sha256(plan_file.encode(errors='replace')).hexdigest()[:4]}"
+def _free_name(before: str, name: str, plan_file: str, taken: Mapping[str, object]) -> str:
+    """Returns a name that is not taken: as it is, or with what tells its plan from another."""
+    stem = slug(os.path.splitext(os.path.basename(plan_file))[0]) or "plan"
+    digest = sha256(plan_file.encode(errors="replace")).hexdigest()[:4]
+    names = (before + more + name for more in ("", f"{stem}-", f"{stem}-{digest}-"))
+    return next((each for each in names if each not in taken), f"{before}{stem}-{digest}-{name}")

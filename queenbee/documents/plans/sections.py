@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.markdown import Block
+from queenbee.documents.markdown import Block, check_item, unfenced_lines
 from queenbee.documents.plans.headings import Heading
 from queenbee.documents.plans.marks import Mark
 
 ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
-_BOX = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\](?:[ \t]|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -84,5 +83,7 @@ def is_annotation(block: Block) -> bool:
 
 def boxes_in(blocks: Sequence[Block]) -> Boxes:
     """Returns the boxes in the lists of some blocks."""
-    found = [box for each in blocks if each.kind == "list" for box in _BOX.findall(each.text)]
-    return Boxes(sum(box != " " for box in found), sum(box == " " for box in found))
+    lists = (each.text for each in blocks if each.kind == "list")
+    items = filter(None, (check_item(line) for text in lists for line in unfenced_lines(text)))
+    ticked = [item.mark in "xX" for item in items]
+    return Boxes(sum(ticked), len(ticked) - sum(ticked))

@@ -66,7 +66,9 @@ def ralph_schema() -> dict[str, Any]:
     return schema
 
 
-_NO_MEANING = re.compile(r"lane|dod\.verifiers\[\d+\]\.(?:name|on_failure)")
+_NO_MEANING = re.compile(
+    r"lane|ralph_meta\.last_attempt|dod\.verifiers\[\d+\]\.(?:name|on_failure)"
+)
 """What decides nothing here: `on_failure` stops, unless it is `continue`."""
 SHELLS = ("sh", "bash", "zsh", "pwsh", "powershell")
 """The shells that a verifier may name; the document runs every command in `sh`."""

@@ -82,4 +82,4 @@ def _thread(hive: Services, issue_id: str) -> list[Message]:
 
 def overview(hive: Services, issue_id: str) -> Overview:
     """Returns what is known about an issue. Raises `NotFound` if nothing is."""
-    return Overview(hive, issue_id)
+    return hive.looked_for(lambda: Overview(hive, issue_id))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _MOST_BYTES = 2**16
 _MOST_WAITING_BYTES = 2**20
 _WAITING = ".waits"
+_UNSEEN = "unseen"
 _TEXTS = ("client", "path", "state", "process", "issue_id", "session", "supervisor", "team")
 STEPS = ("developing", "judging")
 """The states of an agent that works on a sprint bead, which is landed for it."""
@@ -224,6 +225,18 @@ def waiting(layout: Layout, *, without: str | None = None) -> dict[str, str]:
                 made = f"{name} has worked on it, and that waits to land"
                 found[str(each.get("issue_id"))] = f"{made}: {each.get('why')}"
     return found
+
+
+def note_unseen(layout: Layout, commands: list[dict[str, object]]) -> None:
+    """Keeps what clients did not begin for, until a team is started again. Never fails."""
+    if commands or safe_open.is_there(os.path.join(folder(layout), _UNSEEN)):
+        keep(os.path.join(folder(layout), _UNSEEN), commands)
+
+
+def unseen(layout: Layout) -> list[dict[str, Any]]:
+    """Returns what clients did not begin for: nobody on this machine had seen it."""
+    said = recall(os.path.join(folder(layout), _UNSEEN), _MOST_WAITING_BYTES)
+    return [each for each in said if isinstance(each, dict)] if isinstance(said, list) else []
 
 
 def folder(layout: Layout) -> str:

@@ -216,6 +216,26 @@ def test_each_result_is_on_disk_with_its_evidence_before_the_next_rule_runs(yard
     assert times == sorted(times)
 
 
+def test_a_run_changes_only_the_bytes_of_its_fields(yard):
+    path = pathlib.Path(yard.make("exit 1").path)
+    text = json.dumps(json.loads(path.read_text()), indent=3)
+    config = '"validation_config": {"rules" : [ {"rule_id": "r1", "rule_type": "test_pass", '
+    config += '"rule_config": { "command": "exit 1" } } ]}'
+    text = re.sub(r'"validation_config": \{.*?\]\s*\}', lambda _: config, text, flags=re.S)
+    text = text.replace("{", '{\n   "x_float": 1.50,', 1).replace("\n", "\r\n")
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    yard.run()
+    first = path.read_bytes().decode()
+    yard.run()
+    second = path.read_bytes().decode()
+
+    assert second.startswith('\ufeff{\r\n   "x_float": 1.50,\r\n')
+    assert config in second
+    assert "\n" not in second.replace("\r\n", "")
+    kept = first[first.index('"results"') : first.index('"rule_id": "r1"', first.index("results"))]
+    assert kept in second
+
+
 def test_looks_at_files_are_on_disk_before_the_next_program_runs(yard):
     yard.make("true")
     look = {"rule_type": "file_exists", "rule_config": {"file_path": "/"}}

@@ -410,7 +410,11 @@ class TestDependencies:
         entry = {"issue_id": "a", "depends_on_id": "b", "type": "blocks", "created_at": "then"}
 
         merged = merge_dependencies(
-            {"id": "a", "dependencies": [entry]}, ["b"], {"a", "b"}, now="now", actor="me"
+            {"id": "a", "dependencies": [entry]},
+            [("b", "blocks")],
+            {"a", "b"},
+            now="now",
+            actor="me",
         )
 
         assert merged == [entry]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from extent import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from stamps import parse_ms
 
@@ -81,6 +81,14 @@ FORMS = {
     "a phase divided": (
         "## Phase 3a: A\n## Phase 3b: B\n## Phase 4: C\n", "## Phase", ["3a.1", "3b.1", "4.1"],
     ),
+    "brackets": ("## [SPRINT 0] A\n## [SPRINT 1] B\n", "Sprint", ["1.0", "1.1"]),
+    "sprints in one of several sections": (
+        "# Section 1\n- a\n# Section 2\n## Sprint 1: A\n# Section 3\n- b\n", "Sprint", ["2.1"],
+    ),
+    "phases below numbers": (
+        "## 1. Goal\n## 2. Steps\n### Phase 1: A\n### Phase 2: B\n## 3. Risks\n",
+        "### Phase", ["1.1", "2.1"],
+    ),
     "the same number twice": ("## Sprint 1: A\n## Sprint 1: B\n", "Sprint", ["1.1", "1.2"]),
 }  # fmt: skip
 
@@ -105,6 +113,11 @@ class TestUnit:
         ]:
             plan = parse_plan(text, read_unit(said) if said else None)
             assert [sprint.title for sprint in plan.sprints] == titles
+
+    def test_other_headings_with_numbers_are_said(self) -> None:
+        plan = parse_plan("## 1. A\n## 2. B\n### Step 1\n### Step 2\n" + "## 3. C\n" * 3)
+
+        assert (str(plan.unit), plan.other_units) == ("## 1", {"### Step": 2})
 
     @pytest.mark.parametrize("said", ["", "12", "####### x", "## Sprint 1.2: A"])
     def test_that_names_no_headings_is_refused(self, said: str) -> None:
@@ -147,6 +160,20 @@ LINES = st.sampled_from(
     ]
 ) | st.text("ab #*-`>|\t", max_size=8)
 PLANS = st.lists(LINES, max_size=25).map("\n".join)
+
+
+class TestPhases:
+    def test_a_second_one_of_a_number_without_sprints_is_about_the_first(self) -> None:
+        text = "## Phase 1\n### Sprint 1: A\n## Phase 2\n### Sprint 2: B\n## Notes\n"
+        plan = parse_plan(f"{text}## Phase 1: check list\n- [ ] a\n")
+
+        assert [sprint.number for sprint in plan.sprints] == ["1.1", "2.2"]
+        assert plan.parts[-1].heading.place == "## Phase 1: check list"
+
+    def test_one_with_parts_and_no_sprint_is_a_sprint(self) -> None:
+        plan = parse_plan("## Phase 1\n### M1.1: A\n### M1.2: B\n## Phase 2: C\n### Fix it\nso\n")
+
+        assert [sprint.number for sprint in plan.sprints] == ["1.1", "1.2", "2.1"]
 
 
 class TestLaws:
@@ -194,6 +221,7 @@ class TestLaws:
 
     @pytest.mark.slow
     @settings(max_examples=examples(400))
+    @example("### Sprint 1.1: A\n# Plan\n### Sprint 1.1: A\n## Phase 1: A")
     @given(PLANS)
     def test_the_own_form_keeps_the_sprints_and_is_a_fixed_point(self, text: str) -> None:
         before = parse_plan(text)

@@ -178,6 +178,10 @@ def test_is_not_valid(document, path):
 ODD = {
     "a lane of the author's own schema": (bead(lane="gate"), "lane"),
     "on failure retry": (with_verifier(on_failure="retry"), "dod.verifiers[0].on_failure"),
+    "a last attempt that is none": (
+        bead(ralph_meta={"last_attempt": None}),
+        "ralph_meta.last_attempt",
+    ),
     "a verifier without a name": (
         bead(dod={"verifiers": [{"command": "true"}]}),
         "dod.verifiers[0].name",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queenbee.agents.client_settings import unseen_settings
 from queenbee.checks.consent import Consent
 from queenbee.cli.app import Invocation, QueenGroup, command, group, tell
 from queenbee.cli.person import show_commands
@@ -241,7 +242,9 @@ def trust(hive: Hive, yes: bool, lists: bool, forget: bool) -> dict[str, object]
     """
     from queenbee.git.landing.judged.judging import unseen  # noqa: PLC0415 - start-up
 
-    known, waiting = Trust(hive.layout), unseen(hive)
+    tree, known = hive.layout.tree, Trust(hive.layout)
+    waiting = [*unseen(hive), *unseen_settings(hive.layout, tree, os.environ)]
+    waiting = [*{each.key: each for each in waiting}.values()]
     found: dict[str, object] = {"trusted": [], "seen": [], "forgotten": forget, "lists": lists}
     found["waiting"] = len(waiting)
     if lists:

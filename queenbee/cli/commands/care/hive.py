@@ -15,6 +15,7 @@ from queenbee.errors import InvalidInput, NoHive, QueenError
 from queenbee.store import creating, layout
 from queenbee.store.droids import identity, session_names
 from queenbee.store.layout import Layout
+from queenbee.version import FORMAT
 
 
 def _layout(call: Invocation, *, must_exist: bool) -> Layout:
@@ -174,8 +175,8 @@ def whoami(call: Invocation, name: str | None, unset: bool) -> dict[str, object]
     show=lambda value: say(f"queen {value['version']}"), example="queen version", opens_hive=False
 )
 def version(call: Invocation) -> dict[str, object]:
-    """Show the version"""
-    return {"version": queenbee.__version__}
+    """Show the version, and with --json also that of the format"""
+    return {"version": queenbee.__version__, "format": FORMAT}
 
 
 @command(

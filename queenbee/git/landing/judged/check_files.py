@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import named
+from queenbee.git.landing.judged.client_files import EVERY
 from queenbee.git.landing.judged.command_reads import read_by, with_links
 from queenbee.git.landing.refusals import SHOWN, NotLanded
 from queenbee.store.whole_files import keep, recall
@@ -25,8 +26,7 @@ _FOLDERS = (
     *(".circleci/", ".buildkite/", ".woodpecker/"),
     *(".husky/", ".githooks/", ".beads/hooks/"),
     # Clients run hooks and servers that these name, and agents of `.claude/` judge sprint beads.
-    *(".claude/", ".codex/", ".cursor/", ".gemini/", ".github/hooks/", ".kilo/", ".kilocode/"),
-    *(".opencode/", ".qwen/"),
+    *(each for each in EVERY if each.endswith("/")),
 )
 _LEFTHOOK = tuple(
     f"{folder}{name}."
@@ -36,8 +36,7 @@ _LEFTHOOK = tuple(
 _FILES = frozenset({
     ".gitlab-ci.yml", ".travis.yml", ".drone.yml", ".woodpecker.yml", "Jenkinsfile",
     "azure-pipelines.yml", "bitbucket-pipelines.yml", "appveyor.yml",
-    ".pre-commit-config.yaml", ".mcp.json", "kilo.json", "kilo.jsonc", "opencode.json",
-    "opencode.jsonc",
+    ".pre-commit-config.yaml", *(each for each in EVERY if not each.endswith("/")),
 })  # fmt: skip
 _ATTRIBUTES = ".gitattributes"
 """Says which filter gives a check other bytes than the commit has, and how conflicts are hidden."""

@@ -32,6 +32,7 @@ SYMBOLS = {
 _MOST_CHARS = 300
 """No terminal shows more of one cell."""
 _BAR = 10
+BAR = "█░"
 _ENDS_SOON_S = 120
 """Up to here, the time left is shown to the second."""
 
@@ -136,4 +137,4 @@ def bar(begun_ms: int, until_ms: int, now_ms: int) -> str:
     whole = max(1, until_ms - begun_ms)
     # A lease that is still there never looks as if it had ended.
     full = min(_BAR, max(1, -(-(until_ms - now_ms) * _BAR // whole)))
-    return "█" * full + "░" * (_BAR - full)
+    return BAR[0] * full + BAR[1] * (_BAR - full)

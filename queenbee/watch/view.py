@@ -12,8 +12,8 @@ from queenbee.core.text import some
 from queenbee.core.timestamps import instant_ms
 from queenbee.git.collisions.found import Collisions
 from queenbee.services.work import Member
-from queenbee.tui.cells import Cell, Column, Panel, Row, Target, age, bar, cell, left, marked
-from queenbee.tui.facts import Facts
+from queenbee.watch.cells import Cell, Column, Panel, Row, Target, age, bar, cell, left, marked
+from queenbee.watch.facts import Facts
 
 PANELS = ("droids", "issues", "leases", "mail", "waiting", "landings", "conflicts", "checks")
 """In the order of their number keys."""
@@ -265,7 +265,7 @@ def _landings(facts: Facts, now_ms: int) -> Panel:
             (
                 marked(_LANDING[each.state], each.state),
                 cell(each.droid),
-                cell(f"on {each.target}"),
+                cell(f"on {each.target}{f': {each.doing}' if each.doing else ''}"),
                 Cell(age(instant_ms(each.since) or 0, now_ms)),
             ),
             Target(droid=each.droid),

@@ -1,0 +1,132 @@
+"""What a repository's own settings have a client run: hooks, servers, plugins, helpers, variables.
+
+Clients run much of it unasked where nobody sits before them, so that `queen start` asks for it, by
+content. What `queen setup` writes is left out, as are texts that only the model reads. ADR 0041.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import sha256
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from queenbee.agents.launch import HOOK
+from queenbee.agents.setup import AGENTS, place_of
+from queenbee.documents.json_text import loads
+from queenbee.errors import QueenError
+from queenbee.git.landing.judged.client_files import client_files
+from queenbee.git.run import line
+from queenbee.store import safe_open
+from queenbee.store.trust import CLIENT, Proposal, Trust
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.agents.agent import Agent, Surroundings
+    from queenbee.agents.files.file_edits import Part
+    from queenbee.store.layout import Layout
+
+_MOST_BYTES = 2**16
+"""A longer file is shown by its hash: nobody would read it."""
+_KEY = re.compile(
+    r"(name|description|model|color|version|license|tags|when_to_use|argument-hint|mode|"
+    r"temperature|tools|disallowed-?tools):",
+    re.IGNORECASE,
+)
+"""What the head of a skill, a command or an agent may say: it runs and permits nothing."""
+_RUNS = ("!`", "```!")
+"""A command in the text of a skill or a command: its output stands there when the model reads."""
+_OF_SKILL = re.compile(r"[^/]+/skills/[^/]+/(?!SKILL\.md$|.*\.json$)", re.IGNORECASE)
+"""What a skill brings along: the model runs it, as any code of the repository, or does not."""
+_EMPTY = {"$schema", "version"}
+
+
+def unseen_settings(
+    layout: Layout, tree: str, env: Mapping[str, str], clients: Sequence[str] = ("",)
+) -> list[Proposal]:
+    """Returns what nobody here has seen of what clients run in a working tree, one for each file:
+    of these clients, or of all. A name that is no client's is a program, which may start any.
+    """
+    trust = Trust(layout)
+    if trust.asks_nothing:
+        return []
+    names = sorted({each for client in clients for each in client_files(tree, client)})
+    return trust.unseen([each for name in names if (each := _proposal(tree, name, env))])
+
+
+def _proposal(tree: str, name: str, env: Mapping[str, str]) -> Proposal | None:
+    """Returns what a file has its client run, or None if that is nothing but what is ours."""
+    path, more = os.path.join(tree, name), [f"in {name}"]
+    is_link = os.path.islink(path)
+    if is_link:
+        more += [f"a link to {os.readlink(path)}"]
+    text = ""
+    try:
+        data = safe_open.read(os.path.realpath(path))
+        text = data.decode(errors="surrogateescape")
+        if not is_link:
+            text = _without_own(tree, path, text, env)
+        if _runs_nothing(name, text):
+            return None
+        if len(data) > _MOST_BYTES:
+            text, more = "", [*more, f"{len(data)} bytes, SHA-256 {sha256(data).hexdigest()}"]
+    except FileNotFoundError:
+        if not is_link:
+            return None
+    except (QueenError, OSError):  # A folder: a submodule, or what a link leads to.
+        commit = line("rev-parse", "HEAD", cwd=path, repository={}) if _is_repository(path) else ""
+        if not commit and not is_link:
+            return None
+        more += [f"a repository of its own, at {commit}"] if commit else []
+    shown = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return Proposal(CLIENT, shown, (*more,), name, path)
+
+
+def _is_repository(path: str) -> bool:
+    return os.path.lexists(os.path.join(path, ".git"))
+
+
+def _runs_nothing(name: str, text: str) -> bool:
+    """Returns whether nothing in a file runs, or permits anything."""
+    if _OF_SKILL.match(name):
+        return True
+    if name.lower().endswith((".md", ".mdc")):
+        return _is_read_only(text)
+    said: object = None
+    with suppress(ValueError, RecursionError):
+        said = loads(text, comments=True) if text.strip() else {}
+    return isinstance(said, dict) and said.keys() <= _EMPTY
+
+
+def _is_read_only(text: str) -> bool:
+    """Returns whether a skill, a command or an agent is a text for the model and nothing else."""
+    if any(each in text for each in _RUNS):
+        return False
+    lines = text.lstrip("\ufeff").splitlines()
+    if not lines or lines[0].strip() != "---":
+        return True
+    head = [*takewhile(lambda each: each.strip() != "---", lines[1:])]
+    is_plain = all(_KEY.match(each) or not each.strip() or each[0] == " " for each in head)
+    return is_plain and (not head or head[0][:1] not in (" ", ""))
+
+
+def _without_own(tree: str, path: str, text: str, env: Mapping[str, str]) -> str:
+    """Returns a file without the parts that are, to the byte, what `queen setup` writes on this
+    machine, or where `queen` is on the PATH.
+    """
+    here = place_of(tree, env, user=False)
+    for place in (here, replace(here, hook=HOOK, mcp=["queen", "mcp"])):
+        for part in (each for agent in AGENTS.values() for each in _parts(agent, place)):
+            with suppress(QueenError):
+                if part.path == path and part.added(text) == text:
+                    text = part.removed(text) or ""
+    return text
+
+
+def _parts(agent: Agent, place: Surroundings) -> list[Part]:
+    rules = [agent.rules(place)] if agent.rules is not None else []
+    return [*agent.parts(place), *rules]

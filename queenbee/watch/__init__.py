@@ -1,0 +1,3 @@
+"""What `queen watch` shows, in a terminal and in a browser: read by `facts`, made into rows by
+`view`. ADR 0031.
+"""
