@@ -129,28 +129,44 @@ def start(  # noqa: PLR0913 - the options of a command
         return Answer(None, yes=True)
     for each in adopt:
         ownership.adopt(hive.layout, each)
-    issues = teams.issues_of(hive, only, plan, prefix) or ()
-    options = teams.options_of(hive, None if args is None else shlex.split(args))
+    limit = limits.Limits(**{name: most[f"max_{each}"] for name, each in _LIMITS.items()})
+    wanted = crew.Wanted(
+        names=names,
+        size=size or 0,
+        agent=agent or "",
+        only=teams.issues_of(hive, only, plan, prefix),
+        until_done=until_done,
+        args=teams.options_of(hive, None if args is None else shlex.split(args)),
+        yolo=yolo,
+        is_tried=not no_trial,
+        limits=limit,
+    )
+    return _started(hive, wanted, opens=interactive)
+
+
+def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
+    from queenbee.library import teams  # noqa: PLC0415 - start-up
+    from queenbee.starting.crew import Crew  # noqa: PLC0415 - start-up
+
     hive.tell = _said
     ask = partial(_lets_run, hive) if _asks() else None
-    wanted = crew.Wanted(names=names, size=size or 0, agent=agent or "", args=options, yolo=yolo)
-    found = crew.Crew(hive, wanted, env=os.environ, tell=_said, ask=ask)
-    _settle_check(hive, [each.name for each in found.clients().values()])
-    if interactive:
+    crew = Crew(hive, wanted, env=os.environ, tell=_said, ask=ask)
+    _settle_check(hive, [each.name for each in crew.clients().values()])
+    if opens:
         teams.prepare(hive, _said, unchecked=True)
-        found.open()
+        crew.open()
         return Answer(None, yes=True)
     ended = hive.team(
-        *names,
+        *wanted.names,
         size=wanted.size,
         agent=wanted.agent,
-        issues=issues,
-        until_done=until_done,
-        args=options,
-        yolo=yolo or _lets_do_all(hive, found, wanted),
-        no_trial=no_trial,
+        issues=wanted.only or (),
+        until_done=wanted.until_done,
+        args=wanted.args,
+        yolo=wanted.yolo or _lets_do_all(hive, crew, wanted),
+        no_trial=not wanted.is_tried,
         unchecked=True,
-        limits=limits.Limits(**{name: most[f"max_{each}"] for name, each in _LIMITS.items()}),
+        limits=wanted.limits,
         ask=ask,
         on_progress=_Screen(),
     )
