@@ -18,13 +18,13 @@ def land(quick: QuickQueen, tree: Path, name: str = "a", *more: str) -> Ran:
 
 def ask_again(tree: Path) -> None:
     """Lets the next command ask the host, as if a minute had passed."""
-    path = Path(discover(str(tree), {}).state_dir, "pull-requests.json")
+    path = Path(discover(str(tree), {}).state_dir, "code-host.json")
     path.write_text(json.dumps({**json.loads(path.read_text()), "asked_ms": 0}))
 
 
 def forget(tree: Path) -> None:
     """Forgets what the host said last, and that it wants to be left alone."""
-    Path(discover(str(tree), {}).state_dir, "pull-requests.json").unlink()
+    Path(discover(str(tree), {}).state_dir, "code-host.json").unlink()
 
 
 def follow(quick: QuickQueen, tree: Path) -> Ran:

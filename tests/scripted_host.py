@@ -22,6 +22,8 @@ from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 from typing import Any
 
+from scripted_issues import ScriptedIssues
+
 SLUG = "me/shop"
 _TOKENS = re.compile(r'\.\.\.|\$?\w+|"(?:[^"\\]|\\.)*"|[{}()\[\]:!@,]')
 _UPDATE = """#!/bin/sh
@@ -118,6 +120,7 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
         """Whether what is merged has to go through a merge queue."""
         self.deletes_branches = False
         self.pulls: dict[int, dict[str, Any]] = {}
+        self.issues = ScriptedIssues(SLUG)
         hook = repo / "hooks" / "update"
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(_UPDATE)
@@ -313,7 +316,10 @@ class ScriptedHost(ThreadingMixIn, UnixStreamServer):
             found = [each for each, has in named if each["state"] in states and has == of]
             return {"nodes": found[:first] if first else found[-last:]}
 
-        return {"id": "R_1", "pullRequest": pull_request, "pullRequests": pull_requests}
+        return {
+            "id": "R_1", "pullRequest": pull_request, "pullRequests": pull_requests,
+            "issues": self.issues.graphql,
+        }  # fmt: skip
 
     def _created(self, input: Mapping[str, Any]) -> Any:
         branch, base = input["headRefName"], input["baseRefName"]
@@ -402,16 +408,48 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self) -> None:
-        host = self.server
-        said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        said = self._said()
+        if self.path != "/graphql":
+            self._rest("POST", said)
+            return
+        query = " ".join(said["query"].split())
+        variables = said.get("variables") or {}
+        is_change = query.startswith("mutation")
+        self._answer(query, is_change, lambda: (200, self.server.answered(query, variables)))
+
+    def do_PATCH(self) -> None:
+        self._rest("PATCH", self._said())
+
+    def do_PUT(self) -> None:
+        self._rest("PUT", self._said())
+
+    def do_GET(self) -> None:
+        """The log of a job, or issues, by REST."""
+        if "/jobs/" not in self.path:
+            self._rest("GET", {})
+            return
+        host, job = self.server, self.path.rpartition("/jobs/")[2].partition("/")[0]
         with host.lock:
-            host.requests.append(" ".join(said["query"].split()))
+            checks = (each for pull in host.pulls.values() for each in pull["checks"].values())
+            log = next((each["log"] for each in checks if str(each["id"]) == job), None)
+        self._send(200 if log is not None else 404, log or "", {})
+
+    def _rest(self, method: str, said: Mapping[str, Any]) -> None:
+        rest = self.server.issues.rest
+        request = f"{method} {self.path}"
+        self._answer(request, method != "GET", lambda: rest(method, self.path, said))
+
+    def _answer(self, request: str, is_change: bool, act: Callable[[], tuple[int, object]]) -> None:
+        """Does what was asked for and answers, if nothing is to go wrong."""
+        host = self.server
+        with host.lock:
+            host.requests.append(request)
             before, host.before = host.before, None
             if before is not None:
                 before()
-            becomes = host.changes if said["query"].lstrip().startswith("mutation") else ""
+            becomes = host.changes if is_change else ""
             if becomes == "lost":
-                host.answered(said["query"], said["variables"])
+                act()
             if host.away or becomes:
                 host.changes = ""
                 self._send(502, {"message": "Bad Gateway"}, {})
@@ -421,15 +459,10 @@ class _Handler(BaseHTTPRequestHandler):
                 status, headers = host.failures.pop(0)
                 self._send(status, {"message": "You have exceeded a rate limit"}, headers)
             else:
-                self._send(200, host.answered(said["query"], said.get("variables") or {}), {})
+                self._send(*act(), {})
 
-    def do_GET(self) -> None:
-        """The log of a job, by REST."""
-        host, job = self.server, self.path.rpartition("/jobs/")[2].partition("/")[0]
-        with host.lock:
-            checks = (each for pull in host.pulls.values() for each in pull["checks"].values())
-            log = next((each["log"] for each in checks if str(each["id"]) == job), None)
-        self._send(200 if log is not None else 404, log or "", {})
+    def _said(self) -> Any:
+        return json.loads(self.rfile.read(int(self.headers["Content-Length"])))
 
     def _send(self, status: int, answer: object, headers: Mapping[str, str]) -> None:
         data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
@@ -441,11 +474,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
-_GH = """#!{python}
+_CLIENT = """#!{python}
 import http.client, json, os, socket, sys
-args = dict(x[2:].partition("=")[::2] for x in sys.argv[2:] if x.startswith("--"))
-assert sys.argv[1] == "api", sys.argv
-assert args.keys() in ({{"include", "hostname", "input"}}, {{"hostname", ""}}), sys.argv
+if sys.argv[1:3] == ["logins", "list"]:
+    print(json.dumps([{{"name": "work", "url": "https://git.example.org"}}]))
+    sys.exit(0)
+assert sys.argv[1] == "api" and sys.argv[-2] == "--", sys.argv
+args = dict(x[2:].partition("=")[::2] for x in sys.argv[2:-2])
+of_tea = {{"include", "login", "data", "method"}}
+known = of_tea if "login" in args else {{"include", "hostname", "input", "method"}}
+assert args.keys() <= known, sys.argv
 if not os.environ.get("GH_TOKEN"):
     sys.exit(4)
 link = http.client.HTTPConnection("host")
@@ -454,21 +492,22 @@ try:
     link.sock.connect({socket!r})
 except OSError as error:
     sys.exit(f"error connecting to api.github.com: {{error}}")
-token = "token " + os.environ["GH_TOKEN"]
-if "input" not in args:
-    link.request("GET", "/" + sys.argv[-1], headers={{"Authorization": token}})
-    answer = link.getresponse()
-    print(answer.read().decode())
-    sys.exit(answer.status != 200)
-link.request("POST", "/graphql", open(args["input"], "rb").read(), {{"Authorization": token}})
+file = args.get("input") or args.get("data", "").removeprefix("@")
+body = open(file, "rb").read() if file else None
+method = args.get("method") or ("POST" if body is not None else "GET")
+token = {{"Authorization": "token " + os.environ["GH_TOKEN"]}}
+link.request(method, "/" + sys.argv[-1], body, token)
 answer = link.getresponse()
-print("HTTP/2.0", answer.status, answer.reason)
-for name, value in answer.getheaders():
-    print(f"{{name}}: {{value}}\\r")
-print("\\r")
-body = answer.read().decode()
-print(body)
-sys.exit(1 if answer.status != 200 or "errors" in json.loads(body) else 0)
+if "include" in args:
+    where = sys.stderr if "login" in args else sys.stdout
+    print("HTTP/2.0", answer.status, answer.reason, file=where)
+    for name, value in answer.getheaders():
+        print(f"{{name}}: {{value}}\\r", file=where)
+    print("\\r", file=where)
+said = answer.read().decode()
+print(said)
+failed = "errors" in json.loads(said) if sys.argv[-1] == "graphql" else answer.status >= 400
+sys.exit(1 if answer.status >= 400 or failed else 0)
 """
 REAL = "QUEEN_TEST_GH"
 """The variable that names a real `gh`, for `make host`."""
@@ -477,8 +516,8 @@ REAL = "QUEEN_TEST_GH"
 def put_gh(
     folder: Path, socket: Path, setenv: Callable[[str, str], None], *, path: str = ""
 ) -> None:
-    """Puts a `gh` that talks to a socket first in the path: the real one that the environment
-    names, or a small program that does what `queen` needs of it.
+    """Puts the clients of code hosts first in the path, which talk to a socket: a small program
+    that does what `queen` needs of them, and the real `gh` if the environment names one.
     """
     folder.mkdir()
     (folder / "config").mkdir()
@@ -486,10 +525,11 @@ def put_gh(
     for name, value in (("GH_CONFIG_DIR", "config"), ("XDG_CACHE_HOME", "cache")):
         setenv(name, str(folder / value))
     setenv("GH_TOKEN", "x")
-    program = folder / "gh"
-    if real := os.environ.get(REAL):
-        program.symlink_to(real)
-    else:
-        program.write_text(_GH.format(python=sys.executable, socket=str(socket)))
-        program.chmod(0o755)
+    for name in ("gh", "glab", "tea"):
+        program, real = folder / name, os.environ.get(REAL)
+        if name == "gh" and real:
+            program.symlink_to(real)
+        else:
+            program.write_text(_CLIENT.format(python=sys.executable, socket=str(socket)))
+            program.chmod(0o755)
     setenv("PATH", f"{folder}{os.pathsep}{path or os.environ['PATH']}")

@@ -25,6 +25,8 @@ from queenbee.core.command_lines import (
     shell_line,
 )
 from queenbee.errors import InvalidInput
+from queenbee.git.hosts.client import Client
+from queenbee.git.hosts.repository import Repository
 from queenbee.starting.clients import CLIENTS, client_of
 from queenbee.starting.landing_result import land_line
 
@@ -311,6 +313,7 @@ LINES: dict[str, Build] = {
     "a check of PowerShell": lambda text: Command(text, "pwsh").argv,
     "a program of one's own": lambda text: client_of(f"./{text}", {}).command(text),
     "notify-send": lambda text: desktop(text),
+    "a code host": lambda text: Client(Repository(text, text), "").argv(text, text, text),
     **{
         f"{name} {how}": partial(build, client)
         for name, client in CLIENTS.items()

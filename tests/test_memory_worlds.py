@@ -153,6 +153,8 @@ tester: issue close qb-new
 tester: issue reopen qb-new
 tester: issue delete qb-new
 tester: issue import {issues}
+tester: issue pull
+tester: issue push
 tester: issue export
 tester: config set land.check true
 tester: config unset land.check

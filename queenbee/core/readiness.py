@@ -259,13 +259,29 @@ class _Open:
             for key, needs in self.needs.items()
             if needs and (own := _blockers(self._issues[key], needs, self._issues, self._family))
         }
-        waiting = list(blockers)
-        for parent in waiting:  # It grows meanwhile.
-            for child in self.children.get(parent, ()):
-                if child not in blockers:
-                    blockers[child] = blockers[parent]
-                    waiting.append(child)
+        for child, parent in _below([*blockers], self.children, self._issues):
+            blockers[child] = blockers[parent]
         return blockers
+
+
+def _below(
+    level: Sequence[str], children: Mapping[str, Sequence[str]], issues: Mapping[str, Issue]
+) -> Iterator[tuple[str, str]]:
+    """Yields the issues below these, each with its nearest parent, the nearest issues first. Of
+    several, it is the first in the issue's own row: in any order of issues the same.
+    """
+    seen = {*level}
+    while level:
+        here = {*level}
+        nearest = {
+            child: next(x for x, kind in issues[child].dependencies if kind == PARENT and x in here)
+            for parent in level
+            for child in children.get(parent, ())
+            if child not in seen
+        }
+        yield from nearest.items()
+        seen.update(nearest)
+        level = [*nearest]
 
 
 def missing_blockers(issues: Mapping[str, Issue]) -> list[tuple[str, str]]:
@@ -476,16 +492,9 @@ def _deferred(issues: Mapping[str, Issue], now_ms: int) -> dict[str, str]:
             deferred[issue.id] = f"it is deferred until {until}"
         elif issue.get("status") == "deferred":
             deferred[issue.id] = "it is deferred"
-    if not deferred:
-        return deferred
-    children = _children(issues.values())
-    waiting = list(deferred)
-    while waiting:
-        parent = waiting.pop()
-        for child in children.get(parent, ()):
-            if child not in deferred:
-                deferred[child] = f"its parent {parent} is deferred"
-                waiting.append(child)
+    if deferred:
+        for child, parent in _below([*deferred], _children(issues.values()), issues):
+            deferred[child] = f"its parent {parent} is deferred"
     return deferred
 
 

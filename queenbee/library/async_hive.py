@@ -140,6 +140,8 @@ class AsyncIssues(Awaited[TrackedIssues]):
     reopen = awaited(TrackedIssues.reopen)
     depend = awaited(TrackedIssues.depend)
     import_ = awaited(TrackedIssues.import_, is_long=True)
+    pull = awaited(TrackedIssues.pull, is_long=True)
+    push = awaited(TrackedIssues.push, is_long=True)
     get = awaited(TrackedIssues.get)
     find = awaited(TrackedIssues.find)
     ready = awaited(TrackedIssues.ready)

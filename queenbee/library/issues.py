@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.documents.issue_rows import RowImport
+    from queenbee.git.hosts.issue_exchange import Pushed
     from queenbee.workflows.complete_hive import Hive
     from queenbee.workflows.tracking.tracker import Tracker
 
+    HostKind = Literal["github", "gitlab", "gitea"]
     OpenStatus = Literal["open", "in_progress", "blocked", "deferred"]
 
 
@@ -169,3 +171,34 @@ class TrackedIssues(Issues):
 
         how = ListImport(name=name, source=source, mapped=mapped, complete=complete)
         return import_issues(self._hive, data, prefix=prefix, dry_run=dry_run, options=how)
+
+    @typed
+    def pull(
+        self,
+        source: HostKind | None = None,
+        *,
+        complete: bool = False,
+        prefix: str | None = None,
+        dry_run: bool = False,
+    ) -> RowImport:
+        """Imports the issues of the code host that changed there since the last pull, all the first
+        time, and returns what changed here. `source` says what the host is, if its address does
+        not; `complete` asks for all, and closes those that are gone there.
+
+        Raises `InvalidInput` if no host is known, `HostAway`, `NotLoggedIn`, `NoClient` and
+        `HostRefuses`, and as `import_` does; nothing is imported then.
+        """
+        from queenbee.git.hosts.issue_exchange import IssueExchange  # noqa: PLC0415 - start-up
+
+        exchange = IssueExchange(self._hive, source)
+        return exchange.pull(complete=complete, prefix=prefix, dry_run=dry_run)
+
+    @typed
+    def push(self, source: HostKind | None = None, *, dry_run: bool = False) -> Pushed:
+        """Closes at the code host what was completed here and is open there, with a comment that
+        names the commit, and returns which. Raises as `pull` does, `InvalidInput` unless
+        `host.issues` is `both`, and `Untrusted` if nobody here has agreed to it.
+        """
+        from queenbee.git.hosts.issue_exchange import IssueExchange  # noqa: PLC0415 - start-up
+
+        return IssueExchange(self._hive, source).push(dry_run=dry_run)

@@ -11,6 +11,7 @@ from queenbee.checks.processes import Interrupts
 from queenbee.core.text import suggested
 from queenbee.errors import Busy, QueenError
 from queenbee.git.beforehand.rehearsal import clear_up, rehearse
+from queenbee.git.hosts.issue_exchange import exchange
 from queenbee.git.landed import commit_records
 from queenbee.git.worktrees.pruning import prune
 from queenbee.starting.clients import CLIENTS
@@ -100,8 +101,11 @@ class Team:
             stack.callback(forget_team, self._hive.layout)
             tries = rehearse if self._wanted.is_tried else clear_up
             tries(self._hive, self._crew.names(), tell=self._tell, interrupts=interrupts)
+            exchange(self._hive, self._tell)
             self.workers = self._crew.assemble(interrupts)
-            return self._ended(self._look_after(interrupts, on_tick))
+            ended = self._ended(self._look_after(interrupts, on_tick))
+            exchange(self._hive, self._tell)
+            return ended
 
     def _look_after(self, interrupts: Interrupts, on_tick: Callable[[Team], None]) -> Reason:
         why: Reason | None = None

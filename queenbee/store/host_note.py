@@ -1,4 +1,6 @@
-"""What this machine last heard of a code host: the states of pull requests, and how old that is."""
+"""What this machine last heard of a code host: the states of pull requests, up to when its issues
+are here, and how old that is.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
+    from queenbee.errors import QueenError
     from queenbee.store.layout import Layout
 
-_NAME = "pull-requests.json"
+_NAME = "code-host.json"
 _MOST_BYTES = 2**20
 
 
@@ -28,6 +31,14 @@ class HostNote:
             if isinstance(each, dict)
         }
         """What was seen of each pull request, by number: its `state`, and `at_ms`."""
+
+        issues = self._said.get("issues")
+        self.issues: dict[str, int] = {
+            name: ms
+            for name, ms in (issues.items() if isinstance(issues, dict) else ())
+            if type(ms) is int
+        }
+        """Up to when the issues of each repository were imported, in ms, by the host's clock."""
 
     def _ms(self, name: str) -> int:
         said = self._said.get(name)
@@ -48,7 +59,13 @@ class HostNote:
         """Why it was not heard when it was asked last; empty if it was."""
         return str(self._said.get("error") or "")
 
+    def failed(self, error: QueenError) -> None:
+        """Notes that it was not heard, and until when it wants to be left alone."""
+        until_s = error.details.get("until_s")
+        until_ms = int(until_s * 1000) if isinstance(until_s, float) else 0
+        self.note(error=error.message, until_ms=until_ms)
+
     def note(self, **said: object) -> None:
         """Notes more of it. Never fails."""
-        self._said = {**self._said, **said, "states": self.states}
+        self._said = {**self._said, **said, "states": self.states, "issues": self.issues}
         keep(self._path, self._said)

@@ -310,6 +310,9 @@ SETTINGS = (
             "how long to wait for a remote that says nothing; a slow transfer goes on"),
     Setting("sync.clock_skew", _duration("0s", "30d"), "2h",
             "how far apart the clocks of two machines may be"),
+    Setting("host.issues", _choice("off", "pull", "both"), "off",
+            "pull: queen start and queen sync bring the issues of the code host; "
+            "both: and close there what was completed here"),
     Setting("engine.kind", _choice("files", "postgres"), "files",
             "where the lines are; queen hive engine use writes this table"),
     Setting("engine.hive", _text(200), "", "the name of the hive in the database"),
@@ -389,6 +392,7 @@ class Settings:
     sync_confirm: str
     sync_timeout_s: float
     sync_clock_skew_s: float
+    host_issues: str
     engine_kind: str
     engine_hive: str
     engine_hook: str

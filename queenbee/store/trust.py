@@ -46,6 +46,7 @@ BRANCH, PUSH = "branch", "push"
 moved: a branch of this repository, or of a remote.
 """
 TARGET, BY, MERGE = "land.target", "land.by", "land.merge"
+CLOSING = "host.issues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,10 @@ def of_setting(name: str, value: object) -> list[Proposal]:
         return [Proposal(SETUP, value, origin=name)]
     if name == "team.args" and isinstance(value, list | tuple) and value:
         return [Proposal(OPTIONS, shlex.join(map(str, value)), origin=name)]
+    if name == CLOSING and value == "both":
+        return [
+            Proposal(PUSH, "close completed issues at the code host, with a comment", origin=name)
+        ]
     return []
 
 

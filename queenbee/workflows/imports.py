@@ -10,6 +10,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
@@ -41,6 +42,7 @@ from queenbee.workflows.validation import agents_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from queenbee.documents.issue_lists.listed import IssueList
     from queenbee.documents.issue_rows import Row, RowImport
     from queenbee.documents.plans.plan import Plan
     from queenbee.documents.sessions.session import Session
@@ -186,14 +188,29 @@ def import_issues(
         if isinstance(data, str)
         else read_issue_list(data, name=how.name, insisted=source, mapped=mapped)
     )
+    importing = partial(Importing, complete=how.complete)
+    return import_listed(hive, listed, importing, prefix=prefix, dry_run=dry_run)
+
+
+def import_listed(
+    hive: Hive,
+    listed: IssueList,
+    importing: Callable[[str, str, int], Importing] = Importing,
+    *,
+    prefix: str | None = None,
+    dry_run: bool = False,
+) -> RowImport:
+    """Returns what importing issues from elsewhere does to the tracker, and does it; `importing`
+    says how, given the prefix, the actor and the time. Raises as `import_issues` does.
+    """
     actor = hive.author
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         first = prefix or usual_prefix(row["id"] for row in rows)
-        importing = Importing(first, actor, now_ms, complete=how.complete)
-        found = import_issue_list(listed, rows, importing)
+        found = import_issue_list(listed, rows, importing(first, actor, now_ms))
+        ended = {row["id"] for row in rows if row.get("status") in DONE}
         for row in found.rows:
-            if row.get("status") in DONE and has_checks(hive, row["id"]):
+            if row.get("status") in DONE and row["id"] not in ended and has_checks(hive, row["id"]):
                 refuse_agent(hive, row["id"], "ends")
         return replace(found, source=list_summary(listed))
 

@@ -17,7 +17,7 @@ from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.droids import roster
 from queenbee.store.issues_file import owner_in
-from queenbee.store.trust import HOOK, Proposal, Trust, of_setting, of_target
+from queenbee.store.trust import CLOSING, HOOK, Proposal, Trust, of_setting, of_target
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator
@@ -40,6 +40,7 @@ def unseen_of(
         "land.check": said.land_check,
         "worktree.setup": said.worktree_setup,
         "team.args": said.team_args,
+        CLOSING: said.host_issues,
     }
     of_settings = [each for name in settings for each in of_setting(name, settings[name])]
     of_settings += of_target(layout)

@@ -111,7 +111,7 @@ class TestOnlyConsentLetsRun:
             "checks/executing.py",
             "git/landing/commands.py",  # Git alone.
             "git/landing/together/checked.py",
-            "git/proposing/github.py",  # The user's own gh.
+            "git/hosts/client.py",  # The user's own gh, glab or tea.
             "git/worktrees/preparing.py",
         }
 

@@ -217,6 +217,8 @@ def _makespan(rows: list[dict[str, object]], *, by_rule: bool) -> int:
 class TestWhatDecidesWhereAnIssueStands:
     @given(st.integers(2, 12), st.integers(0, 2**32))
     @example(10, 30731)  # A blocker that is the parent, too.
+    @example(12, 16909)  # Two parents that wait.
+    @example(6, 3139)  # Two parents that are deferred.
     def test_is_all_that_has_to_be_known(self, size: int, seed: int):
         """Where an issue stands is the same, whatever else the tracker has."""
         chance = random.Random(seed)

@@ -119,7 +119,7 @@ class TestAList:
         [
             ("[", "no list of issues"),
             ("", "it is empty"),
-            ("the log of a build", "the header has no column title"),
+            ("the log of a build", "no item such as .* and no columns"),
             ("[5]", "is not a JSON object"),
             ('[{"number": 1}]', "entry 1 of the list has no title"),
             ('[{"title": "x"}]', "neither a number nor an address"),

@@ -458,7 +458,7 @@ class TestTexts:
         )
         (folder / "task-2.1 - Part.md").write_text(
             "---\nid: TASK-2.1\ntitle: Part\nassignee: [@ann, @bob]\nreporter: @eve\n"
-            "status: Won't Do\nparent_task_id: TASK-2\n---\n"
+            "status: Won't Do\nparent_task_id: TASK-2\n---## Description\n\nBody\n"
         )
         (folder / "readme.md").write_text("No task")
         for path in (tmp_path, tmp_path / "backlog", folder):
@@ -472,7 +472,7 @@ class TestTexts:
         assert (api["priority"], api["created_at"]) == (1, "2026-06-15T02:43:00.000Z")
         assert needs(rows, "API: one") == [("A long title", "blocks")]
         assert needs(rows, "Part") == [("API: one", "parent-child")]
-        assert rows["Part"]["close_reason"] == "won't do"
+        assert (rows["Part"]["close_reason"], rows["Part"]["description"]) == ("won't do", "Body")
 
     def test_a_link_in_a_folder_is_not_followed(self, tmp_path: Path) -> None:
         (tmp_path / "secret").write_text("---\nid: task-9\ntitle: Secret\nstatus: To Do\n---\n")

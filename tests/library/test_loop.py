@@ -38,6 +38,8 @@ CALLS = {
     "issue delete": "issues.delete",
     "issue dep": "issues.depend",
     "issue import": "issues.import_",
+    "issue pull": "issues.pull",
+    "issue push": "issues.push",
     "worktree add": "worktrees.add",
     "worktree list": "worktrees.list",
     "worktree setup": "worktrees.setup",

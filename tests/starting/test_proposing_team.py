@@ -61,7 +61,7 @@ class People(threading.Thread):
 
 def test_a_team_proposes_mends_and_ends_when_all_is_landed(team: Team, host: ScriptedHost) -> None:
     issues = team.issues(3)
-    note = Path(team.hive().layout.state_dir, "pull-requests.json")
+    note = Path(team.hive().layout.state_dir, "code-host.json")
     people = People(host, note)
     people.start()
     try:

@@ -23,6 +23,7 @@ from queenbee.store.whole_files import read_document
 if TYPE_CHECKING:
     from typing import Any
 
+    from queenbee.git.hosts.issue_exchange import Pushed
     from queenbee.library.hive import Hive
 
 
@@ -187,6 +188,52 @@ def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool, **how: Any
     return Imported(found, dry_run=dry_run, source="" if file == "-" else file)
 
 
+_host = click.option(
+    "--from",
+    "source",
+    type=click.Choice(["github", "gitlab", "gitea"]),
+    help="What the host is; default: by the remote's address",
+)
+
+
+@command(show=show_import, example="queen issue pull\nqueen issue pull --complete --dry-run")
+@_host
+@click.option("--complete", is_flag=True, help="Ask for all, and close what is gone there")
+@id_prefix
+@dry_run
+def pull(hive: Hive, dry_run: bool, **how: Any) -> Imported:
+    """Import the issues of the code host
+
+    Asks GitHub, GitLab or Gitea by your own gh, glab or tea: all issues the first time, then those
+    that changed. The host is the one that your remote is on. What comes is imported as by queen
+    issue import; if the host cannot be heard to the end, nothing is.
+    """
+    return Imported(hive.issues.pull(dry_run=dry_run, **how), dry_run=dry_run)
+
+
+def _show_pushed(done: Pushed) -> None:
+    would = "would be closed" if done.dry_run else "closed"
+    for each in done.closed:
+        say(f"{printable(each)} {would}")
+    for each in done.waits:
+        say(f"{printable(each)} waits: its commit is not at the remote yet")
+    counts = f"{len(done.closed)} {would}, {len(done.before)} closed before"
+    say(f"{printable(done.repository)}: {counts}")
+
+
+@command(show=_show_pushed, example="queen issue push --dry-run")
+@_host
+@dry_run
+def push(hive: Hive, dry_run: bool, **how: Any) -> Pushed:
+    """Close at the code host what was completed here
+
+    Comments on each issue with the commit that completed it, and closes it, if queen issue pull or
+    import brought it from there and it is open there. An issue waits until its commit is at the
+    remote. Does nothing until: queen config set host.issues both
+    """
+    return hive.issues.push(dry_run=dry_run, **how)
+
+
 class Exported:
     """Issues in a format for other programs."""
 
@@ -255,7 +302,7 @@ def export(hive: Hive) -> dict[str, object]:
 
 issue: QueenGroup = group(
     "issue",
-    [new, edit, close, reopen, delete, dep, import_, export, list_],
+    [new, edit, close, reopen, delete, dep, import_, pull, push, export, list_],
     help="Write the tracker's issues, import and export them",
     example="queen issue new 'Add a search field' --depends-on qb-40\nqueen issue reopen qb-42",
     more="ready:issues assignments:assignments assign:assignments wait:work",

@@ -22,6 +22,7 @@ from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_lists.listed import IssueList, Listed
+from queenbee.documents.issue_lists.sources import DROPPED
 from queenbee.documents.issue_rows import (
     Row,
     RowChange,
@@ -49,12 +50,15 @@ _GONE = "no longer in the list"
 
 @dataclass(frozen=True)
 class Importing:
-    """Who imports, when, and how: `complete` says that the list is all that its source has."""
+    """Who imports, when, and how: `complete` says that the list is all that its source has, `part`
+    that it has only what changed there, so that nothing is missing from it.
+    """
 
     prefix: str
     actor: str
     now_ms: int
     complete: bool = False
+    part: bool = False
 
 
 def import_issue_list(
@@ -69,7 +73,7 @@ def import_issue_list(
         return _without_circles(changes, existing, listed.findings())
     work = _Import(listed, existing, importing)
     changes = work.changes()
-    missing = work.missing()
+    missing = [] if importing.part else work.missing()
     to_close, orphans = (missing, []) if importing.complete else ([], missing)
     for row in to_close:
         closed = close_row(row, importing.now_ms, _GONE)
@@ -97,6 +101,12 @@ class _Import:
             for name in each.names
         }
         self._needs = self._all_needs()
+        self._ours = {row["id"] for row, _ in self._rows}
+        if importing.part:  # Of what is not in it, the source says nothing; but it may be named.
+            scopes = self._scopes()
+            self._ours |= {
+                row["id"] for ref, row in self._by_ref.items() if _scope(str(ref)) in scopes
+            }
 
     def _row_of(self, at: int, each: Listed) -> tuple[Row, bool]:
         """Returns the row of an issue, and whether it is new."""
@@ -183,7 +193,7 @@ class _Import:
         if "dependencies" in news:
             row["dependencies"] = merge_dependencies(
                 row, [each for each in needs if each[0] != row["id"]],
-                {each["id"] for each, _ in self._rows}, now=format_ms(now_ms),
+                self._ours, now=format_ms(now_ms),
                 actor=self._importing.actor, kinds=("blocks", "parent-child"),
             )  # fmt: skip
         return _with_status(row, each, now_ms) if "status" in news else row
@@ -193,7 +203,7 @@ class _Import:
         it.
         """
         there = {row["id"] for row, _ in self._rows}
-        scopes = {_scope(each.refs[0]) for each in self._listed.issues}
+        scopes = self._scopes()
         return [
             row
             for key, row in self._known.items()
@@ -203,6 +213,9 @@ class _Import:
             and _scope(row["external_ref"]) in scopes
             and {SEEN, SAID} & metadata_of(row).keys()
         ]
+
+    def _scopes(self) -> set[str]:
+        return {_scope(each.refs[0]) for each in self._listed.issues}
 
     def findings(self) -> list[Finding]:
         """Returns warnings about dependencies: on what nobody knows, and on a parent."""
@@ -250,6 +263,16 @@ def _with_status(row: Row, each: Listed, now_ms: int) -> Row:
 def _digest(value: object) -> str:
     text = json.dumps(value, sort_keys=True)
     return sha256(text.encode()).hexdigest()[:10]
+
+
+_CLOSED = frozenset(_digest(["closed", why]) for why in (None, *DROPPED))
+
+
+def is_open_there(row: Mapping[str, Any]) -> bool:
+    """Returns whether the source of an issue had it open when it was imported last."""
+    seen = metadata_of(row).get(SAID)
+    said = seen.get("status") if isinstance(seen, dict) else None
+    return said is not None and said not in _CLOSED
 
 
 def _scope(ref: str) -> str:

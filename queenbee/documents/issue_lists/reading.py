@@ -162,6 +162,8 @@ def _of_table(text: str, insisted: str | None, titles: Sequence[str]) -> Entries
     source = _source(names, insisted)
     if not _has_title(names, [*titles, *source.names("title")]) and source.name != WHOLE:
         shown = shortened(", ".join(each for each in header if each), 200)
+        if len(header) == 1 and not text.lstrip().startswith('"'):
+            raise ValueError("it has no item such as '- [ ] Fix the login form', and no columns")
         raise ValueError(f"the header has no column title; it has {shown}; --map 'NAME=title'")
     entries = [_of_row(header, row) for row in rows]
     return Entries(source, [each for each in entries if each])

@@ -186,6 +186,7 @@ def read_backlog(files: Mapping[str, str]) -> list[Entry]:
 
 def _of_backlog(path: str, text: str) -> Entry:
     head, end, body = text.partition("\n---")
+    body = body if body[:1].isspace() else f"\n{body}"  # Its own reader wants no line's end there.
     # It writes names as @ann, which YAML does not take without quotes.
     front = read_front_matter(_NAMES.sub(r"\1'\2'", head) + end + body)
     if front.fields is None:

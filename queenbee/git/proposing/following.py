@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews import pull_requests as states
 from queenbee.errors import NotFound, QueenError
+from queenbee.git.hosts.client import HostAway
 from queenbee.git.proposing.feedback import Feedback
-from queenbee.git.proposing.host import HostAway
 from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
 from queenbee.git.proposing.standing import forget_proposed, note_merged
 from queenbee.git.run import network, user_git
@@ -61,8 +61,7 @@ def follow(
         answer = host.look(sorted({each.number for each in reviews.values()}))
         note.note(error="", until_ms=0)
     except QueenError as error:
-        until_s = error.details.get("until_s")
-        note.note(error=error.message, until_ms=int(until_s * 1000) if until_s else 0)  # type: ignore[operator]
+        note.failed(error)
         if sure:
             raise
         tell(f"pull requests are as they were seen last: {error.message}")

@@ -1,35 +1,22 @@
-"""GitHub, through the user's own `gh`: `gh api graphql` with a request in a file.
+"""Pull requests at GitHub, by its GraphQL.
 
-So nothing that anybody wrote is on a command line, no version of `gh` decides what an answer looks
-like, and only `gh` gets a token. A field that the token may not read is null in the answer, and all
-else of it counts.
+A field that the token may not read is null in the answer, and all else of it counts.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import tempfile
-import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from queenbee.checks.processes import Program, run_process
-from queenbee.core.command_lines import command_line
 from queenbee.core.reviews.pull_requests import FAILED, PASSED, PENDING, Check, PullRequest, Remark
-from queenbee.core.text import quotation, without_escapes
-from queenbee.git.proposing.host import (
-    Answer,
-    HostAway,
-    HostRefuses,
-    NoClient,
-    NotLoggedIn,
-    Repository,
-)
+from queenbee.core.text import quotation
+from queenbee.git.hosts.client import GRAPHQL, Client, HostRefuses
+from queenbee.git.proposing.host import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from queenbee.git.hosts.repository import Repository
 
 _FIELDS = """
 number id state url isDraft isCrossRepository headRefName headRefOid baseRefName mergeCommit { oid }
@@ -67,25 +54,9 @@ _BRIEF = "number id state url headRefName headRefOid baseRefName isCrossReposito
 _FEW = "states: [OPEN], first: 10"
 _LAST = "states: [OPEN, MERGED], last: 10"
 _NEUTRAL = ("SUCCESS", "NEUTRAL", "SKIPPED")
-_TIMEOUT_S = 60.0
-_MOST_BYTES = 2**24
 _LOG_BYTES = 40_000
 _SAID_CHARS = 300
-_WAIT_S = 60.0
-"""How long a host is left alone that refuses without saying for how long."""
-_LOGGED_OUT = 4
-"""The status of `gh` without any token."""
-_ENVIRONMENT = {
-    "GH_PROMPT_DISABLED": "1",
-    "GH_NO_UPDATE_NOTIFIER": "1",
-    "GH_NO_EXTENSION_UPDATE_NOTIFIER": "1",
-    "GH_TELEMETRY": "false",
-    "NO_COLOR": "1",
-}
-_NOT_FOR_GH = frozenset(
-    {"GH_DEBUG", "DEBUG", "GH_HOST", "GH_REPO", "GH_FORCE_TTY", "CLICOLOR_FORCE"}
-)
-"""What would show requests, or lead them elsewhere."""
+_ANSWERED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,10 +116,11 @@ class GitHub:
         if not check.job:
             return ""
         path = f"repos/{self.repository.slug}/actions/jobs/{check.job:d}/logs"
-        argv = command_line("gh", "api", values=[path], hostname=self.repository.host)
-        ran = run_process(Program(argv, os.sep, _environment(), _TIMEOUT_S, cap_bytes=_LOG_BYTES))
-        said = ran.stdout.tail or ran.stdout.head
-        return without_escapes(said.decode(errors="replace")) if ran.exit_code == 0 else ""
+        return self._client.text(path, _LOG_BYTES)
+
+    @property
+    def _client(self) -> Client:
+        return Client(self.repository, again="queen land")
 
     def _query(
         self, query: str, branches: Sequence[str]
@@ -163,71 +135,14 @@ class GitHub:
 
     def _ask(self, request: Mapping[str, object]) -> tuple[dict[str, Any], list[Any]]:
         """Returns the data and the errors of an answer, of which both may be there."""
-        status, said = self._sent(request)
-        with suppress(ValueError, RecursionError):
-            answer = json.loads(said)
-            if isinstance(answer, dict) and status == 200:
-                data, errors = answer.get("data"), answer.get("errors")
-                return (
-                    data if isinstance(data, dict) else {},
-                    errors if isinstance(errors, list) else [],
-                )
-        raise HostAway(f"{self.repository} gives no answer that can be read", hint="gh auth status")
-
-    def _sent(self, request: Mapping[str, object]) -> tuple[int, str]:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
-            json.dump(request, file)
-            file.flush()
-            host = self.repository.host
-            argv = command_line("gh", "api", "graphql", "--include", hostname=host, input=file.name)
-            ran = run_process(
-                # Elsewhere, `gh` would read the config of a repository.
-                Program(argv, os.sep, _environment(), _TIMEOUT_S, cap_bytes=_MOST_BYTES)
-            )
-        if ran.ended == "not_started":
-            raise NoClient(
-                f"gh cannot be run, the client of {host}: {ran.problem}",
-                hint="install it (https://cli.github.com), then: gh auth login",
-            )
-        out = (ran.stdout.head + ran.stdout.tail).decode(errors="replace")
-        status, headers, body = _parts(out)
-        why = without_escapes((ran.stderr.head + ran.stderr.tail).decode(errors="replace"))
-        if ran.exit_code == _LOGGED_OUT or status == 401:
-            raise NotLoggedIn(
-                f"gh is not logged in to {host}", hint=f"gh auth login --hostname={host}"
-            )
-        if status in (403, 429) or status >= 500 or not status:
-            reason = f"status {status}" if status else quotation(why, _SAID_CHARS) or ran.ended
-            limits = status in (403, 429)
-            until_s = time.time() + _wait_s(headers) if limits else 0.0
-            what = f"{host} does not answer: {reason}"
-            raise HostAway(what, hint="queen land, later", until_s=until_s)
-        return status, body
-
-
-def _environment() -> dict[str, str]:
-    env = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_GH}
-    return {**env, **_ENVIRONMENT}
-
-
-def _parts(said: str) -> tuple[int, dict[str, str], str]:
-    """Returns the status, the headers and the body of what `gh api --include` prints."""
-    head, _, body = said.replace("\r\n", "\n").partition("\n\n")
-    first, *lines = head.split("\n")
-    words = first.split()
-    is_http = len(words) > 1 and words[0].startswith("HTTP/") and words[1].isdecimal()
-    headers = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
-    return (int(words[1]), headers, body) if is_http else (0, {}, said)
-
-
-def _wait_s(headers: Mapping[str, str]) -> float:
-    """Returns how long a host wants to be left alone, in seconds."""
-    after, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
-    if after.isdecimal():
-        return min(float(after), 3600.0)
-    if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
-        return min(max(float(reset) - time.time(), _WAIT_S), 3600.0)
-    return _WAIT_S
+        reply = self._client.ask(GRAPHQL, body=request)
+        if reply.status != _ANSWERED or not isinstance(reply.value, dict):
+            raise self._client.unread()
+        data, errors = reply.value.get("data"), reply.value.get("errors")
+        return (
+            data if isinstance(data, dict) else {},
+            errors if isinstance(errors, list) else [],
+        )
 
 
 def _query(numbers: Sequence[int], branches: Sequence[str], newer: Mapping[str, str]) -> str:

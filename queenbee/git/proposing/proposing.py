@@ -15,8 +15,8 @@ from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews.pull_requests import OPEN
 from queenbee.core.text import mentioned, named, one_line, shell_word, suggested
 from queenbee.errors import Conflict, InvalidInput, Unreachable
+from queenbee.git.hosts.repository import GITHUB, Repository
 from queenbee.git.proposing.github import GitHub
-from queenbee.git.proposing.host import Repository
 from queenbee.git.run import line, network, user_git
 from queenbee.git.upstream import Ran, Upstream
 from queenbee.store.git_trees import git_tree
@@ -62,7 +62,7 @@ def upstream_of(layout: Layout) -> Upstream:
 def host_of(layout: Layout) -> Host:
     """Returns the client of the host that has the target. Raises `InvalidInput`."""
     upstream = upstream_of(layout)
-    return GitHub(Repository.of_remote(upstream.tree, upstream.remote))
+    return GitHub(Repository.of_remote(upstream.tree, upstream.remote, kinds=(GITHUB,)))
 
 
 @dataclass(frozen=True, slots=True)

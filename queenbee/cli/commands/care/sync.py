@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.checks.processes import Interrupts
-from queenbee.cli.app import command, invocation
+from queenbee.cli.app import command, invocation, tell
 from queenbee.cli.terminal import columns, say
 from queenbee.core.text import lines_counted, printable, shortened, suggested
 from queenbee.errors import InvalidInput
@@ -124,6 +124,9 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
         from queenbee.git.remote import relocating  # noqa: PLC0415 - start-up
 
         return relocating.undo(hive) if undo else relocating.set_up(hive)
-    from queenbee.git.remote.syncing import sync as exchange  # noqa: PLC0415 - start-up
+    from queenbee.git.hosts.issue_exchange import exchange  # noqa: PLC0415 - start-up
+    from queenbee.git.remote.syncing import sync as synced  # noqa: PLC0415 - start-up
 
-    return exchange(hive)
+    done = synced(hive)
+    exchange(hive, tell)
+    return done
