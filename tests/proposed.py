@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 from hives import QuickQueen, Ran
+from scripted_host import ScriptedHost
 
+from queenbee.core.reviews.review import REVIEW, Review
 from queenbee.store.layout import discover
 
 
@@ -36,3 +38,26 @@ def follow(quick: QuickQueen, tree: Path) -> Ran:
 def state(quick: QuickQueen, issue_id: str) -> str:
     found = {each["id"]: each["state"] for each in quick("issues", "--all", "--json").json}
     return str(found[issue_id])
+
+
+def forge(
+    host: ScriptedHost, tree: Path, issue_id: str, branch: str, head: str | None = None
+) -> int:
+    """Has the record of an issue name a person's branch and pull request, and its commit or `head`,
+    as a line that somebody pushed could; returns the number of that request.
+    """
+    host.git("branch", branch, "main")
+    commit = host.git("commit-tree", f"{branch}^{{tree}}", "-p", branch, "-m", "of a person")
+    host.git("update-ref", f"refs/heads/{branch}", commit)
+    number = len(host.pulls) + 1
+    host.pulls[number] = host.pull(branch)
+    ledger = Path(discover(str(tree), {}).beads_dir, "queen_assignments.jsonl")
+    lines = (json.loads(each) for each in ledger.read_text().splitlines())
+    last = [each for each in lines if each["issue_id"] == issue_id][-1]
+    review = Review(
+        number, url="", branch=branch, head=head or commit, target="origin/main"
+    ).to_dict()
+    forged = {**last, "rev": last["rev"] + 1, REVIEW: review}
+    with ledger.open("a") as file:
+        file.write(json.dumps(forged) + "\n")
+    return number

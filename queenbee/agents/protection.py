@@ -69,7 +69,7 @@ def outdated(layout: Layout, env: Mapping[str, str]) -> Iterator[Diagnosis]:
     with suppress(QueenError, OSError):
         wanted = Setup(place_of(layout.tree, env, user=False), layout.tree, ())
         guarded = wanted.guard is not None and any(
-            each.state == hooks.INSTALLED for each in hooks.states(wanted.guard)
+            each.state in (hooks.INSTALLED, hooks.OUTDATED) for each in hooks.states(wanted.guard)
         )
         for state, path, part in wanted.lacking():
             if state == file_edits.OLD or (guarded and part == GUARD):

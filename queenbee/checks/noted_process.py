@@ -13,7 +13,7 @@ from functools import partial
 from queenbee.core.command_lines import CommandLine, shell_line
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
-from queenbee.store.droids.liveness import described, is_running, space_and_id
+from queenbee.store.droids.liveness import described, is_running, space_and_id, was_given
 
 _NOTES_ITSELF = (
     'echo "${2%% *} $$ $(cut -d" " -f22 "/proc/$$/stat" 2>/dev/null)" >"$1"; shift 2; exec 2>&1'
@@ -46,9 +46,10 @@ def end_left(note: str) -> None:
         safe_open.unlink(note)
     except (OSError, QueenError):
         return
-    if not is_running(noted):
+    pid = space_and_id(noted)[1]
+    if not is_running(noted) or not was_given(pid, note):
         return
-    end = partial(os.killpg, space_and_id(noted)[1])
+    end = partial(os.killpg, pid)
     with suppress(OSError):
         end(signal.SIGTERM)
         until_s = time.monotonic() + GRACE_S

@@ -44,6 +44,8 @@ def _spelled(number: int) -> str:
     return "".join([_ALPHABET[number >> shift & 31] for shift in _SHIFTS])
 
 
+WHOLE = 26
+"""Characters of a ULID: what is as long is no part of another id."""
 SHORTEST_PART = 4
 """Characters of a part of an id: fewer would often match a word, and among a thousand records half
 of the ends of three characters belong to two of them."""

@@ -7,6 +7,8 @@ from queenbee.core.text import shell_quoted
 HEADER = "#!/bin/sh\n# queenbee guard: made by `queen guard install`, removed by `uninstall`.\n"
 BEGIN = "# >>> queenbee guard >>>\n"
 END = "# <<< queenbee guard <<<\n"
+RUNNER = "queenbee-guard.sh"
+"""The script that knows where queen is, in git's common folder."""
 CHAINED = ".before-queenbee"
 """The suffix of an existing hook's new name; it runs after the guard."""
 OF_SETUP = "# `queen setup` installed the guard, so `queen setup --undo` removes it.\n"
@@ -16,7 +18,7 @@ OF_SETUP = "# `queen setup` installed the guard, so `queen setup --undo` removes
 _CALL = """\
 queenbee_guard() {{
     case $0 in *.before-queenbee) return 0 ;; esac
-    queenbee_runner="$(git rev-parse --git-common-dir)/queenbee/guard.sh"
+    queenbee_runner="$(git rev-parse --git-common-dir)/queenbee-guard.sh"
     if [ -x "$queenbee_runner" ]; then
         "$queenbee_runner" "$@" >&2
     elif command -v queen >/dev/null 2>&1; then

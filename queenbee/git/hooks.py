@@ -1,9 +1,10 @@
 """Git's hooks: adds the guard to them, keeps existing hooks, and removes the guard again.
 
-`<git common dir>/queenbee/guard.sh` knows where queen is on this machine and is never tracked.
-The hook itself contains no path of this machine, because the folder of hooks may be tracked. An
-existing hook is kept beside it under another name and runs after it; in a folder of the working
-tree, the guard is a block in that hook's own file, as husky's users have it.
+`<git common dir>/queenbee-guard.sh` knows where queen is on this machine and is never tracked. It
+is not in the state folder: agents in a sandbox write there, and git runs it as you. The hook itself
+contains no path of this machine, because the folder of hooks may be tracked. An existing hook is
+kept beside it under another name and runs after it; in a folder of the working tree, the guard is a
+block in that hook's own file, as husky's users have it.
 `docs/enforcement.md`, section "The git guard".
 """
 
@@ -22,6 +23,8 @@ from queenbee.git.hook_scripts import (
     CHAINED,
     HEADER,
     OF_SETUP,
+    RUNNER,
+    block,
     runner,
     whole_hook,
     with_block,
@@ -37,8 +40,10 @@ _OF_FRAMEWORKS = ("pre-commit", "pre-push")
 PLAIN, HUSKY, LEFTHOOK, PRE_COMMIT = "git", "husky", "lefthook", "pre-commit"
 
 INSTALLED, ABSENT, OTHER, NOT_RUN = "installed", "absent", "other", "not run"
+OUTDATED = "outdated"
 """States of a hook: with the guard; not there; there, but without the guard; with the guard, but
-not installed in this worktree: where git looks for it, there is nothing that can be run.
+not installed in this worktree: where git looks for it, there is nothing that can be run; with the
+guard of an earlier version.
 """
 
 SNIPPETS = {
@@ -150,6 +155,11 @@ class HookFolder:
     @property
     def runner(self) -> str:
         """The path of the script that knows where queen is on this machine."""
+        return os.path.join(self.common_dir, RUNNER)
+
+    @property
+    def old_runner(self) -> str:
+        """Where 0.2 had it: in the state folder."""
         return os.path.join(self.common_dir, "queenbee", "guard.sh")
 
     @property
@@ -160,7 +170,7 @@ class HookFolder:
     @property
     def of_setup(self) -> bool:
         """Whether the guard is there because `queen setup` installed it."""
-        return OF_SETUP.encode() in (_read(self.runner) or b"")
+        return OF_SETUP.encode() in (_read(self.runner) or _read(self.old_runner) or b"")
 
     def run(self, hook: str) -> str:
         """Returns the file that git runs."""
@@ -255,7 +265,8 @@ def install_for_setup(hooks: HookFolder) -> list[HookState]:
     """
     if hooks.is_shared:
         return states(hooks)
-    return _install(hooks, of_setup=hooks.of_setup or _read(hooks.runner) is None)
+    is_new = _read(hooks.runner) is None and _read(hooks.old_runner) is None
+    return _install(hooks, of_setup=hooks.of_setup or is_new)
 
 
 def _install(hooks: HookFolder, *, of_setup: bool) -> list[HookState]:
@@ -267,6 +278,8 @@ def _install(hooks: HookFolder, *, of_setup: bool) -> list[HookState]:
                 _install_block(hook, hooks.path(hook))
             else:
                 _install_whole(hook, hooks.path(hook))
+        with suppress(FileNotFoundError):
+            safe_open.unlink(hooks.old_runner)
     return states(hooks)
 
 
@@ -291,8 +304,9 @@ def uninstall(hooks: HookFolder, *, shared: bool = False) -> list[HookState]:
         _remove_whole(hook, path)
         _remove_whole(hook, path + _SET_ASIDE)
         _remove_block(path)
-    with suppress(FileNotFoundError):
-        safe_open.unlink(hooks.runner)
+    for path in (hooks.runner, hooks.old_runner):
+        with suppress(FileNotFoundError):
+            safe_open.unlink(path)
     return states(hooks)
 
 
@@ -326,7 +340,8 @@ def _state(hook: str, path: str) -> HookState:
     chained = os.path.join(os.path.dirname(path), hook + CHAINED)
     if content is None:
         return HookState(hook, ABSENT, path, None)
-    state = INSTALLED if BEGIN.encode() in content else OTHER
+    is_current, is_guard = block(hook).encode() in content, BEGIN.encode() in content
+    state = INSTALLED if is_current else OUTDATED if is_guard else OTHER
     return HookState(hook, state, path, chained if os.path.lexists(chained) else None)
 
 

@@ -1,8 +1,9 @@
-"""What git lacks of a hive: segments that a commit of their ledger left behind.
+"""What git lacks of a hive: segments that a commit of their ledger left behind, and records of
+which it stores something else.
 
 Rotation moves lines to a new file. If only the ledger is then committed, every clone gets the
-shorter ledger without those lines. On this machine they are all there, so nothing else would
-notice.
+shorter ledger without those lines. Where a rule of the repository gives the records to Git LFS, git
+has pointers, which it cannot merge. On this machine all is there, so nothing else would notice.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
 from queenbee.errors import ExternalFailure, QueenError
-from queenbee.git.run import git, line, without_programs
+from queenbee.git.run import git, line, names_in, without_programs
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.files import START, read_after, split_lines
 from queenbee.store.memory.archive import Archive
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from queenbee.workflows.complete_hive import Hive
 
 _IGNORED, _UNTRACKED = "!!", "??"
+_CHANGING = ("filter", "ident", "working-tree-encoding")
+_POINTER = "^version https://git-lfs"
 
 
 def left_out(hive: Hive) -> list[Diagnosis]:
-    """Returns the segments that git lacks although it has their ledgers; none outside git."""
+    """Returns what git lacks of the ledgers that it has; nothing outside git."""
     if hive.layout.settings.sync_ledgers == "branch" or hive.engine.ledgers is None:
         return []  # git carries none of them with the code.
     beads, tree = hive.layout.beads_dir, hive.layout.tree
@@ -44,11 +47,38 @@ def left_out(hive: Hive) -> list[Diagnosis]:
         return []
     entries = {text[3:]: text[:2] for text in said.decode(errors="replace").split("\0") if text}
     prefix = (line("rev-parse", "--show-prefix", cwd=top) or "") + _below(beads, top)
-    return [
+    ledgers = {kind: hive.layout.ledger_path(kind) for kind in hive.kinds()}
+    found = [
         finding
-        for kind in hive.kinds()
-        for finding in _of_ledger(hive.layout.ledger_path(kind), kind, prefix, entries)
+        for kind, ledger in ledgers.items()
+        for finding in _of_ledger(ledger, kind, prefix, entries)
     ]
+    return found + list(_not_as_they_are(top, beads, list(ledgers.values())))
+
+
+def _not_as_they_are(top: str, beads: str, ledgers: list[str]) -> Iterator[Diagnosis]:
+    """Yields the rule by which git stores something else than the records, or what it has now."""
+    names = [_below(beads, top) + os.path.basename(each) for each in ledgers]
+    asked = os.fsencode("".join(f"{each}\0" for each in names))
+    said = names_in(git("check-attr", "-z", "--stdin", *_CHANGING, cwd=top, stdin=asked))
+    for name, value in zip(said[1::3], said[2::3], strict=True):
+        if value not in ("unspecified", "unset"):
+            yield Diagnosis(
+                "attributes",
+                os.path.join(beads, ".gitattributes"),
+                f"the rule {name}={value} changes what git stores of the records, "
+                "which it cannot merge then",
+                hint="queen doctor --fix",
+            )
+            return
+    pointers = line("grep", "--cached", "-l", "-e", _POINTER, "--", *names, cwd=top)
+    if pointers is not None:
+        yield Diagnosis(
+            "pointer",
+            os.path.join(beads, os.path.basename(pointers.partition("\n")[0])),
+            "git has a pointer of Git LFS in place of these records: clones do not get them",
+            hint=suggested("git add --renormalize", beads) + " && git commit",
+        )
 
 
 def left_out_of(hive: Hive, changed: Iterable[str]) -> list[Diagnosis]:

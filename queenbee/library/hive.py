@@ -236,7 +236,7 @@ class Hive(complete_hive.Hive):
     def _after_earlier(self, asked: Request, issues: Sequence[str]) -> None:
         from queenbee.library.landings import after_earlier  # noqa: PLC0415 - start-up
 
-        after_earlier(self, issues, timeout_s=asked.wait_s, tell=self.tell)
+        after_earlier(self, issues, timeout_s=asked.turn_s, tell=self.tell)
 
     def abort_landing(self) -> None:
         """Takes back the landing of this worktree that is under way in another process, or its

@@ -156,6 +156,7 @@ class TrackedIssues(Issues):
         source: str | None = None,
         mapped: Sequence[str] = (),
         complete: bool = False,
+        assign: bool = False,
         prefix: str | None = None,
         dry_run: bool = False,
     ) -> RowImport:
@@ -163,13 +164,14 @@ class TrackedIssues(Issues):
 
         `data` is a list in one of the forms that docs/issue-lists.md has, or the path of a folder;
         `name` is its file's. `source` insists on a form; `mapped` are `COLUMN=field` and
-        `STATE=status`; `complete` closes what was imported before and is not in it any more.
-        Importing it again updates what changed there. Raises `InvalidInput`, and `NotYours` for an
-        agent of a team that would end an issue with checks; nothing is imported then.
+        `STATE=status`; `complete` closes what was imported before and is not in it any more;
+        `assign` gives open issues to their assignees that are droids here. Importing it again
+        updates what changed there. Raises `InvalidInput`, and `NotYours` for an agent of a team
+        that would end an issue with checks; nothing is imported then.
         """
         from queenbee.workflows.imports import ListImport, import_issues  # noqa: PLC0415 - start-up
 
-        how = ListImport(name=name, source=source, mapped=mapped, complete=complete)
+        how = ListImport(name, source, mapped, complete=complete, assign=assign)
         return import_issues(self._hive, data, prefix=prefix, dry_run=dry_run, options=how)
 
     @typed

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee._typed import typed
+from queenbee.core.ids import WHOLE
 from queenbee.core.names import EVERYONE, PERSON, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
@@ -402,7 +403,7 @@ class Messages:
 
     def _get(self, message_id: str, noun: str = "message") -> Message:
         state = self._store.state(KIND)
-        fields = state.get(message_id)
+        fields = state.get(message_id) if len(message_id) >= WHOLE else None
         if fields is None:
             from queenbee.services.short_ids import record_id  # noqa: PLC0415 - start-up
 

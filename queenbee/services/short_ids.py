@@ -1,8 +1,10 @@
 """Parts of ids: any part that only one id has names it, so nobody has to copy 29 characters.
 
-A whole id always wins. Otherwise the ids that end in the part count; if there are none, those that
-begin with it; if there are none, those that contain it. Lists show the shortest end that names one
-record, so what is copied from a list is an id.
+A whole id always wins, but for a short one of a record that is also a part of an id that `queen`
+made: a row that somebody pushed may have the part that a list has shown. Otherwise the ids that end
+in the part count; if there are none, those that begin with it; if there are none, those that
+contain it. Lists show the shortest end that names one record, so what is copied from a list is an
+id.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.ids import SHORTEST_PART, spellings
+from queenbee.core.ids import SHORTEST_PART, WHOLE, spellings
 from queenbee.core.kinds import KINDS
 from queenbee.errors import Ambiguous
 
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from queenbee.services.open_store import Store
     from queenbee.store.memory.recorded import Recorded
 
-_WHOLE = 26
-"""A ULID without its prefix: what is as long is no part of another id."""
 _SHOWN = 5
 
 
@@ -30,15 +30,17 @@ def record_id(state: Recorded, text: str) -> str | None:
 
     A part may have the prefix of its kind in front: `qm-5W6X`. Raises `Ambiguous`.
     """
-    if state.get(text) is not None:
+    is_there = state.get(text) is not None
+    if is_there and len(text) >= WHOLE:
         return text
     prefix, _, rest = text.partition("-")
     mine = KINDS[state.kind].prefix if state.kind in KINDS else ""
     parts = [text, rest] if mine and prefix.lower() == mine else [text]
     for part in parts:
-        if SHORTEST_PART <= len(part) < _WHOLE + len(mine) + 1 and (found := state.named(part)):
-            return only(text, found)
-    return None
+        if SHORTEST_PART <= len(part) < WHOLE + len(mine) + 1 and (found := state.named(part)):
+            made = [each for each in found if len(each) >= WHOLE]
+            return only(text, {*made, text} if is_there else found)
+    return text if is_there else None
 
 
 def one_of(issue_ids: Collection[str], text: str) -> str | None:

@@ -52,7 +52,8 @@ class BeadWorker(Worker):
     def __post_init__(self) -> None:
         if self.entry.is_alive and self.entry.state == _JUDGING:
             # Where its output began is not known any more: it judges again.
-            Child(self.entry.process).end()
+            log = roster.log_path(self.hive.layout, self.name)
+            Child(self.entry.process, log=log).end()
             self.entry.process = ""
         super().__post_init__()
 

@@ -218,9 +218,12 @@ class Crew:
         layout = self._hive.layout
         made = self._made(name, client)
         before = roster.read(layout, name)
+        left = Child(before.process if before else "", log=roster.log_path(layout, name))
+        if left.is_stranger:
+            before = None
         goes_on = before is not None and (before.is_alive or before.state == "working")
         if not goes_on:  # What a run that was killed left ends, even what it had not noted.
-            Child(before.process if before else "", log=roster.log_path(layout, name)).end()
+            left.end()
         entry = roster.Entry(name, before.to_dict() if before and goes_on else None)
         entry.client, entry.is_ending = client.name, False
         entry.path = entry.path if entry.is_alive else made.path

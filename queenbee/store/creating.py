@@ -14,16 +14,21 @@ from queenbee.store.files import stamp_of
 from queenbee.store.git_files.main_worktree import note_main
 from queenbee.store.git_files.worktrees import default_branch, ref_target
 from queenbee.store.machine import CHOOSE
-from queenbee.store.whole_files import read_own
+from queenbee.store.whole_files import read_own, write_document
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
 
-ATTRIBUTES = "queen_*.jsonl text eol=lf merge=union"
-"""Git's union driver merges two ledgers correctly: the fold ignores their order."""
+ATTRIBUTES = (
+    "* !filter !diff !ident !working-tree-encoding",
+    "queen_*.jsonl text eol=lf merge=union",
+)
+"""Git stores the hive's files as they are, whatever it does to others of the repository (Git LFS);
+its union driver merges two ledgers correctly: the fold ignores their order.
+"""
 
 
 def init(layout: Layout) -> list[str]:
@@ -115,13 +120,17 @@ def _refuse_broken_locks(layout: Layout) -> None:
 
 
 def add_attributes(layout: Layout) -> list[str]:
-    """Adds the line for ledgers to `.beads/.gitattributes`; returns the path if it did."""
+    """Adds our lines to `.beads/.gitattributes`; returns the path if it did.
+
+    They come first, so that lines of the user count more.
+    """
     path = os.path.join(layout.beads_dir, ".gitattributes")
     text = read_attributes(layout)
-    if ATTRIBUTES in (line.strip() for line in text.splitlines()):
+    there = {line.strip() for line in text.splitlines()}
+    missing = [line for line in ATTRIBUTES if line not in there]
+    if not missing:
         return []
-    newline = "" if not text or text.endswith("\n") else "\n"
-    _write(path, f"{newline}{ATTRIBUTES}\n", safe_open.append)
+    write_document(path, "\n".join([*missing, text]).encode(errors="surrogateescape"))
     return [path]
 
 
@@ -203,9 +212,9 @@ def _make(folder: str, layout: Layout) -> None:
         ) from error
 
 
-def _write(path: str, text: str, how: Callable[[str, bytes], None] = safe_open.write) -> None:
+def _write(path: str, text: str) -> None:
     try:
-        how(path, text.encode())
+        safe_open.write(path, text.encode())
     except OSError as error:
         raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ BRANCH, PUSH = "branch", "push"
 `team.args`, hooks of the tracker's program, and files of clients; and what `land.target` has work
 moved: a branch of this repository, or of a remote.
 """
+_HOST = re.compile(r"(?:[a-z+]+://)?(?:[^@/\s]+@)?([A-Za-z0-9.-]+)")
 TARGET, BY, MERGE = "land.target", "land.by", "land.merge"
 CLOSING = "host.issues"
 
@@ -106,10 +108,22 @@ def target_proposal(layout: Layout, name: str, **said: str) -> Proposal:
     if said.get("by", layout.settings.land_by) == "pr":
         merges = said.get("merge", layout.settings.land_merge) == "auto"
         text = f"{shlex.join(['git', 'push', remote])} BRANCH; a pull request for "
-        text += shlex.quote(branch) + (", which is merged unasked" if merges else "")
+        text += f"{shlex.quote(branch)} at {_host_of(layout, remote)}"
+        text += ", which is merged unasked" if merges else ""
         return Proposal(PUSH, text, origin=BY)
     where = ["git", "push", remote, branch]
     return Proposal(PUSH, shlex.join(where), origin=TARGET)
+
+
+def _host_of(layout: Layout, remote: str) -> str:
+    """Returns the host of a remote, as git's settings name it: its client gets the user's token."""
+    config = os.path.join(layout.common_dir or "", "config")
+    paths = [config, *_config_paths(owners_environment(os.environ))]
+    said = next(filter(None, (config_value(each, SECTION, "host") for each in paths)), None)
+    section = f'remote "{remote}"'.lower()
+    pushed, fetched = (config_value(config, section, each) for each in ("pushurl", "url"))
+    found = _HOST.match(said or pushed or fetched or "")
+    return shlex.quote(found[1]) if found else "its host"
 
 
 def of_target(layout: Layout) -> list[Proposal]:
@@ -188,6 +202,17 @@ class Trust:
         if not is_of_agent(os.environ):
             with suppress(QueenError):
                 self.add(proposals)
+
+    def note_target(self, proposal: Proposal) -> None:
+        """Remembers the same of where work lands, in place of the remotes and ways that were agreed
+        to before: who has typed that it is proposed has taken back that it is pushed.
+        """
+        if not is_of_agent(os.environ):
+            with suppress(QueenError, OSError):
+                for each in self.seen():
+                    if each.get("kind") == PUSH and each.get("from") in (TARGET, BY):
+                        safe_open.unlink(os.path.join(self.folder, str(each["key"])))
+        self.note([proposal])
 
     def seen(self) -> list[dict[str, object]]:
         """Returns what is remembered, as `Proposal.to_dict` has it, and `at_ms`, when it was agreed

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
-from queenbee.core.text import suggested
+from queenbee.core.text import one_line, suggested
+from queenbee.documents.findings import Finding
 from queenbee.documents.issue_lists.folders import read_issue_folder
 from queenbee.documents.issue_lists.list_import import Importing, import_issue_list, list_summary
 from queenbee.documents.issue_lists.listed import read_issue_list
@@ -31,7 +33,7 @@ from queenbee.documents.sessions.folder import read_session_folder
 from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sessions.session_import import import_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
-from queenbee.errors import InvalidInput, NotFound
+from queenbee.errors import InvalidInput, NotFound, QueenError
 from queenbee.services.writing.secrets import LooksLikeSecret
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
@@ -75,13 +77,15 @@ class ListImport:
     """How to import a list of issues.
 
     `name` is its file's; `source` insists on where it is from; `mapped` are `COLUMN=field` and
-    `STATE=status`; `complete` closes what was imported before and is not in the list any more.
+    `STATE=status`; `complete` closes what was imported before and is not in the list any more;
+    `assign` gives open issues to their assignees, those that are droids here.
     """
 
     name: str = "-"
     source: str | None = None
     mapped: Sequence[str] = ()
     complete: bool = False
+    assign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +193,26 @@ def import_issues(
         else read_issue_list(data, name=how.name, insisted=source, mapped=mapped)
     )
     importing = partial(Importing, complete=how.complete)
-    return import_listed(hive, listed, importing, prefix=prefix, dry_run=dry_run)
+    found = import_listed(hive, listed, importing, prefix=prefix, dry_run=dry_run)
+    return _assigned(hive, found) if how.assign and not dry_run else found
+
+
+def _assigned(hive: Hive, found: RowImport) -> RowImport:
+    """Gives the issues of a list that are open to their assignees; says which it could not give."""
+    known, left = {*hive.droids.known()}, Counter[str]()
+    for row in (each.row for each in found.changes):
+        name = row.get("assignee")
+        if not name or row.get("status") in DONE or hive.assignments.active(row["id"]) is not None:
+            continue
+        try:
+            if name not in known:
+                raise NotFound("it is no droid here")
+            hive.assignments.assign(row["id"], name)
+        except QueenError as error:
+            left[f"{name}: {one_line(error.message, 100)}"] += 1
+    said = ", ".join(f"{why} ({count})" for why, count in left.most_common(20))
+    more = (Finding("", f"not assigned: {said}", "warning"),) if said else ()
+    return replace(found, findings=(*found.findings, *more))
 
 
 def import_listed(

@@ -137,9 +137,19 @@ def test_setup_renews_it_all(quick: QuickQueen, old: Path) -> None:
         found = quick("doctor", "--json", cwd=old).json
         return [Path(each["file"]).name for each in found if each["code"] == "outdated"]
 
-    assert outdated() == ["settings.json", "prepare-commit-msg", "pre-applypatch"]
+    hooks = ["pre-commit", "prepare-commit-msg", "pre-applypatch", "pre-push"]
+    assert outdated() == ["settings.json", *hooks]
     assert quick("setup", "claude", cwd=old).code == 0
     assert outdated() == []
+
+
+def test_git_runs_nothing_from_the_state_folder_any_more(quick: QuickQueen, old: Path) -> None:
+    """Agents in a sandbox may write there."""
+    assert quick("guard", "install", cwd=old).code == 0
+    assert not (old / ".git" / "queenbee" / "guard.sh").exists()
+    assert "queenbee/guard.sh" not in (old / ".git" / "hooks" / "pre-commit").read_text()
+    assert quick("guard", "uninstall", cwd=old).code == 0
+    assert [*(old / ".git").glob("**/*guard.sh")] == []
 
 
 def test_what_is_up_to_date_is_told_nothing(queen: Queen, repo: Path) -> None:

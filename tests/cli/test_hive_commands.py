@@ -27,7 +27,7 @@ def test_init_makes_settings_and_attributes_and_says_so(quick: QuickQueen, bare:
     assert made["beads_dir"] == str(beads)
     assert set(made["made"]) == {str(beads / "queen.toml"), str(beads / ".gitattributes")}
     attributes = (beads / ".gitattributes").read_text()
-    assert attributes == "queen_*.jsonl text eol=lf merge=union\n"
+    assert attributes.endswith("\nqueen_*.jsonl text eol=lf merge=union\n")
     git(bare, "add", "-A")
     shown = git(bare, "check-attr", "merge", "eol", "--", ".beads/queen_messages.jsonl")
     assert "merge: union" in shown
@@ -51,7 +51,7 @@ def test_init_keeps_settings_and_attributes_that_were_there(quick: QuickQueen, b
     (beads / "issues.jsonl").write_text('{"id":"qb-1","title":"x"}\n')
     quick("init", cwd=bare)
     assert (beads / "queen.toml").read_text() == 'ttl = "1h"\n'
-    assert (beads / ".gitattributes").read_text().splitlines()[0] == "*.bin binary"
+    assert (beads / ".gitattributes").read_text().splitlines()[-1] == "*.bin binary"
     assert (beads / "issues.jsonl").read_text() == '{"id":"qb-1","title":"x"}\n'
 
 
@@ -168,7 +168,7 @@ def test_a_name_that_is_not_listed_is_not_remembered(quick: QuickQueen, repo: Pa
 
 def test_the_version_is_that_of_the_package(quick: QuickQueen) -> None:
     assert quick("version").out == f"queen {queenbee.__version__}\n"
-    assert quick("version", "--json").json == {"version": queenbee.__version__}
+    assert quick("version", "--json").json == {"version": queenbee.__version__, "format": 1}
 
 
 def test_the_version_is_an_option_too(quick: QuickQueen) -> None:

@@ -91,7 +91,7 @@ def test_uninstalling_leaves_the_folder_as_it_was(repo: Path) -> None:
     install(repo)
     assert uninstall(repo) == ["absent"] * 4
     assert files(place) == before
-    assert not (repo / ".git" / "queenbee" / "guard.sh").exists()
+    assert not (repo / ".git" / "queenbee-guard.sh").exists()
     assert uninstall(repo) == ["absent"] * 4
 
 
@@ -234,7 +234,7 @@ def test_the_hook_runs_if_queen_is_not_on_the_path(guarded: Path, try_git: Git, 
 
 def moved_away(tree: Path) -> None:
     """Makes the recorded interpreter one that is not there any more."""
-    runner = tree / ".git" / "queenbee" / "guard.sh"
+    runner = tree / ".git" / "queenbee-guard.sh"
     text = runner.read_text()
     assert f"'{sys.executable}'" in text
     gone = shlex.quote("/no such place/it's python")
@@ -266,7 +266,7 @@ def test_without_queen_a_commit_passes_with_a_warning(
 
 def test_a_python_without_queenbee_is_ignored(guarded: Path, try_git: Git, tmp_path: Path) -> None:
     write_hook(tmp_path / "python", "#!/bin/sh\nexit 97\n")
-    runner = guarded / ".git" / "queenbee" / "guard.sh"
+    runner = guarded / ".git" / "queenbee-guard.sh"
     runner.write_text(runner.read_text().replace(sys.executable, str(tmp_path / "python")))
     stage(guarded, "a.py")
     done = try_git("commit", "-m", "x", PATH="/usr/bin:/bin")
@@ -279,7 +279,7 @@ def test_a_bug_in_queen_stops_no_commit(
     guarded: Path, try_git: Git, tmp_path: Path, status: int
 ) -> None:
     write_hook(tmp_path / "python", f"#!/bin/sh\nexit {status}\n")
-    runner = guarded / ".git" / "queenbee" / "guard.sh"
+    runner = guarded / ".git" / "queenbee-guard.sh"
     runner.write_text(runner.read_text().replace(sys.executable, str(tmp_path / "python")))
     stage(guarded, "a.py")
     done = try_git("commit", "-m", "x")
@@ -305,7 +305,7 @@ def test_a_tracked_hook_in_a_clone_without_queen_warns_only_if_there_is_a_hive(
 ) -> None:
     git(repo, "config", "core.hooksPath", ".githooks")
     install(repo)
-    (repo / ".git" / "queenbee" / "guard.sh").unlink()
+    (repo / ".git" / "queenbee-guard.sh").unlink()
     stage(repo, "a.py")
     done = try_git("commit", "-m", "x", PATH="/usr/bin:/bin")
     assert (done.returncode, "nothing was checked" in done.stderr) == (0, True)

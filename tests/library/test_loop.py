@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import pytest
+import written_documents
 from acting import answer, command
 from hives import Queen, commit_file, git, write_lines, write_settings
 
@@ -20,6 +21,7 @@ from queenbee import Hive
 from queenbee.cli.main import queen as root
 from queenbee.core.json_form import to_plain
 from queenbee.errors import Busy, Conflict, Held, InvalidInput, NotFound, Taken
+from queenbee.library.schemas import schema_names
 from queenbee.services.work import Begin, Nothing
 
 CALLS = {
@@ -95,6 +97,23 @@ def test_a_call_takes_what_its_command_takes(path: str, hive: Hive) -> None:
     known = {*inspect.signature(call_of(hive, CALLS[path])).parameters}
     asked = {NAMED.get(each, each) for each in parameters(path) - OF_QUEEN.get(path, set())}
     assert asked <= known, f"queen {path} has {asked - known}"
+
+
+def commands(group: click.Group, context: click.Context, before: str = "") -> Iterator[str]:
+    for name in group.list_commands(context):
+        inner = group.get_command(context, name)
+        assert inner is not None
+        if isinstance(inner, click.Group):
+            yield from commands(inner, click.Context(inner, parent=context), f"{before}{name} ")
+        else:
+            yield f"{before}{name}"
+
+
+def test_each_command_has_a_schema_in_schemas_json() -> None:
+    """If it fails: say in queenbee/library/schemas.json what the command prints with `--json`."""
+    known = {*commands(root, click.Context(root))} - {*written_documents.WITHOUT}
+    ledgers = {each for each in schema_names() if each.endswith(".jsonl")}
+    assert {*schema_names()} - ledgers - {"error"} == known
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ import importlib
 import json
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import contract
 import pytest
 import written_documents
@@ -19,7 +18,6 @@ from jsonschema import Draft202012Validator
 
 import queenbee
 from queenbee import QueenError
-from queenbee.cli.main import queen as root
 from queenbee.errors import NotFound
 from queenbee.library.schemas import schema, schema_names
 from queenbee.version import FORMAT
@@ -31,22 +29,6 @@ TABLES = {
     "queen_reservations.jsonl": "**Reservations**",
     "queen_verifications.jsonl": "**Verifications**",
 }
-
-
-def commands(group: click.Group, context: click.Context, before: str = "") -> Iterator[str]:
-    for name in group.list_commands(context):
-        inner = group.get_command(context, name)
-        assert inner is not None
-        if isinstance(inner, click.Group):
-            yield from commands(inner, click.Context(inner, parent=context), f"{before}{name} ")
-        else:
-            yield f"{before}{name}"
-
-
-def test_each_command_has_a_schema_in_schemas_json() -> None:
-    known = {*commands(root, click.Context(root))} - {*written_documents.WITHOUT}
-    ledgers = {each for each in schema_names() if each.endswith(".jsonl")}
-    assert {*schema_names()} - ledgers - {"error"} == known
 
 
 @pytest.mark.parametrize("name", [None, *schema_names()])

@@ -35,6 +35,16 @@ def test_a_whole_id_wins_over_the_ids_that_contain_it(hive: Hive, beads: Path) -
     assert hive.messages.get("note").id == "note"
 
 
+def test_a_row_whose_id_is_a_part_that_a_list_has_shown_takes_nothing_over(
+    hive: Hive, beads: Path
+) -> None:
+    put(beads, A, C, "5W6X")
+    with pytest.raises(Ambiguous) as refusal:
+        hive.messages.get("5W6X")
+    assert refusal.value.candidates == ["5W6X", A]
+    assert hive.messages.get(A[-6:]).id == A
+
+
 def test_every_message_command_takes_a_part(quick: QuickQueen) -> None:
     asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json["id"]
     end = asked[-4:]

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from hives import commit_file, git
 from teams import ONE, PASSES, WORKS, Sprints, Team
+
+from queenbee.checks.noted_process import end_left
+from queenbee.store.droids import roster
+from queenbee.store.droids.liveness import described
+from queenbee.store.layout import discover
 
 pytestmark = pytest.mark.slow
 
@@ -250,3 +256,26 @@ class TestAnAgentOutsideOfItsWorktree:
         agent = team.agent(f"cd {tree}; queen next --as other; exit 1\n")
         team.start("amber", "--agent", agent, "--issues", "x-1")
         assert git(tree, "rev-parse", "HEAD") == before
+
+
+@pytest.mark.linux
+def test_a_note_that_names_a_process_of_a_person_ends_nothing(team: Team) -> None:
+    """Agents in a sandbox may write in the state folder."""
+    team.issues(1)
+    layout = discover(str(team.repo), {})
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as theirs:
+        try:
+            said = {"state": "working", "process": described(theirs.pid), "issue_id": "x-1"}
+            Path(roster.folder(layout)).mkdir(parents=True, exist_ok=True)
+            roster.write(layout, roster.Entry("ui", said))
+            ran = team.start("ui", "--agent", team.agent(WORKS))
+            assert ran.code == 0, ran
+            assert "still at work" not in ran.out
+            assert theirs.poll() is None
+            assert team.done() == {"x-1": ["ui"]}
+            forged = Path(layout.state_dir, "noted")
+            forged.write_text(described(theirs.pid))
+            end_left(str(forged))
+            assert theirs.poll() is None
+        finally:
+            theirs.kill()

@@ -22,7 +22,7 @@ def places(repo):
 def test_makes_the_folder_its_settings_and_its_attributes(places, repo):
     made = creating.init(places)
     assert made == [str(repo / ".beads" / "queen.toml"), str(repo / ".beads" / ".gitattributes")]
-    assert (repo / ".beads" / ".gitattributes").read_text() == creating.ATTRIBUTES + "\n"
+    assert (repo / ".beads" / ".gitattributes").read_text().splitlines() == [*creating.ATTRIBUTES]
 
 
 def test_makes_the_state_that_git_never_sees(places, repo):
@@ -46,19 +46,10 @@ def test_keeps_what_is_there(places, repo):
     creating.init(places)
     assert (repo / ".beads" / "queen.toml").read_text() == 'ttl = "1h"\n'
     assert (repo / ".beads" / ".gitattributes").read_text().splitlines() == [
+        *creating.ATTRIBUTES,
         "issues.jsonl merge=union",
-        creating.ATTRIBUTES,
     ]
     assert (repo / ".beads" / "issues.jsonl").read_text() == '{"id":"qb-1"}\n'
-
-
-@pytest.mark.parametrize(("before", "after"), [("*.md text\n", "*.md text\n"), ("x", "x\n")])
-def test_attributes_are_added_on_a_line_of_their_own(places, repo, before, after):
-    path = repo / ".beads" / ".gitattributes"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(before)
-    creating.add_attributes(places)
-    assert path.read_text() == f"{after}{creating.ATTRIBUTES}\n"
 
 
 def test_settings_as_made_say_nothing_but_the_defaults(places):

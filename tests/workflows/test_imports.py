@@ -217,3 +217,18 @@ def test_a_folder_is_read_and_a_list_is_never_half_imported(quick: QuickQueen, r
     shown = quick("issue", "import", ".taskmaster", as_="ui").out
     assert shown.startswith("Task Master file, 1 issue\n")
     assert "neither in the list nor here: master/0" in shown
+
+
+def test_open_issues_go_to_their_assignees_that_are_droids_if_it_is_said(
+    quick: QuickQueen, repo: Path
+) -> None:
+    lines = ["A,1,ui,open,", "B,2,eve,open,", "C,3,ui,closed,", "D,4,ui,open,2"]
+    (repo / "work.csv").write_text("\n".join(["title,key,assignee,state,blocked by", *lines, ""]))
+    quick("msg", "send", "api", "hello", as_="ui")
+    found = quick("issue", "import", "work.csv", "--json", as_="api").json["changes"]
+    assert quick("issue", "assignments", "--json", as_="api").json == []
+    given = quick("issue", "import", "work.csv", "--assign", "--json", as_="api").json
+    (held,) = quick("issue", "assignments", "--json", as_="api").json
+    assert (held["issue_id"], held["droid"]) == (found[0]["id"], "ui")
+    said = given["findings"][0]["message"]
+    assert said.startswith("not assigned: eve: it is no droid here (1), ui: "), said

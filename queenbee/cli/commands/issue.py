@@ -162,6 +162,7 @@ def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool)
     help="What a column or a state is",
 )
 @click.option("--complete", is_flag=True, help="The list is all: close what is not in it any more")
+@click.option("--assign", is_flag=True, help="Give open issues to their assignees that are droids")
 @id_prefix
 @dry_run
 def import_(hive: Hive, file: str, prefix: str | None, dry_run: bool, **how: Any) -> Imported:

@@ -120,7 +120,7 @@ def _show_landing(value: dict[str, Any]) -> None:
     "--wait",
     metavar="10m",
     callback=seconds,
-    help="How long to wait for your turn, and with --next for an issue  [default: 10m]",
+    help="How long to wait for your turn (by default a day), and with --next for an issue (10m)",
 )
 @click.option("--alone", is_flag=True, help="In a step of its own, with a check of its own")
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
@@ -219,8 +219,8 @@ def _leave(hive: Hive, patience_s: float, asked: Request, issues: list[str]) -> 
         if worker is not None and not asked.go_on and record.answers(head, hive.actor):
             worker.hand_over(record, patience_s, takes_next=asked.take_next)
 
-    wait_s = min(asked.wait_s, patience_s)
-    after_earlier(hive, issues, timeout_s=wait_s, tell=tell, look=show_instead)
+    turn_s = min(asked.turn_s, patience_s)
+    after_earlier(hive, issues, timeout_s=turn_s, tell=tell, look=show_instead)
     if worker is not None:
         said = {"issues": issues, "head": commit_at(hive.layout.tree), "droid": hive.actor}
         said["since"] = format_ms(hive.now_ms())

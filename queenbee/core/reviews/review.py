@@ -25,9 +25,8 @@ def proposed_branch(branch: str, issue_id: str | None) -> str:
     """Returns the branch at the remote on which the work of a worktree's branch is proposed: one
     for each issue.
     """
-    if issue_id is None or issue_id in branch:
-        return branch
-    return f"{branch}-{_NOT_IN_A_NAME.sub('-', issue_id).strip('-')}"
+    name = _NOT_IN_A_NAME.sub("-", issue_id or "").strip("-")
+    return branch if name in branch else f"{branch}-{name}"
 
 
 class Review:

@@ -34,7 +34,14 @@ from queenbee.git.landing.requests import forget, kept_issues, no_check, refuse_
 from queenbee.git.landing.work import PROPOSED, Rules, Work
 from queenbee.git.ownership import refuse_stranger
 from queenbee.git.proposing.following import follow
-from queenbee.git.proposing.proposing import Proposing, body_of, host_of, subject_of, upstream_of
+from queenbee.git.proposing.proposing import (
+    Proposing,
+    body_of,
+    host_of,
+    own_review,
+    subject_of,
+    upstream_of,
+)
 from queenbee.git.proposing.standing import keep_proposed, refuse_standing, stands_on
 from queenbee.git.remote.terms import Terms
 from queenbee.git.upstream import look_for_news, pushing
@@ -136,7 +143,7 @@ def land_issue(
     leave([*filter(None, work.issues)])
     how: Any = {"rules": rules, "work": work, "tell": tell, "go_on": asked.go_on}
     with hive.patient(asked.wait_s):
-        landing = land(hive, check=None, wait_s=asked.wait_s, **how)
+        landing = land(hive, check=None, wait_s=asked.turn_s, **how)
     if landing.commit is not None:
         forget(hive.layout)
         _send(terms)
@@ -478,9 +485,8 @@ class _IssueWork(Work):
         self._proposing(place.branch).push(place.commands, tree, commit)
 
     def _proposing(self, branch: str) -> Proposing:
-        issues = [each for each in self.issues if each is not None]
-        reviews = self.hive.assignments.in_review()
-        review = next((reviews[each] for each in issues if each in reviews), None)
+        reviews, tree = self.hive.assignments.in_review(), self.hive.layout.tree
+        review = own_review(tree, {each: reviews[each] for each in self.issues if each in reviews})
         name = review.branch if review is not None else proposed_branch(branch, self.issue_id)
         return Proposing(upstream_of(self.hive.layout), name, review)
 

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 WAIT = "10m"
-"""How long a landing waits for its turn, if nothing else is said."""
+"""How long one waits for the next issue, if nothing else is said."""
+TURN = "1d"
+"""The same for its turn: with many branches and a long check, each that gave up its place would
+only come again.
+"""
 _MOST_BYTES, _SAID_CHARS = 2**16, 120
 STOPPED = "queenbee-land-stopped"
 """The file, in the git directory of a worktree, that lists what a landing was stopped for."""
@@ -63,8 +67,13 @@ class Request:
 
     @property
     def wait_s(self) -> int:
-        """How long to wait for the turn, in seconds."""
+        """How long to wait for the next issue, in seconds."""
         return parse_duration_s(self.wait or WAIT)
+
+    @property
+    def turn_s(self) -> int:
+        """How long to wait for the turn, in seconds."""
+        return parse_duration_s(self.wait or TURN)
 
     def keep(self, layout: Layout) -> None:
         """Keeps it in the git directory of this worktree until the landing is done."""

@@ -17,10 +17,11 @@ from queenbee.errors import NotFound, QueenError
 from queenbee.git.hosts.client import HostAway
 from queenbee.git.proposing.feedback import Feedback
 from queenbee.git.proposing.proposing import PROPOSES, host_of, upstream_of
+from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.proposing.standing import forget_proposed, note_merged
 from queenbee.git.run import network, user_git
 from queenbee.store.host_note import HostNote
-from queenbee.store.trust import Trust, target_proposal
+from queenbee.store.trust import Proposal, Trust, target_proposal
 from queenbee.workflows.complete_hive import Hive
 from queenbee.workflows.completing import end
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 _EVERY_MS = 60_000
 _SHORT = 10
+AUTO = "auto"
+MERGES = ("person", AUTO)
+"""The values of `land.merge`."""
 
 
 def follow(
@@ -48,6 +52,10 @@ def follow(
     reviews = hive.assignments.in_review()
     is_on = hive.layout.settings.land_by == PROPOSES
     if not reviews and not (is_on and sure):
+        return
+    ways = [_proposal(hive, merge) for merge in MERGES]
+    if len(Trust(hive.layout).unseen(ways)) == len(ways):  # Its client would send a token.
+        tell("pull requests are as they were seen last: nobody here has agreed to ask their host")
         return
     note, now_ms = HostNote(hive.layout), hive.now_ms()
     is_fresh = 0 <= now_ms - note.asked_ms < _EVERY_MS or now_ms < note.until_ms
@@ -67,6 +75,12 @@ def follow(
         tell(f"pull requests are as they were seen last: {error.message}")
         return
     _Followed(hive, host, upstream, note, tell).act(reviews, answer)
+
+
+def _proposal(hive: Services, merge: str) -> Proposal:
+    """Returns what somebody here has agreed to, if the host may be asked and does the rest."""
+    target = hive.layout.settings.land_target
+    return target_proposal(hive.layout, target, by=PROPOSES, merge=merge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +145,14 @@ class _Followed:
         forget_proposed(self.hive.layout, review)
 
     def _merge(self, seen: PullRequest) -> None:
-        """Merges what could be merged, if that is set; the next command asks what became of it."""
+        """Merges what was pushed from here and can be merged, if that is set; the next command asks
+        what became of it.
+        """
         settings = self.hive.layout.settings
-        text = target_proposal(self.hive.layout, settings.land_target)
-        if settings.land_merge != "auto" or Trust(self.hive.layout).unseen([text]):
+        if seen.head not in Pushed(self.upstream.tree, seen.branch).commits:
+            return  # A record may name any pull request.
+        is_auto = settings.land_merge == AUTO
+        if not is_auto or Trust(self.hive.layout).unseen([_proposal(self.hive, AUTO)]):
             return
         try:
             self.host.merge(seen, settings.land_method)
@@ -159,9 +177,11 @@ class _Followed:
             self.hive.assignments.put_in_review(each, now)
 
     def _remove_branch(self, review: Review) -> None:
-        """Removes the branch at the remote, if it is where we left it and no pull request needs it.
-        Never fails.
+        """Removes the branch at the remote, if it is where a push from here left it and no pull
+        request needs it. Never fails.
         """
+        if review.head not in Pushed(self.upstream.tree, review.branch).commits:
+            return
         with suppress(QueenError):
             answer = self.host.look([], [review.branch])
             heads = answer.by_branch.get(review.branch, ())

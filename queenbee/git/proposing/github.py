@@ -77,7 +77,7 @@ class GitHub:
         return Answer(
             str(found.get("id") or ""),
             {number: each for number, each in by_number.items() if each is not None},
-            {name: [*_nodes(found.get(f"b{at}"))] for at, name in enumerate(branches)},
+            {name: [*_nodes(found.get(f"b{at}"), name)] for at, name in enumerate(branches)},
             [name for at, name in enumerate(branches) if _at(found, f"o{at}", "nodes")],
         )
 
@@ -162,11 +162,12 @@ def _fields(number: int, newer: Mapping[str, str]) -> str:
     return _FIELDS % {**said, "remark": _REMARK}
 
 
-def _nodes(said: object) -> Iterator[PullRequest]:
+def _nodes(said: object, branch: str) -> Iterator[PullRequest]:
     nodes = said.get("nodes") if isinstance(said, dict) else None
     for each in nodes if isinstance(nodes, list) else ():
         request = _read(each)  # A fork may have a branch of any name.
-        if request is not None and each.get("isCrossRepository") is False:
+        is_own = request is not None and each.get("isCrossRepository") is False
+        if request is not None and is_own and request.branch == branch:
             yield request
 
 

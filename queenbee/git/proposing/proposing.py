@@ -7,23 +7,22 @@ after an answer that never came.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from queenbee.core.command_lines import no_dash
 from queenbee.core.reviews.pull_requests import OPEN
+from queenbee.core.reviews.review import proposed_branch
 from queenbee.core.text import mentioned, named, one_line, shell_word, suggested
 from queenbee.errors import Conflict, InvalidInput, Unreachable
 from queenbee.git.hosts.repository import GITHUB, Repository
 from queenbee.git.proposing.github import GitHub
+from queenbee.git.proposing.pushed import Pushed
 from queenbee.git.run import line, network, user_git
 from queenbee.git.upstream import Ran, Upstream
-from queenbee.store.git_trees import git_tree
-from queenbee.store.whole_files import keep, recall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.reviews.pull_requests import PullRequest
     from queenbee.core.reviews.review import Review
@@ -32,11 +31,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Ran)
 PROPOSES = "pr"
-_PUSHED = "queenbee-pushed"
-"""Says, in the git directory of a repository, what was to be pushed to which branch: of a push that
-was killed nobody else knows.
-"""
-_MOST_PUSHED = 50
 _MOST_TITLE, _MOST_REASON = 200, 4_000
 
 
@@ -44,6 +38,17 @@ class ForeignCommits(Conflict):
     """The branch at the remote has commits that were not pushed from here."""
 
     code = "foreign_commits"
+
+
+def own_review(tree: str, reviews: Mapping[str, Review]) -> Review | None:
+    """Returns the first of these reviews of issues whose branch is one that a push from here made,
+    or is called after its issue: a record may name any branch.
+    """
+    for issue_id, each in reviews.items():
+        is_named = proposed_branch(each.branch, issue_id) == each.branch
+        if is_named or Pushed(tree, each.branch).commits:
+            return each
+    return None
 
 
 def upstream_of(layout: Layout) -> Upstream:
@@ -81,9 +86,8 @@ class Proposing:
         there = self._there()
         if there == commit:
             return
-        pushed = self._pushed()
-        ours = {"", *pushed, *([self.review.head] if self.review is not None else [])}
-        if there not in ours and not self._has_taken(there, commit):
+        pushed = Pushed(self.upstream.tree, self.branch)
+        if there not in ("", *pushed.commits) and not self._has_taken(there, commit):
             name = f"{self.upstream.remote}/{self.branch}"
             fetch = suggested("git fetch", self.upstream.remote, self.branch)
             raise ForeignCommits(
@@ -94,7 +98,7 @@ class Proposing:
                 else f"git branch -m {shell_word(f'{self.branch}-2')}, then queen land",
                 commit=there,
             )
-        self._note([*pushed, commit])
+        pushed.note(commit)
         branch = replace(self.upstream, branch=self.branch)
         done = branch.push(run, tree, commit, there)
         if done.status != 0 and self._there() != commit:
@@ -119,21 +123,6 @@ class Proposing:
                 hint="queen land, once it answers",
             )
         return said.partition("\t")[0].strip()
-
-    @property
-    def _path(self) -> str:
-        here = git_tree(self.upstream.tree)
-        return os.path.join(here.common_dir if here is not None else "", _PUSHED)
-
-    def _pushed(self) -> list[str]:
-        said = recall(self._path)
-        known = said.get(self.branch) if isinstance(said, dict) else None
-        return [str(each) for each in known] if isinstance(known, list) else []
-
-    def _note(self, commits: Sequence[str]) -> None:
-        said = recall(self._path)
-        known = said if isinstance(said, dict) else {}
-        keep(self._path, {**known, self.branch: [*commits][-_MOST_PUSHED:]})
 
     def open(
         self, host: Host, commit: str, *, title: str, body: str, is_draft: bool

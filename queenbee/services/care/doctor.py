@@ -216,7 +216,7 @@ def _settings(hive: Services) -> Iterator[Diagnosis]:
         )
     path = os.path.join(layout.beads_dir, ".gitattributes")
     lines = [line.strip() for line in creating.read_attributes(layout).splitlines()]
-    if creating.ATTRIBUTES not in lines:
+    if creating.ATTRIBUTES[-1] not in lines:
         yield Diagnosis(
             "attributes",
             path,

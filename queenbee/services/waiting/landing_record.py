@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import last_said
 from queenbee.errors import Busy, Unreadable
 from queenbee.store import safe_open
+from queenbee.store.droids.liveness import has_open
 from queenbee.store.droids.told import LANDING_RECORD
 
 if TYPE_CHECKING:
@@ -90,7 +91,9 @@ class LandingRecord:
         said = self.read()
         if self.is_under_way:
             with suppress(OSError, ValueError):
-                os.kill(int(str(said.get("pid"))), signal.SIGINT)
+                pid = int(str(said.get("pid")))
+                if has_open(pid, self.path):
+                    os.kill(pid, signal.SIGINT)
         while self.is_under_way:
             time.sleep(_AGAIN_S)
         landed = self.read().get("landed")

@@ -17,7 +17,7 @@ from queenbee.core.command_lines import CommandLine, command_line
 from queenbee.errors import QueenError
 from queenbee.starting.processes import minder
 from queenbee.store import safe_open
-from queenbee.store.droids.liveness import PROC, described, is_running
+from queenbee.store.droids.liveness import PROC, described, is_running, was_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,6 +92,17 @@ class Child:
         """Whether this run has started it, and not an earlier one."""
         return self._popen is not None
 
+    @property
+    def is_stranger(self) -> bool:
+        """Whether the process that runs is no minder, whatever the note of it says: whoever may
+        write in the state folder could have named any.
+        """
+        return (
+            self._popen is None
+            and bool(is_running(self.process))
+            and not was_given(self.pid, self._log)
+        )
+
     def printed(self) -> bytes:
         """Returns the end of what it printed, once it has ended, and nothing that another process
         wrote; of one that an earlier run had started, the end of the log.
@@ -125,6 +136,8 @@ class Child:
     def _own_end(self) -> str | None:
         if self._popen is None:
             runs = is_running(self.process)
+            if self.is_stranger:
+                return UNKNOWN
             if runs is None and self._term_s is not None:
                 return UNKNOWN
             if runs is not False:
@@ -202,11 +215,23 @@ class Child:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(each, number)
 
+    def _is_ours(self) -> bool:
+        """Returns whether its group has a minder that we started, or what that has started."""
+        if self._popen is not None or was_given(self.pid, self._log):
+            return True
+        return any(_in_group(each, self.pid) for each in self._strays())
+
     def _signal(self, number: signal.Signals) -> None:
-        if is_running(self.process) is None or self.pid < 2:
+        if is_running(self.process) is None or self.pid < 2 or not self._is_ours():
             return
         with suppress(ProcessLookupError, PermissionError, OverflowError):
             os.killpg(self.pid, number)
+
+
+def _in_group(pid: int, group: int) -> bool:
+    with suppress(ProcessLookupError):
+        return os.getpgid(pid) == group
+    return False
 
 
 def _shown(status: str) -> str:

@@ -93,6 +93,36 @@ def is_running(process: str) -> bool | None:
     return found is None or found[2] == begun
 
 
+def was_given(pid: int, argument: str) -> bool:
+    """Returns whether a process was started with an argument, such as a path that only we give:
+    a note of it could name any process. True where this system does not tell.
+    """
+    if not PROC:
+        return True
+    with suppress(OSError), open(f"/proc/{pid:d}/cmdline", "rb") as file:
+        return os.fsencode(argument) in file.read().split(b"\0")
+    return False
+
+
+def has_open(pid: int, path: str) -> bool:
+    """Returns whether a process of this user has a file open. True where this system does not
+    tell.
+    """
+    if not PROC:
+        return True
+    with suppress(OSError):
+        wanted = os.stat(path)
+        folder = f"/proc/{pid:d}/fd"
+        return any(_is_same(f"{folder}/{each}", wanted) for each in os.listdir(folder))
+    return False
+
+
+def _is_same(path: str, wanted: os.stat_result) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(os.stat(path), wanted)
+    return False
+
+
 def has_child_since(process: str, instant_ms: int) -> bool:
     """Returns whether a noted process runs one now that began after an instant, in ms since 1970;
     False where this system does not tell.

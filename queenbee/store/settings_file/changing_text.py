@@ -160,11 +160,10 @@ def set_value(
         return text if now == before else with_values(text, {name: now})
 
     changed = changed_under_lock(layout, change, holder=holder, path=path)
-    if name == TARGET:
-        Trust(layout).note([target_proposal(layout, str(value or ""))])
-    if name in (BY, MERGE):
-        target, said = layout.settings.land_target, {name.partition(".")[2]: str(value or "")}
-        Trust(layout).note([target_proposal(layout, target, **said)])
+    if name in (TARGET, BY, MERGE):
+        said = {name.partition(".")[2]: str(value or "")}
+        target = said.pop("target", layout.settings.land_target)
+        Trust(layout).note_target(target_proposal(layout, target, **said))
     if not add:  # What was in the list may be another's.
         Trust(layout).note(of_setting(name, value))
     return changed

@@ -133,7 +133,10 @@ def test_attributes_that_are_missing_are_found_and_restored(hive: Hive, beads: P
     (beads / ".gitattributes").write_text("*.bin binary")
     assert only(hive).code == "attributes"
     assert [each.fixed for each in repair(hive)] == [True]
-    assert (beads / ".gitattributes").read_text() == f"*.bin binary\n{creating.ATTRIBUTES}\n"
+    assert (beads / ".gitattributes").read_text().splitlines() == [
+        *creating.ATTRIBUTES,
+        "*.bin binary",
+    ]
 
 
 def test_a_setting_that_nobody_knows_is_noted(open_as: object, beads: Path, repo: Path) -> None:

@@ -137,6 +137,8 @@ def _show_hooks(value: dict[str, object]) -> None:
         more = f", then {printable(os.path.basename(each.chained))}" if each.chained else ""
         if each.state == hooks.OTHER:
             more = ", a hook without the guard"
+        if each.state == hooks.OUTDATED:
+            more = ", with the guard of an earlier version"
         if each.state == hooks.NOT_RUN:
             more = ", not installed here: git finds nothing that it can run"
         paragraph(f"{each.hook:18} {each.state:9} {printable(each.path)}{more}")
