@@ -163,7 +163,7 @@ def _started(hive: Hive, wanted: Wanted, *, opens: bool) -> Answer:
         issues=wanted.only or (),
         until_done=wanted.until_done,
         args=wanted.args,
-        yolo=wanted.yolo or _lets_do_all(hive, crew, wanted),
+        yolo=_lets_do_all(hive, crew, wanted) or wanted.yolo,
         no_trial=not wanted.is_tried,
         unchecked=True,
         limits=wanted.limits,
