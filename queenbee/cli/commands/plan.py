@@ -49,7 +49,7 @@ _unit = click.option(
 
 def _show_checked(value: Any) -> None:
     for each in value if isinstance(value, list) else [value]:
-        _show_one(each)
+        _show_one(each.to_dict())
 
 
 def _show_one(value: Mapping[str, Any]) -> None:
@@ -246,7 +246,7 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
 
 
 @command(
-    show=lambda value: click.echo(value["text"], nl=False),
+    show=lambda value: click.echo(value.text, nl=False),
     example="queen plan graph plans/accounts.md --format mermaid",
     opens_hive=False,
 )
