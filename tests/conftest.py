@@ -59,15 +59,23 @@ def pytest_xdist_auto_num_workers() -> int | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is for `make test-all`; skips what only Linux can show, elsewhere."""
     if not config.getoption(extent.EVERYTHING):
+        spread = extent.Spread(_of_its_test(item) for item in items)
         chosen, left_out = [], []
         for item in items:
-            (left_out if item.get_closest_marker("thorough") else chosen).append(item)
+            is_quick = not item.get_closest_marker("thorough") and spread.takes(_of_its_test(item))
+            (chosen if is_quick else left_out).append(item)
         config.hook.pytest_deselected(items=left_out)
         items[:] = chosen
     if sys.platform != "linux":
         for item in items:
             if item.get_closest_marker("linux"):
                 item.add_marker(pytest.mark.skip(reason="this system is not Linux"))
+
+
+def _of_its_test(item: pytest.Item) -> tuple[str, int]:
+    """Returns the test that an item is a case of, and how many cases `make test` runs of it."""
+    marker = item.get_closest_marker("some")
+    return item.nodeid.partition("[")[0], marker.args[0] if marker else 0
 
 
 @pytest.fixture(autouse=True)

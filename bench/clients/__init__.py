@@ -1,4 +1,4 @@
-"""Runs real coding agents against a scripted model, and writes what works into docs/agents.md.
+"""Runs real coding agents against a scripted model: what works is in bench/results/clients.md.
 
 make clients                        every client, at the two versions of `known`
 make clients CLIENTS=codex,gemini   some of them

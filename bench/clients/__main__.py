@@ -1,4 +1,4 @@
-"""Installs the clients, runs the matrix, prints the table and writes it into docs/agents.md.
+"""Installs the clients, runs the matrix, prints the table, writes it into bench/results/clients.md.
 
     python -m bench.clients [--only codex,gemini] [--newest] [--keep FOLDER] [--no-page]
 
@@ -27,7 +27,7 @@ SITTINGS = (
 )
 _AT_ONCE = 3
 """Clients that run at the same time: they wait more than they compute."""
-PAGE = install.ROOT / "docs" / "agents.md"
+PAGE = install.ROOT / "bench" / "results" / "clients.md"
 
 
 def main() -> int:
@@ -60,7 +60,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", type=lambda text: text.split(","), default=names)
     parser.add_argument("--newest", action="store_true", help="no older version of each")
     parser.add_argument("--keep", help="a folder that keeps homes, repositories and outputs")
-    parser.add_argument("--no-page", action="store_true", help="leave docs/agents.md as it is")
+    parser.add_argument("--no-page", action="store_true", help="do not write the results")
     given = parser.parse_args()
     unknown = set(given.only) - set(names)
     if unknown:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from queenbee.cli import outliving
 from queenbee.cli.exits import DONE, NO
 from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside, say
@@ -100,11 +101,14 @@ class Invocation:
     def tell(self, text: str) -> None:
         """Prints a notice to standard error, or keeps it under `--json`."""
         self.bar.make_way()
+        # Who waits is told the same every ten seconds; a line that belongs to one before stays.
+        is_again = text in self.notices and not text.startswith("  ")
+        if is_again and (self.json or outliving.is_unseen()):
+            return
+        self.notices.append(text)
         if self.json:
-            # Who waits is told the same every ten seconds; a line that belongs to one before stays.
-            if text.startswith("  ") or text not in self.notices:
-                self.notices.append(text)
-        elif self.in_order:
+            return
+        if self.in_order:
             say(f"queen: {printable(text)}")
             sys.stdout.flush()
         else:

@@ -102,6 +102,11 @@ has_left: bool = False
 """Whether this process has left a landing to go on, and only takes the next issue."""
 
 
+def is_unseen() -> bool:
+    """Returns whether nobody sees what this process prints before it has ended."""
+    return worker is not None and not worker.is_watched
+
+
 def begin(arguments: list[str]) -> int | None:
     """Returns the exit status of a command that goes on, in the process that was called; None in
     the one that does the work, in one that has left it and takes the next issue, and for all other

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
+from queenbee.cli import outliving
 from queenbee.core.text import JOINERS
 
 BAR_AFTER_S = 1.0
@@ -217,7 +218,8 @@ class Bar:
         while not self._running.acquire(timeout=every_s):
             now_s = time.monotonic()
             was_told = not self._is_terminal and now_s - self._said_s < every_s / 2
-            if self._begun_s is None and not (self.is_mute or was_told):
+            is_mute = self.is_mute or was_told or outliving.is_unseen()
+            if self._begun_s is None and not is_mute:
                 self._draw(f"working {now_s - begun_s:.0f} s")
 
     def pause(self) -> None:

@@ -11,6 +11,9 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_ALIASES = 8
@@ -58,9 +61,6 @@ def read_front_matter(text: str) -> FrontMatter:
 
 def load_yaml_object(text: str) -> tuple[dict[Any, Any] | None, str | None]:
     """Returns the YAML mapping in a text, or None and the reason."""
-    from ruamel.yaml import YAML  # noqa: PLC0415 - start-up
-    from ruamel.yaml.error import YAMLError  # noqa: PLC0415 - start-up
-
     if len(text.encode(errors="replace")) > MAX_BYTES:
         return None, f"it has more than {MAX_BYTES:,} bytes"
     try:

@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Event
 
 import pytest
 from hives import Queen, git, write_lines
 
 from queenbee import Hive
-from queenbee.cli import terminal
+from queenbee.cli import outliving, terminal
 from queenbee.cli.terminal import Bar, width
 from queenbee.store.memory import intake
 from queenbee.store.memory.folding import Folding
@@ -163,6 +164,25 @@ def test_long_work_that_cannot_be_counted_says_how_long_it_takes(
             said += capfd.readouterr().err
             time.sleep(0.01)
     assert "\r" not in said
+
+
+def test_what_nobody_sees_before_the_end_has_no_lines_that_only_say_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = Event()
+
+    class Unseen(outliving.Worker):
+        @property
+        def is_watched(self) -> bool:
+            looked.set()
+            return False
+
+    monkeypatch.setattr(outliving, "worker", Unseen(0, 0))
+    monkeypatch.setattr(terminal, "_LINE_EVERY_S", 0.01)
+    told: list[str] = []
+    with Bar(told.append):
+        assert looked.wait(60)
+    assert told == []
 
 
 def test_a_build_that_fails_removes_its_bar(large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
